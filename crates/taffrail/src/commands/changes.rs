@@ -7,7 +7,7 @@ use taffrail_api::ErrorRow;
 use taffrail_api::diff::{Comparable, KeyedRow, RowChange, diff};
 
 use super::rows::NamedRow;
-use crate::output::answer;
+use crate::output::answer::Console;
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 
@@ -100,9 +100,15 @@ impl<T: NamedRow> Printed<T> {
     }
 
     /// Prints the names of `rows` that are new, and what became of those that are not among them any more.
-    pub(super) fn names(&self, rows: &[T], all: &dyn Fn() -> Vec<T>, several: bool) -> io::Result<()> {
+    pub(super) fn names(
+        &self,
+        rows: &[T],
+        all: &dyn Fn() -> Vec<T>,
+        several: bool,
+        console: &Console,
+    ) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
-        let mut out = Names::new(Box::new(answer::programs()));
+        let mut out = Names::new(console);
         let names = rows.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));
         names.into_iter().try_for_each(|name| out.write(&name))?;
         for (old, now) in self.removed(rows, all) {

@@ -11,8 +11,9 @@ use super::changes::Printed;
 use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen};
+use crate::output::{printable, screen};
 use crate::phrase;
 use crate::source::Source;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(
     arguments: &EventsArguments,
     printed: &mut Printed<EventRow>,
     source: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let EventsArguments { name, which, .. } = arguments;
     let (fleet, list) = named::read(source, &arguments.view, which, name.as_ref(), true)?;
@@ -40,11 +42,11 @@ pub(crate) fn run(
         return Ok(Exit::Yes);
     }
     written(match arguments.output {
-        EventsOutput::Json => get::document(ListOutput::Json, &events),
-        EventsOutput::Table => table(arguments, &events, printed, fleet),
+        EventsOutput::Json => get::document(ListOutput::Json, &events, console),
+        EventsOutput::Table => table(arguments, &events, printed, fleet, console),
     })?;
     printed.set(events.items, events.errors);
-    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table))
+    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table, console))
 }
 
 fn table(
@@ -52,11 +54,12 @@ fn table(
     events: &EventList,
     printed: &mut Printed<EventRow>,
     fleet: &FleetSnapshot,
+    console: &Console,
 ) -> io::Result<()> {
     if events.items.is_empty() {
         printed.columns.clear();
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        answer::tell(phrase!("No warnings about {}.\n", printable(&about)));
+        console.tell(phrase!("No warnings about {}.\n", printable(&about)));
         return Ok(());
     }
     let named = arguments.name.is_some();
@@ -68,7 +71,7 @@ fn table(
         _ => true,
     });
     let is_known = columns == printed.columns;
-    let table = Table::new(answer::people(), columns.clone(), screen())
+    let table = Table::new(console.people(), columns.clone(), screen())
         .without_header(arguments.no_headers || is_known);
     let mut table = table.spare(&["FIRST SEEN", "APP", "COUNT"]);
     let cells = |event: &EventRow| columns.iter().map(|column| cell(event, column, fleet.now)).collect();

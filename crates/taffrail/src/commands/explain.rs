@@ -24,7 +24,8 @@ use super::get::{self, complaints};
 use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
-use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
+use crate::output::answer::Console;
+use crate::output::{app_style, fitting, indented, printable, screen, style};
 use crate::program;
 use crate::source::{Source, asked};
 use crate::{phrase, say};
@@ -39,6 +40,7 @@ pub(crate) fn run(
     arguments: &ExplainArguments,
     printed: &mut Option<Explained>,
     source: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
@@ -126,10 +128,10 @@ pub(crate) fn run(
         Explained::Text(told) => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
             let is_hidden = errors.iter().any(named::hides_apps);
-            people(&subjects_told, told, fleet, &lost, is_hidden, missing.is_empty())
+            people(&subjects_told, told, fleet, &lost, (is_hidden, missing.is_empty()), console)
         }
-        Explained::One(only) => get::document(form, only),
-        Explained::Several(all) => get::document(form, all),
+        Explained::One(only) => get::document(form, only, console),
+        Explained::Several(all) => get::document(form, all, console),
     })?;
 
     let mut exit = Exit::Yes;
@@ -137,13 +139,13 @@ pub(crate) fn run(
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
         if !in_answer {
-            complaint.print();
+            complaint.print(console);
         }
         exit = exit.max(complaint.exit);
     }
     let problems: Vec<CommandError> = fleet.problems.iter().map(CommandError::from).collect();
     for complaint in problems.iter().chain(&missing).chain(&undoubted) {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
     if arguments.exit_status && subjects.iter().any(|subject| subject.app.pressing().is_some()) {
@@ -437,19 +439,19 @@ fn people(
     told: &[Told],
     fleet: &FleetSnapshot,
     lost: &[&str],
-    is_hidden: bool,
-    is_all: bool,
+    (is_hidden, is_all): (bool, bool),
+    console: &Console,
 ) -> io::Result<()> {
     if told.is_empty() {
         if is_all {
             let is_empty = fleet.apps(&[]).apps.is_empty();
             if !lost.is_empty() {
                 let found = if is_empty { "No apps found" } else { "No problem found" };
-                answer::tell(phrase!("{}\n", printable(&unread(found, lost))));
+                console.tell(phrase!("{}\n", printable(&unread(found, lost))));
                 return Ok(());
             }
             // Without apps there is no ready app to report.
-            answer::tell(match is_empty {
+            console.tell(match is_empty {
                 true if is_hidden => {
                     phrase!("No apps found, but not everything could be read.\n")
                 }
@@ -460,7 +462,7 @@ fn people(
         return Ok(());
     }
     let several = fleet.snapshots.len() > 1;
-    let mut out = answer::people();
+    let mut out = console.people();
     for (place, (subject, told)) in subjects.iter().zip(told).enumerate() {
         if place > 0 {
             say!(out)?;

@@ -14,8 +14,9 @@ use super::rows::NamedRow;
 use super::{changes, get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, indented, printable, screen};
+use crate::output::{indented, printable, screen};
 use crate::say;
 use crate::source::Source;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(
     arguments: &TrustArguments,
     printed: &mut PrintedReport,
     source: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = ReadQuery {
@@ -76,17 +78,17 @@ pub(crate) fn run(
     let PrintedReport { whole, findings } = printed;
     let Some(report) = changes::news(whole, report) else { return Ok(Exit::Yes) };
     written(match arguments.output {
-        TrustOutput::Json => get::document(ListOutput::Json, report),
-        TrustOutput::Yaml => get::document(ListOutput::Yaml, report),
-        TrustOutput::Name => findings.names(&report.items, &Vec::new, true),
-        TrustOutput::Wide => table(arguments, &report.items, fleet),
-        TrustOutput::Table => people(arguments, report, fleet),
+        TrustOutput::Json => get::document(ListOutput::Json, report, console),
+        TrustOutput::Yaml => get::document(ListOutput::Yaml, report, console),
+        TrustOutput::Name => findings.names(&report.items, &Vec::new, true, console),
+        TrustOutput::Wide => table(arguments, &report.items, fleet, console),
+        TrustOutput::Table => people(arguments, report, fleet, console),
     })?;
     if arguments.output == TrustOutput::Name {
         findings.set(report.items.clone(), Vec::new());
     }
     // Unreadable scopes are findings here.
-    let mut exit = get::tell(fleet, &errors, false);
+    let mut exit = get::tell(fleet, &errors, false, console);
     let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);
@@ -129,14 +131,19 @@ fn subject(doubt: &TrustFinding) -> String {
     }
 }
 
-fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnapshot) -> io::Result<()> {
+fn table(
+    arguments: &TrustArguments,
+    doubts: &[TrustFinding],
+    fleet: &FleetSnapshot,
+    console: &Console,
+) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
     if fleet.snapshots.len() <= 1 {
         columns.retain(|column| *column != "CLUSTER");
     }
-    let table = Table::new(answer::people(), columns.clone(), screen()).without_header(arguments.no_headers);
+    let table = Table::new(console.people(), columns.clone(), screen()).without_header(arguments.no_headers);
     let mut table = table.spare(&["NEXT", "CATEGORY", "APPS", "GREEN", "SINCE"]).whole(true);
     for doubt in doubts {
         let cell = |column: &&str| match *column {
@@ -156,9 +163,14 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
     table.finish()
 }
 
-fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapshot) -> io::Result<()> {
+fn people(
+    arguments: &TrustArguments,
+    report: &TrustReport,
+    fleet: &FleetSnapshot,
+    console: &Console,
+) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = answer::people();
+    let mut out = console.people();
     let several = fleet.snapshots.len() > 1;
     let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
     let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);

@@ -13,8 +13,9 @@ use crate::cli::{
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
 };
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::output::screen::Screen;
-use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 
@@ -111,10 +112,11 @@ fn start(arguments: &ViewArguments, asked: &ReadQuery) -> Result<FleetWatcher, C
 pub(crate) fn view<P: Default>(
     arguments: &ViewArguments,
     form: Form,
-    mut run: impl FnMut(&mut dyn Source, &mut P) -> Result<Exit, CommandError>,
+    console: &Console,
+    mut run: impl FnMut(&mut dyn Source, &mut P, &Console) -> Result<Exit, CommandError>,
 ) -> Result<Exit, CommandError> {
     if !arguments.watch {
-        return run(&mut Once::default(), &mut P::default());
+        return run(&mut Once::new(console), &mut P::default(), console);
     }
     let mut source = Following::default();
     let mut printed = P::default();
@@ -122,7 +124,10 @@ pub(crate) fn view<P: Default>(
         if is_whole {
             printed = P::default();
         }
-        frame(source, |source| run(source, &mut printed))
+        let memory = Console::memory();
+        let exit = run(source, &mut printed, &memory)?;
+        let (text, told) = memory.kept();
+        Ok((exit, Frame { text, told }))
     };
     // What is wrong with the question is wrong with all answers.
     let (exit, first) = answer(&mut source, true)?;
@@ -133,7 +138,7 @@ pub(crate) fn view<P: Default>(
     };
     match screen {
         Some(screen) => redraw(screen, source, first, &mut answer),
-        None => append(form, source, first, &mut answer).map(|()| exit),
+        None => append(form, source, first, console, &mut answer).map(|()| exit),
     }
 }
 
@@ -144,17 +149,6 @@ type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), Co
 struct Frame {
     text: String,
     told: Vec<String>,
-}
-
-fn frame(
-    source: &mut Following,
-    run: impl FnOnce(&mut dyn Source) -> Result<Exit, CommandError>,
-) -> Result<(Exit, Frame), CommandError> {
-    answer::keep();
-    let exit = run(source);
-    let (text, told) = answer::kept();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    exit.map(|exit| (exit, Frame { text, told }))
 }
 
 impl Frame {
@@ -219,9 +213,10 @@ fn append(
     form: Form,
     mut source: Following,
     first: Frame,
+    console: &Console,
     next: &mut NextFrame<'_>,
 ) -> Result<(), CommandError> {
-    let mut out = answer::again();
+    let mut out = console.again();
     let mut told: Vec<String> = Vec::new();
     // The failure of the last answer, after which the whole answer is printed again.
     let mut failure: Option<String> = None;
@@ -238,14 +233,14 @@ fn append(
                     return Ok(());
                 }
                 for line in frame.told.iter().filter(|line| !told.contains(line)) {
-                    answer::retell(line);
+                    console.message(line);
                 }
                 (told, failure, is_first) = (frame.told, None, false);
             }
             Err(complaint) => {
                 let text = complaint.to_string();
                 if failure.as_ref() != Some(&text) {
-                    complaint.print();
+                    complaint.print(console);
                     failure = Some(text);
                 }
             }

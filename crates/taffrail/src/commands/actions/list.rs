@@ -15,9 +15,10 @@ use super::scripts;
 use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
+use crate::output::answer::Console;
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen};
+use crate::output::{printable, screen};
 use crate::reasons::SCRIPT_FAILED;
 use crate::say;
 use crate::source;
@@ -27,13 +28,13 @@ fn shown(parameter: Parameter) -> ActionParameter {
     ActionParameter { name, value, kind, default }
 }
 
-pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, CommandError> {
+pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let scripts = scripts(which.rules.0.as_deref())?;
-    let Found { objects, mut complaints, mut errors } = located::objects(which)?;
+    let Found { objects, mut complaints, mut errors } = located::objects(which, console)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
-    let mut out = answer::people();
+    let mut out = console.people();
     for (at, object) in objects.iter().enumerate() {
         let key = object.key();
         let (offers, failures) = scripts
@@ -53,7 +54,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, CommandError> {
             let title = printable(&format!("{} {}", key.kind, key.path())).into_owned();
             written(
                 say!(out, "{}{}{}{:#} in {}", gap, bold, title, bold, printable(&object.cluster))
-                    .and_then(|()| print(&offers)),
+                    .and_then(|()| print(&offers, console)),
             )?;
             continue;
         }
@@ -76,21 +77,21 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, CommandError> {
         ActionsOutput::Table => Ok(()),
         ActionsOutput::Name => {
             let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
-            Names::all(names)
+            Names::all(names, console)
         }
-        ActionsOutput::Json => get::document(ListOutput::Json, &ObjectActionList::of(items, errors)),
+        ActionsOutput::Json => get::document(ListOutput::Json, &ObjectActionList::of(items, errors), console),
     })?;
-    source::print_requests(which.source.verbose, located::connections(&objects));
-    complaints.iter().for_each(CommandError::print);
+    source::print_requests(which.source.verbose, located::connections(&objects), console);
+    complaints.iter().for_each(|complaint| complaint.print(console));
     Ok(complaints.iter().map(|complaint| complaint.exit).max().unwrap_or(Exit::Yes))
 }
 
-fn print(offers: &[Offer]) -> io::Result<()> {
+fn print(offers: &[Offer], console: &Console) -> io::Result<()> {
     if offers.is_empty() {
-        return say!(answer::people(), "No actions for this object.");
+        return say!(console.people(), "No actions for this object.");
     }
     let mut table =
-        Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());
+        Table::new(console.people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());
     for offer in offers {
         let Offer { origin, action, .. } = offer;
         let told = |parameter: &Parameter| {

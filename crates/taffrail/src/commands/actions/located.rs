@@ -11,6 +11,7 @@ use taffrail_observe::{FleetMembers, ObjectArg};
 use super::arguments::WhichArguments;
 use crate::command_error::CommandError;
 use crate::commands::named::unknown_cluster;
+use crate::output::answer::Console;
 use crate::reasons;
 use crate::source;
 
@@ -25,7 +26,7 @@ pub(super) struct Found {
 }
 
 /// Finds the object in each of the chosen clusters or dumps.
-pub(super) fn objects(arguments: &WhichArguments) -> Result<Found, CommandError> {
+pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<Found, CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),
         namespace: arguments.namespace.clone(),
@@ -69,7 +70,7 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<Found, CommandError>
             }
         }
     } else {
-        let fleet = source::dumps(&arguments.source)?;
+        let fleet = source::dumps(&arguments.source, console)?;
         complaints.extend(fleet.problems.iter().map(CommandError::from));
         let known: Vec<&str> = fleet.snapshots.iter().map(Objects::name).collect();
         unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;

@@ -17,7 +17,8 @@ use super::scripts;
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::{get, guard, writes};
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::runtime::block_on;
 use crate::source;
 use crate::{phrase, say};
@@ -55,8 +56,8 @@ fn made(row: &ActionRunRow) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn fail(row: &mut ActionRunRow, complaint: CommandError) {
-    complaint.print();
+fn fail(row: &mut ActionRunRow, complaint: CommandError, console: &Console) {
+    complaint.print(console);
     row.message = complaint.to_string();
     row.hint = complaint.hint;
 }
@@ -70,22 +71,23 @@ struct Printer<'a> {
     exit: Exit,
     /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
+    console: &'a Console,
 }
 
-pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
         let complaint = CommandError::usage("a dump cannot be changed");
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
-    let Found { objects, complaints, errors } = located::objects(which)?;
+    let Found { objects, complaints, errors } = located::objects(which, console)?;
     let mut exit = Exit::Yes;
     for complaint in &complaints {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    confirm(arguments, &objects)?;
+    confirm(arguments, &objects, console)?;
     let request = ActionRequest {
         scripts,
         action: arguments.action.clone(),
@@ -101,11 +103,11 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
         exit = exit.max(complaint.exit);
         let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
         let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
-        fail(&mut row, complaint);
+        fail(&mut row, complaint, console);
         refused.push(row);
     }
     let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
-    let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None };
+    let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
         let what =
             format!("{} is a script of the cluster, and would write with your rights", arguments.action);
@@ -138,14 +140,18 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     if arguments.output == TextOutput::Json {
         let items = refused.into_iter().chain(rows).collect();
         let document = ActionRun::new(&arguments.action, arguments.dry_run.as_str(), items, errors);
-        written(get::document(ListOutput::Json, &document))?;
+        written(get::document(ListOutput::Json, &document, console))?;
     }
-    source::print_requests(which.source.verbose, clusters.iter());
+    source::print_requests(which.source.verbose, clusters.iter(), console);
     Ok(exit)
 }
 
 /// Asks before the action is run on several objects.
-fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(), CommandError> {
+fn confirm(
+    arguments: &ActionArguments,
+    objects: &[LocatedObject],
+    console: &Console,
+) -> Result<(), CommandError> {
     let ActionArguments { action, which, yes, dry_run, .. } = arguments;
     let (what, of, names): (_, _, Vec<String>) = match which.all_namespaces {
         true => {
@@ -157,7 +163,7 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
             (format!("{action} in"), "clusters", clusters.collect())
         }
     };
-    guard::confirm(&what, of, &names, *yes, *dry_run, || ())
+    guard::confirm(&what, of, &names, *yes, *dry_run, console, || ())
 }
 
 /// Returns true if the command can ask a question at a terminal.
@@ -200,7 +206,7 @@ impl Printer<'_> {
                     Outcome::Error(error) => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
-                        fail(&mut self.rows[item], complaint);
+                        fail(&mut self.rows[item], complaint, self.console);
                         "Error"
                     }
                     Outcome::Done
@@ -216,7 +222,7 @@ impl Printer<'_> {
 
     /// Asks for confirmation of the changes shown.
     fn is_confirmed(&self) -> Result<bool, CommandError> {
-        answer::tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
+        self.console.tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
         let mut said = String::new();
         let read = io::stdin().read_line(&mut said);
         read.map_err(|error| CommandError::unreadable("cannot read the answer").with_source(&error))?;
@@ -229,7 +235,7 @@ impl Printer<'_> {
         if !self.is_text() || planned.writes.is_empty() {
             return Ok(());
         }
-        let mut out = answer::people();
+        let mut out = self.console.people();
         if let Some(of) = &self.rows[item].script_of {
             let (action, place) = (printable(&self.arguments.action), printable(&planned.cluster));
             written(say!(out, "{} is a script of the cluster: {} in {}", action, printable(of), place))?;
@@ -257,6 +263,6 @@ impl Printer<'_> {
         if !self.is_text() {
             return Ok(());
         }
-        written(say!(answer::people(), "{}", printable(&text)))
+        written(say!(self.console.people(), "{}", printable(&text)))
     }
 }

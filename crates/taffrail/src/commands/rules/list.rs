@@ -8,12 +8,13 @@ use super::ListArguments;
 use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
+use crate::output::answer::Console;
 use crate::output::names::Names;
+use crate::output::screen;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen};
 use crate::phrase;
 
-pub(super) fn run(arguments: &ListArguments) -> Result<Exit, CommandError> {
+pub(super) fn run(arguments: &ListArguments, console: &Console) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
     let own = set.all().into_iter().map(|found| RuleRow {
         group: found.group.to_owned(),
@@ -44,27 +45,30 @@ pub(super) fn run(arguments: &ListArguments) -> Result<Exit, CommandError> {
         words.is_empty() || words.iter().any(|word| name.contains(word))
     };
     let items: Vec<RuleRow> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
-    written(print(arguments.output, items))?;
+    written(print(arguments.output, items, console))?;
     Ok(Exit::Yes)
 }
 
-fn print(form: ListOutput, items: Vec<RuleRow>) -> io::Result<()> {
+fn print(form: ListOutput, items: Vec<RuleRow>, console: &Console) -> io::Result<()> {
     match form {
         ListOutput::Json | ListOutput::Yaml => {
-            get::document(form, &RuleList::of(items, Vec::<ErrorRow>::new()))
+            get::document(form, &RuleList::of(items, Vec::<ErrorRow>::new()), console)
         }
-        ListOutput::Name => Names::all(items.iter().map(|item| {
-            let dot = if item.group.is_empty() { "" } else { "." };
-            format!("{}{dot}{}", item.kind, item.group)
-        })),
+        ListOutput::Name => Names::all(
+            items.iter().map(|item| {
+                let dot = if item.group.is_empty() { "" } else { "." };
+                format!("{}{dot}{}", item.kind, item.group)
+            }),
+            console,
+        ),
         ListOutput::Table | ListOutput::Wide => {
             if items.is_empty() {
-                answer::tell(phrase!("No rules match these names.\n"));
+                console.tell(phrase!("No rules match these names.\n"));
                 return Ok(());
             }
             let wide = form == ListOutput::Wide;
             let header = vec!["GROUP", "KIND", "FROM", "BRANCHES", "SOURCE"];
-            let mut table = Table::new(answer::people(), header, screen()).whole(wide);
+            let mut table = Table::new(console.people(), header, screen()).whole(wide);
             for item in items {
                 let branches = if item.branches == 0 { String::new() } else { item.branches.to_string() };
                 table.row(vec![

@@ -13,11 +13,12 @@ use crate::cli::ListOutput;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit, chain, written};
 use crate::commands::get;
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::rule_source::{self, Wanted};
 use crate::say;
 
-pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
+pub(super) fn test(arguments: &TestArguments, console: &Console) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
     let items = items(&trial, false);
     if items.is_empty() && trial.passed == 0 {
@@ -27,12 +28,12 @@ pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
             "cases stand in cases.yaml beside rules.yaml, or in health_test.yaml beside Argo CD's health.lua",
         ));
     }
-    report("RuleTest", arguments.output, trial.passed, items)
+    report("RuleTest", arguments.output, trial.passed, items, console)
 }
 
-pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, CommandError> {
+pub(super) fn lint(arguments: &LintArguments, console: &Console) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
-    report("RuleLint", arguments.output, trial.passed, items(&trial, true))
+    report("RuleLint", arguments.output, trial.passed, items(&trial, true), console)
 }
 
 fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
@@ -96,17 +97,18 @@ fn report(
     form: TextOutput,
     passed: usize,
     items: Vec<RuleFaultRow>,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let exit = if items.is_empty() { Exit::Yes } else { Exit::No };
     written(match form {
-        TextOutput::Json => get::document(ListOutput::Json, &RuleTrial::new(kind, passed, items)),
-        TextOutput::Text => print(kind, passed, &items),
+        TextOutput::Json => get::document(ListOutput::Json, &RuleTrial::new(kind, passed, items), console),
+        TextOutput::Text => print(kind, passed, &items, console),
     })?;
     Ok(exit)
 }
 
-fn print(kind: &str, passed: usize, items: &[RuleFaultRow]) -> io::Result<()> {
-    let mut out = answer::programs();
+fn print(kind: &str, passed: usize, items: &[RuleFaultRow], console: &Console) -> io::Result<()> {
+    let mut out = console.programs();
     for RuleFaultRow { file, kind, case, message, hint } in items {
         let place = match (file, kind, case) {
             (Some(file), Some(kind), Some(case)) => format!("{file}: {kind}, {case}: "),

@@ -9,11 +9,12 @@ use super::WhyArguments;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput};
+use crate::output::answer::Console;
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
-pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
-    status::run(&StatusArguments {
+pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, CommandError> {
+    let asked = StatusArguments {
         objects: arguments.objects.clone(),
         files: arguments.files.clone(),
         selector: None,
@@ -33,7 +34,8 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
         jobs: None,
         source: arguments.source.clone(),
         why: Some(arguments.output),
-    })
+    };
+    status::run(&asked, console)
 }
 
 /// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use

@@ -20,6 +20,7 @@ use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::changes::Printed;
 use crate::commands::rows::NamedRow;
+use crate::output::answer::Console;
 use crate::runtime::block_on;
 use crate::source::Source;
 
@@ -73,6 +74,7 @@ pub(super) fn look(
     judge: &Judge,
     (printed, seen): (&mut Printed<Judged>, &mut Seen),
     from: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let asked = ReadQuery::read(arguments)?;
     let reads = plan(judge);
@@ -124,9 +126,9 @@ pub(super) fn look(
     if !printed.is_other(&rows, &errors) {
         return Ok(Exit::Yes);
     }
-    let mut printer = Printer::new(arguments, members > 1);
+    let mut printer = Printer::new(arguments, members > 1, console);
     for complaint in fleet.problems.iter().map(CommandError::from) {
-        complaint.print();
+        complaint.print(console);
     }
     for ErrorRow { cluster, scope, reason, message } in &errors {
         printer.unread(cluster, scope, reason, message);

@@ -11,9 +11,10 @@ use super::judge::{Answers, Miss, Row};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::changes::Printed;
 use crate::commands::rows::STATUS;
+use crate::output::answer::Console;
 use crate::output::names::Names;
+use crate::output::style;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, style};
 use crate::{phrase, reasons};
 
 /// The list of objects with their conditions: a list of Kubernetes.
@@ -34,6 +35,7 @@ pub(super) struct Printer {
     misses: usize,
     /// The scopes that could not be read.
     errors: Vec<ErrorRow>,
+    console: Console,
 }
 
 enum Form {
@@ -52,34 +54,42 @@ enum ItemStyle {
 }
 
 impl Printer {
-    pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
+    pub(super) fn new(arguments: &StatusArguments, several: bool, console: &Console) -> Printer {
         let kind = match arguments.why {
             _ if arguments.augment => AUGMENTED,
             Some(_) => "cli.taffrail.dev/v1alpha1 RulingList",
             None => "cli.taffrail.dev/v1alpha1 StatusList",
         };
-        let raw = || Box::new(answer::programs()) as Out;
+        let raw = || Box::new(console.programs()) as Out;
         let form = match arguments.output {
             StatusOutput::Table | StatusOutput::Wide => {
                 let wide = arguments.output == StatusOutput::Wide;
-                let out: Out = Box::new(answer::people());
+                let out: Out = Box::new(console.people());
                 let table = Table::new(out, columns(wide, several), crate::output::screen());
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
                 Form::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => Form::Names(Names::new(raw()), several),
+            StatusOutput::Name => Form::Names(Names::new(console), several),
             StatusOutput::Jsonl => Form::Lines(raw()),
             StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
         };
-        Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0, errors: Vec::new() }
+        Printer {
+            form,
+            exit: Exit::Yes,
+            all_current: true,
+            closed: false,
+            misses: 0,
+            errors: Vec::new(),
+            console: console.clone(),
+        }
     }
 
     /// Prints an error about unreadable input.
     pub(super) fn complain(&mut self, complaint: CommandError) {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
-        complaint.print();
+        complaint.print(&self.console);
     }
 
     /// Prints that a scope of a cluster could not be read, and puts it into the list.
@@ -109,7 +119,7 @@ impl Printer {
         printed: &mut Printed<Judged>,
     ) -> Result<(), CommandError> {
         rows.iter().for_each(|row| self.tell(&row.answers));
-        let result = self.form.write_changed(rows, printed);
+        let result = self.form.write_changed(rows, printed, &self.console);
         self.check(result)
     }
 
@@ -137,13 +147,13 @@ impl Printer {
         self.misses += 1;
         if self.misses <= MAX_MISSES {
             let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
-            CommandError::unreadable(format!("{place}: {}", miss.text)).print();
+            CommandError::unreadable(format!("{place}: {}", miss.text)).print(&self.console);
         }
     }
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, CommandError> {
         if self.misses > MAX_MISSES {
-            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
+            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print(&self.console);
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),
@@ -151,7 +161,7 @@ impl Printer {
         };
         if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
             // As kubectl: silence on an empty answer would look like a failure.
-            answer::tell(phrase!("No objects found.\n"));
+            self.console.tell(phrase!("No objects found.\n"));
         }
         if !self.closed {
             written(self.form.finish(&self.errors))?;
@@ -164,7 +174,12 @@ impl Printer {
 }
 
 impl Form {
-    fn write_changed(&mut self, rows: &[Judged], printed: &mut Printed<Judged>) -> io::Result<()> {
+    fn write_changed(
+        &mut self,
+        rows: &[Judged],
+        printed: &mut Printed<Judged>,
+        console: &Console,
+    ) -> io::Result<()> {
         match self {
             Form::Table(table, wide, several) => {
                 let columns = columns(*wide, *several);
@@ -184,7 +199,7 @@ impl Form {
                 printed.columns = if rows.is_empty() { Vec::new() } else { columns };
                 Ok(())
             }
-            Form::Names(_, several) => printed.names(rows, &Vec::new, *several),
+            Form::Names(_, several) => printed.names(rows, &Vec::new, *several, console),
             Form::Lines(out) => printed
                 .changed(rows, |row| row.answers.lines.clone())
                 .try_for_each(|line| out.write_all(&line)),
