@@ -36,8 +36,8 @@ use taffrail_apps::{
     ScopeError, Snapshot,
 };
 use taffrail_cluster::{
-    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, ScopeState, WatchEvent,
-    WatchEvents, Watcher,
+    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvent, WatchEvents,
+    WatchState, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -122,7 +122,7 @@ struct Followed {
     /// The start of the list in progress that replaces the objects; `None` if none is in progress.
     behind: Option<Moment>,
     /// The state of the scope, and the time since when it has that state.
-    state: (ScopeState, Timestamp),
+    state: (WatchState, Timestamp),
     /// True if only apps of other clusters need the scope.
     is_foreign: bool,
     /// True if no plan waits for the answer of the scope.
@@ -144,7 +144,7 @@ impl Followed {
             broken: None,
             stale: None,
             behind: None,
-            state: (ScopeState::CatchingUp, Timestamp::now()),
+            state: (WatchState::CatchingUp, Timestamp::now()),
             is_foreign,
             is_loose,
             patience,
@@ -160,11 +160,11 @@ impl Followed {
     /// Returns the state of the scope for the statistics; `None` if it is live.
     fn not_live(&self) -> Option<NotLiveScope> {
         let (state, message) = match &self.state.0 {
-            ScopeState::Live => return None,
-            ScopeState::CatchingUp => (taffrail_apps::ScopeState::CatchingUp, ""),
-            ScopeState::Forbidden { message } => (taffrail_apps::ScopeState::Forbidden, &**message),
-            ScopeState::Absent => (taffrail_apps::ScopeState::Absent, ""),
-            ScopeState::Broken { message, .. } => (taffrail_apps::ScopeState::Broken, &**message),
+            WatchState::Live => return None,
+            WatchState::CatchingUp => (taffrail_apps::NotLiveState::CatchingUp, ""),
+            WatchState::Forbidden { message } => (taffrail_apps::NotLiveState::Forbidden, &**message),
+            WatchState::Absent => (taffrail_apps::NotLiveState::Absent, ""),
+            WatchState::Broken { message, .. } => (taffrail_apps::NotLiveState::Broken, &**message),
         };
         let message = message.to_owned();
         Some(NotLiveScope { scope: self.read.scope(), state, message, since: self.state.1 })
@@ -241,7 +241,7 @@ struct Following {
 impl Following {
     /// Marks live scopes as last known at `heard`; each becomes live again once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
-        let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
+        let live = |followed: &&mut Followed| followed.state.0 == WatchState::Live;
         for followed in self.scopes.values_mut().filter(live) {
             followed.stale.get_or_insert(heard);
         }
@@ -254,7 +254,7 @@ impl Following {
             return;
         }
         let broken = |followed: &&Followed| {
-            matches!(followed.state.0, ScopeState::Broken { .. }) || followed.behind.is_some()
+            matches!(followed.state.0, WatchState::Broken { .. }) || followed.behind.is_some()
         };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
@@ -276,7 +276,10 @@ impl Following {
         let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
         let has_gap = |scope: &NotLiveScope| {
-            matches!(scope.state, taffrail_apps::ScopeState::CatchingUp | taffrail_apps::ScopeState::Broken)
+            matches!(
+                scope.state,
+                taffrail_apps::NotLiveState::CatchingUp | taffrail_apps::NotLiveState::Broken
+            )
         };
         let is_live = freshness == FreshnessState::Live && self.is_settled && !not_live.iter().any(has_gap);
         self.live_since = if is_live { self.live_since.or(Some(now)) } else { None };

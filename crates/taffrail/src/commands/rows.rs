@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
-use taffrail_apps::{App, Axis, Delivery, FreshnessState, ObjectSyncState, Scope, ScopeState};
+use taffrail_apps::{App, Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -264,7 +264,7 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
     let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent) {
+    for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
         states.entry(scope.state.as_str()).or_default().push(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {

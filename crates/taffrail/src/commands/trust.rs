@@ -67,8 +67,7 @@ pub(crate) fn run(
     report.checked.retain(|checked| wanted(&checked.cluster));
     report.items.retain(|doubt| {
         let categories = &arguments.category;
-        wanted(doubt.place.first())
-            && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
+        wanted(doubt.place.first()) && (categories.is_empty() || categories.contains(&doubt.category))
     });
     // Comparing with an earlier run needs one line per finding and cluster.
     if !arguments.per_cluster && arguments.output != TrustOutput::Name {

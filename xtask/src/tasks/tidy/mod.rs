@@ -142,27 +142,9 @@ const MOST_CIRCLES: usize = 0;
 const MOST_QUESTIONS: usize = 26;
 
 /// Public types that share their name with another: no more than these.
-const DOUBLES: [&str; 20] = [
-    "Answer",
-    "Batch",
-    "Change",
-    "Cluster",
-    "Costs",
-    "Document",
-    "Fault",
-    "Items",
-    "Kind",
-    "Listing",
-    "Options",
-    "Problem",
-    "Refusal",
-    "Relation",
-    "Scope",
-    "ScopeState",
-    "Seen",
-    "Snapshot",
-    "Subject",
-    "Target",
+const DOUBLES: [&str; 19] = [
+    "Answer", "Batch", "Change", "Cluster", "Costs", "Document", "Fault", "Items", "Kind", "Listing",
+    "Options", "Problem", "Refusal", "Relation", "Scope", "Seen", "Snapshot", "Subject", "Target",
 ];
 
 /// Measures the code, prints the figures, and lets none of them become worse.
