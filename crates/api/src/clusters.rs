@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, Objects, Problem, ReadStats, Scope,
-    ScopeError, ScopeState, declares_apps, members, silence,
+    App, AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, NotLiveState, Objects, Problem,
+    ReadStats, Scope, ScopeError, declares_apps, members, silence,
 };
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -143,7 +143,7 @@ pub struct NotLiveRow {
     /// The kind, in one namespace or in all, as text.
     pub scope: String,
     /// The state of the scope: `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
-    pub state: ScopeState,
+    pub state: NotLiveState,
     /// The reason for the state, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -164,8 +164,8 @@ impl From<&ReadStats> for ReadingView {
             lists: reading.lists().into(),
             protocol: reading.protocol.into(),
             round_trip_micros: u64::try_from(reading.round_trip.as_micros()).unwrap_or(u64::MAX),
-            requests: reading.cost.map(|cost| cost.requests),
-            bytes: reading.cost.map(|cost| cost.bytes),
+            requests: Some(reading.cost.requests),
+            bytes: Some(reading.cost.bytes),
             live_since: followed.and_then(|followed| followed.live_since),
             scopes: followed.map(|followed| followed.scopes),
             not_live: followed.map(|it| it.not_live.iter().map(row).collect()).unwrap_or_default(),

@@ -1,23 +1,34 @@
-//! Changes between two answers, row by row.
+//! Changes between two answers, as a whole and row by row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+use taffrail_apps::trust::{CheckedCluster, FindingCategory};
 use taffrail_apps::{Delivery, Freshness};
 use taffrail_object::ObjectKey;
 
-use crate::{AppName, AppRow, ClusterRow, ResourceRow};
+use crate::events::EventLikeness;
+use crate::{
+    AppDetail, AppName, AppRow, AppTree, ClusterRow, EventRow, Explanation, InClusters, List, ResourceRow,
+    TrustFinding, TrustReport,
+};
+
+/// An answer or a row of one, which is compared with an earlier one of the same subject.
+pub trait Comparable: PartialEq {
+    /// Returns true if the contents differ from those of `old`. A newer observation of the same contents is not a
+    /// difference.
+    fn differs(&self, old: &Self) -> bool {
+        self != old
+    }
+}
 
 /// A row of an answer, identified by a key that stays the same when its contents change.
-pub trait KeyedRow: Clone {
+pub trait KeyedRow: Clone + Comparable {
     /// The type of the key that identifies a row within an answer.
     type Key: Clone + Ord;
 
     /// Returns the key that identifies the row.
     fn key(&self) -> Self::Key;
-
-    /// Returns true if the contents differ from those of `old`, a row of the same key. A newer observation of
-    /// the same contents is not a difference.
-    fn differs(&self, old: &Self) -> bool;
 }
 
 /// The change of one row between two answers.
@@ -83,15 +94,7 @@ fn observed_like(freshness: Freshness, old: Freshness) -> Freshness {
     Freshness { observed_at: now.and(before).or(now), ..freshness }
 }
 
-impl KeyedRow for AppRow {
-    /// Target cluster, home cluster, delivery, namespace and name.
-    type Key = (String, String, Delivery, String, String);
-
-    fn key(&self) -> Self::Key {
-        let AppRow { cluster, home, delivery, namespace, name, .. } = self.clone();
-        (cluster, home, delivery, namespace, name)
-    }
-
+impl Comparable for AppRow {
     fn differs(&self, old: &AppRow) -> bool {
         let mut own = self.clone();
         own.freshness = observed_like(own.freshness, old.freshness);
@@ -100,13 +103,17 @@ impl KeyedRow for AppRow {
     }
 }
 
-impl KeyedRow for ClusterRow {
-    type Key = String;
+impl KeyedRow for AppRow {
+    /// Target, home, delivery, namespace and name.
+    type Key = (String, String, Delivery, String, String);
 
-    fn key(&self) -> String {
-        self.name.clone()
+    fn key(&self) -> Self::Key {
+        let AppRow { cluster, home, delivery, namespace, name, .. } = self.clone();
+        (cluster, home, delivery, namespace, name)
     }
+}
 
+impl Comparable for ClusterRow {
     fn differs(&self, old: &ClusterRow) -> bool {
         let mut own = self.clone();
         own.freshness = observed_like(own.freshness, old.freshness);
@@ -118,6 +125,16 @@ impl KeyedRow for ClusterRow {
     }
 }
 
+impl KeyedRow for ClusterRow {
+    type Key = String;
+
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl Comparable for ResourceRow {}
+
 impl KeyedRow for ResourceRow {
     /// The cluster, the object, and the app that declares the object.
     type Key = (String, ObjectKey, AppName);
@@ -126,9 +143,63 @@ impl KeyedRow for ResourceRow {
         let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);
         (self.cluster.clone(), key, self.app.clone())
     }
+}
 
-    fn differs(&self, old: &ResourceRow) -> bool {
-        self != old
+impl Comparable for EventRow {}
+
+impl KeyedRow for EventRow {
+    /// The clusters, and what makes warnings equal.
+    type Key = (InClusters, EventLikeness);
+
+    fn key(&self) -> Self::Key {
+        (self.place.clone(), self.likeness())
+    }
+}
+
+impl Comparable for TrustFinding {}
+
+impl KeyedRow for TrustFinding {
+    /// Category, reason, clusters and scope.
+    type Key = (FindingCategory, String, InClusters, String);
+
+    fn key(&self) -> Self::Key {
+        let TrustFinding { category, reason, place, scope, .. } = self;
+        (*category, reason.to_string(), place.clone(), scope.clone())
+    }
+}
+
+impl Comparable for TrustReport {
+    fn differs(&self, old: &TrustReport) -> bool {
+        // Each look judges for a later time.
+        let extent =
+            |checked: &CheckedCluster| CheckedCluster { as_of: Timestamp::UNIX_EPOCH, ..checked.clone() };
+        self.items != old.items
+            || self.errors != old.errors
+            || !self.checked.iter().map(extent).eq(old.checked.iter().map(extent))
+    }
+}
+
+impl Comparable for AppTree {}
+
+impl Comparable for Explanation {}
+
+impl Comparable for AppDetail {
+    fn differs(&self, old: &AppDetail) -> bool {
+        let AppDetail { app, application, reconciliation, unsynced, deployment } = self;
+        app.differs(&old.app)
+            || *application != old.application
+            || *reconciliation != old.reconciliation
+            || *unsynced != old.unsynced
+            || *deployment != old.deployment
+    }
+}
+
+impl<T: Comparable> Comparable for List<T> {
+    fn differs(&self, old: &List<T>) -> bool {
+        let differ = |(new, old): (&T, &T)| new.differs(old);
+        self.errors != old.errors
+            || self.items.len() != old.items.len()
+            || self.items.iter().zip(&old.items).any(differ)
     }
 }
 
@@ -141,16 +212,14 @@ mod tests {
 
     use super::*;
 
+    impl Comparable for (u8, u8) {}
+
     /// A row called by a number that says a number.
     impl KeyedRow for (u8, u8) {
         type Key = u8;
 
         fn key(&self) -> u8 {
             self.0
-        }
-
-        fn differs(&self, old: &(u8, u8)) -> bool {
-            self != old
         }
     }
 

@@ -133,17 +133,11 @@ impl EventList {
     /// several Pods of one workload, which keep the message of the newest.
     #[must_use]
     pub fn together(self) -> EventList {
-        let like = |row: &EventRow| {
-            let EventRow { app, object, reason, message, made_by, .. } = row.clone();
-            let message = nameless(&message.replace(&*object.name, "*"), "*");
-            let name = made_by.map_or(object.name, |made_by| format!("{made_by}-*"));
-            let object = ObjectKey { name, ..object };
-            (app, object, reason, message)
-        };
+        let like = |row: &EventRow| (row.place.first().to_owned(), row.likeness());
         // First those within one cluster, which would have a row each otherwise.
-        let of_each = grouped_in_one(self.items, |row| (row.place.first().to_owned(), like(row)));
+        let of_each = grouped_in_one(self.items, like);
         let of_each = of_each.into_iter().filter_map(EventRow::together).collect();
-        let groups = grouped(of_each, |row: &EventRow| (row.place.first().to_owned(), like(row)));
+        let groups = grouped(of_each, like);
         let mut items: Vec<EventRow> = groups.into_iter().filter_map(EventRow::together).collect();
         items.sort_by_key(|row| row.last_seen);
         EventList { items, ..self }
@@ -159,7 +153,18 @@ fn is_one(number: &usize) -> bool {
     *number == 1
 }
 
+/// App, object, reason and message of equal warnings, without what differs among Pods of one workload.
+pub(super) type EventLikeness = (AppName, ObjectKey, String, String);
+
 impl EventRow {
+    /// Returns the parts that equal warnings have in common.
+    pub(super) fn likeness(&self) -> EventLikeness {
+        let EventRow { app, object, reason, message, made_by, .. } = self.clone();
+        let message = nameless(&message.replace(&*object.name, "*"), "*");
+        let name = made_by.map_or(object.name, |made_by| format!("{made_by}-*"));
+        (app, ObjectKey { name, ..object }, reason, message)
+    }
+
     fn together(rows: Vec<EventRow>) -> Option<EventRow> {
         let mut names: Vec<String> = rows.iter().map(|row| row.place.first().to_owned()).collect();
         names.sort();

@@ -12,9 +12,12 @@ pub mod diff;
 mod events;
 mod explain;
 pub mod filter;
+mod object_actions;
 mod resources;
+mod rules;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod settings;
 mod status;
 pub mod text;
 mod together;
@@ -33,7 +36,12 @@ pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};
+pub use object_actions::{
+    ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
+};
 pub use resources::{ResourceList, ResourceRow};
+pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
+pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};

@@ -3,8 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 use crate::{
-    API_VERSION, ActionList, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow, Explanation, List,
-    ListItem, ResourceRow, StatusRow, TrustReport, WaitChange, WaitSummary,
+    API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
+    Explanation, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow, SettingList,
+    StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
 /// Returns the JSON Schema of each answer, with the `kind` of the answer.
@@ -22,9 +23,16 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<EventRow>(),
         of_list::<Explanation>(),
         of_list::<StatusRow>(),
+        of_list::<RuleRow>(),
+        of_list::<RulingRow>(),
+        of_list::<ObjectActionRow>(),
         ("Explanation", schema::<Answer>("Explanation")),
         ("TrustReport", schema::<TrustReport>("TrustReport")),
         ("ActionList", schema::<ActionList>("ActionList")),
+        ("ActionRun", schema::<ActionRun>("ActionRun")),
+        ("RuleTest", schema::<RuleTrial>("RuleTest")),
+        ("RuleLint", schema::<RuleTrial>("RuleLint")),
+        ("SettingList", schema::<SettingList>("SettingList")),
         ("WaitChange", schema::<WaitChange>("WaitChange")),
         ("WaitSummary", schema::<WaitSummary>("WaitSummary")),
     ]

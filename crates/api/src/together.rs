@@ -21,7 +21,7 @@ use taffrail_status::assess::CauseStep;
 use crate::Explanation;
 
 /// The clusters that an entry of an answer is about: one, or all those with an equal entry.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum InClusters {

@@ -96,7 +96,7 @@ pub use owners::{controllers, dependents};
 pub use ownership::{Ownership, Ownerships};
 pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 pub use questions::QuestionLog;
-pub use reading::{NotLiveScope, ReadStats, ReadingCost, ScopeState, WatchStats};
+pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
 pub use reads::declaring::declares_apps;
 pub use reads::{
     Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, ReadQuery, Rounds, Target,

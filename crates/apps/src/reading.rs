@@ -18,8 +18,8 @@ pub struct ReadStats {
     pub protocol: &'static str,
     /// Upper bound of the network round trip to the server, by the fastest answer and the connection.
     pub round_trip: Duration,
-    /// The requests made so far; `None` in answers that are compared, as they would always differ.
-    pub cost: Option<ReadingCost>,
+    /// The requests made so far.
+    pub cost: ReadingCost,
     /// The state of the watches; `None` if the cluster was read once.
     pub followed: Option<WatchStats>,
 }
@@ -50,7 +50,7 @@ pub struct NotLiveScope {
     /// The scope.
     pub scope: Scope,
     /// The state of the scope in place of live.
-    pub state: ScopeState,
+    pub state: NotLiveState,
     /// The reason, for people; may be empty.
     pub message: String,
     /// The time at which it stopped being live.
@@ -60,7 +60,7 @@ pub struct NotLiveScope {
 /// The state of a watched scope that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum ScopeState {
+pub enum NotLiveState {
     /// The scope is being listed.
     CatchingUp,
     /// The server denies access.
@@ -71,14 +71,14 @@ pub enum ScopeState {
     Absent,
 }
 
-impl ScopeState {
+impl NotLiveState {
     /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
-            ScopeState::CatchingUp => "CatchingUp",
-            ScopeState::Forbidden => "Forbidden",
-            ScopeState::Broken => "Broken",
-            ScopeState::Absent => "Absent",
+            NotLiveState::CatchingUp => "CatchingUp",
+            NotLiveState::Forbidden => "Forbidden",
+            NotLiveState::Broken => "Broken",
+            NotLiveState::Absent => "Absent",
         }
     }
 }

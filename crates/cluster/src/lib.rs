@@ -44,7 +44,7 @@ pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use taffrail_object::ApiResource;
 pub use traffic::Requests;
 pub use watcher::{
-    Batch, Change, Connectivity, ListStrategy, Scope, ScopeId, ScopeState, WatchEvent, WatchEvents,
-    WatchSettings, Watcher, went_back,
+    Batch, Change, Connectivity, ListStrategy, Scope, ScopeId, WatchEvent, WatchEvents, WatchSettings,
+    WatchState, Watcher, went_back,
 };
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

@@ -112,7 +112,7 @@ pub fn read_dumps(
     }
     let now = fixed.or(recorded).unwrap_or(current);
     let snapshots = files.into_iter().map(|file| file.snapshot).collect();
-    Ok(FleetSnapshot { snapshots, now, aged: now, rules: judging, problems, labels, rows: None })
+    Ok(FleetSnapshot { snapshots, now, rules: judging, problems, labels, rows: None })
 }
 
 fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> File {

@@ -18,8 +18,6 @@ pub struct FleetSnapshot {
     pub snapshots: Vec<Snapshot>,
     /// The time at which the objects are judged.
     pub now: Timestamp,
-    /// The time up to which ages are counted. It is `now`, except while answers of two times are compared.
-    pub aged: Timestamp,
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
     /// Failures outside of any cluster, such as in one of several kubeconfigs.

@@ -73,7 +73,7 @@ pub async fn look(
     let labels = asked.app_labels.clone();
     let lives = of_members(members, timeout, asked, now, &rules, answered, more).await?;
     let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();
-    let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows: None };
+    let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows: None };
     Ok((fleet, clusters.into_iter().flatten().collect()))
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn once(cluster: &Cluster) -> ReadStats {
         compressed: cluster.compresses(),
         protocol: protocol(cluster),
         round_trip: cluster.round_trip(),
-        cost: Some(cost(cluster.requests().cost)),
+        cost: cost(cluster.requests().cost),
         followed: None,
     }
 }
@@ -21,7 +21,7 @@ pub(crate) fn following(feeds: &Watcher, followed: WatchStats) -> ReadStats {
     ReadStats {
         streams,
         compressed: !streams && cluster.compresses(),
-        cost: Some(cost(feeds.cost())),
+        cost: cost(feeds.cost()),
         followed: Some(followed),
         ..once(&cluster)
     }

@@ -510,8 +510,8 @@ pub(crate) struct TrustArguments {
     pub(crate) per_cluster: bool,
 
     /// Only findings of these categories
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) category: Vec<Category>,
+    #[arg(long, value_parser = values::categories(), value_name = "LIST", value_delimiter = ',')]
+    pub(crate) category: Vec<FindingCategory>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
@@ -527,37 +527,6 @@ pub(crate) struct TrustArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Category {
-    /// The tool and the objects disagree
-    Disagreeing,
-    /// A controller or node stopped reporting
-    Silent,
-    /// A scope could not be read
-    Unread,
-    /// Clocks differ, or the time of reading is not known
-    Skewed,
-    /// An app, source or object is suspended, paused or excluded from its tool
-    Suspended,
-    /// Ready is only the default, because no rule reads the status of the kind
-    Fallback,
-}
-
-impl Category {
-    /// Returns true if this value of `--category` names the category `category` of a finding.
-    pub(crate) fn is(self, category: FindingCategory) -> bool {
-        let own = match self {
-            Category::Disagreeing => FindingCategory::Disagreeing,
-            Category::Silent => FindingCategory::Silent,
-            Category::Unread => FindingCategory::Unread,
-            Category::Skewed => FindingCategory::Skewed,
-            Category::Suspended => FindingCategory::Suspended,
-            Category::Fallback => FindingCategory::Fallback,
-        };
-        own == category
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

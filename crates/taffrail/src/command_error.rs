@@ -10,6 +10,7 @@ pub(crate) use taffrail_cluster::chain;
 use taffrail_observe::operations::OperationError;
 use taffrail_observe::{ErrorLevel, ObserveError};
 
+use crate::output::answer::Console;
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
@@ -86,8 +87,8 @@ impl CommandError {
     }
 
     /// Prints the error and its hint to stderr.
-    pub(crate) fn print(&self) {
-        crate::output::answer::tell(self.text());
+    pub(crate) fn print(&self, console: &Console) {
+        console.tell(self.text());
     }
 
     /// Returns the text that [`CommandError::print`] prints.
@@ -109,8 +110,8 @@ fn hinted(hint: &str) -> Phrase {
 }
 
 /// Prints a hint line alone to stderr, if the answer on stdout has already stated the problem.
-pub(crate) fn advise(hint: &str) {
-    crate::output::answer::tell(hinted(hint));
+pub(crate) fn advise(hint: &str, console: &Console) {
+    console.tell(hinted(hint));
 }
 
 impl Display for CommandError {

@@ -8,16 +8,17 @@ use taffrail_cluster::Plugins;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::dump;
-use crate::output::{answer, progress, screen};
+use crate::output::answer::Console;
+use crate::output::{progress, screen};
 
 /// Base of the exit code after a signal, as shells report it: the number of the signal is added.
 const INTERRUPTED: i32 = 128;
 
 /// Starts a thread that handles interrupts: it removes the progress line, colours and partial dumps, and ends the
 /// running exec plugins. Those are in process groups of their own, which no signal to this process reaches.
-pub(crate) fn watch() {
+pub(crate) fn watch(console: Console) {
     // Without the thread an interrupt ends the process without cleaning up.
-    let _ = std::thread::Builder::new().spawn(|| {
+    let _ = std::thread::Builder::new().spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
         runtime.block_on(async {
             let signals =
@@ -27,7 +28,7 @@ pub(crate) fn watch() {
                 tokio::select! {
                     _ = interrupt.recv() => {
                         // While a pager runs, the interrupt is for its reader; the pager ends, and then this process.
-                        if !answer::is_paging() {
+                        if !console.is_paging() {
                             end(SignalKind::interrupt());
                         }
                     }

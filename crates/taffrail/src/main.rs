@@ -3,7 +3,7 @@
 //! * `commands` has a file or folder for each command; `cli` has their arguments, and `config` the settings, which become
 //!   the defaults of flags.
 //! * `source` passes the arguments to `taffrail_observe`; `runtime` is the one Tokio runtime.
-//! * `output` prints: `table` and `text` for people, `answer` to stdout or a pager, `screen` redraws a frame in place.
+//! * `output` prints: `table` and `text` for people, `answer` to stdout, a pager or memory, `screen` redraws a frame in place.
 //! * `cel` runs the expressions of users and clusters.
 //! * `commands/demo` declares a fleet in YAML (`world/fleet.yaml`, `world/templates`) and faults in it (`world/faults`,
 //!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD (`world/tools`)
@@ -40,7 +40,7 @@ use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::{Cli, Command, watch};
 use crate::config::Config;
-use crate::output::answer;
+use crate::output::answer::Console;
 
 /// Views of thousands of objects consist of small strings, and take half as long again with glibc's allocator.
 #[global_allocator]
@@ -50,11 +50,12 @@ fn main() -> ExitCode {
     if completion::answer(program::command) {
         return ExitCode::SUCCESS;
     }
-    let exit = run().unwrap_or_else(|complaint| {
-        complaint.print();
+    let console = Console::process();
+    let exit = run(&console).unwrap_or_else(|complaint| {
+        complaint.print(&console);
         complaint.exit
     });
-    answer::finish();
+    console.finish();
     // Exec plugins still running would outlive the process.
     taffrail_cluster::Plugins::process().end();
     exit.into()
@@ -75,9 +76,9 @@ fn open_many_files() {
     }
 }
 
-fn run() -> Result<Exit, CommandError> {
+fn run(console: &Console) -> Result<Exit, CommandError> {
     open_many_files();
-    let (cli, config) = read()?;
+    let (cli, config) = read(console)?;
     output::colour(cli.color);
     // The demo handles interrupts itself, since it has more to clean up.
     #[cfg(feature = "demo")]
@@ -85,46 +86,53 @@ fn run() -> Result<Exit, CommandError> {
     #[cfg(not(feature = "demo"))]
     let is_demo = false;
     if !is_demo {
-        interrupt::watch();
+        interrupt::watch(console.clone());
     }
     if !cli.no_pager
         && cli.command.is_paged()
         && !cli.command.watches()
         && let Some(pager) = config.get("pager")
     {
-        answer::page_with(pager);
+        console.page_with(pager);
     }
     match &cli.command {
-        Command::Explain(of) => {
-            watch::view(&of.view, of.form(), &mut |from| commands::explain::run(of, from))
-        }
-        Command::Get(of) => {
-            let mut printed = commands::get::PrintedLists::default();
-            watch::view(&of.view, of.form(), &mut |from| commands::get::run(of, &mut printed, from))
-        }
-        Command::App(of) => watch::view(&of.view, of.form(), &mut |from| commands::app::run(of, from)),
-        Command::Tree(of) => watch::view(&of.view, of.form(), &mut |from| commands::tree::run(of, from)),
-        Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),
-        Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
-        Command::Status(arguments) => commands::status::run(arguments),
-        Command::Wait(arguments) => commands::wait::run(arguments),
-        Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),
-        Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting),
-        Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting),
-        Command::Actions(arguments) => commands::actions::list(arguments),
-        Command::Action(arguments) => commands::actions::run(arguments),
-        Command::Dump(arguments) => commands::dump::run(arguments),
-        Command::Rules(arguments) => commands::rules::run(arguments),
-        Command::Config(arguments) => commands::config::run(arguments, &config),
-        Command::Completion(arguments) => commands::completion::run(arguments),
+        Command::Explain(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::explain::run(of, printed, from, console)
+        }),
+        Command::Get(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::get::run(of, printed, from, console)
+        }),
+        Command::App(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::app::run(of, printed, from, console)
+        }),
+        Command::Tree(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::tree::run(of, printed, from, console)
+        }),
+        Command::Events(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::events::run(of, printed, from, console)
+        }),
+        Command::Trust(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::trust::run(of, printed, from, console)
+        }),
+        Command::Status(arguments) => commands::status::run(arguments, console),
+        Command::Wait(arguments) => commands::wait::run(arguments, console),
+        Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting, console),
+        Command::Suspend(of) => commands::verbs::run(Verb::Suspend, &of.acting, console),
+        Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting, console),
+        Command::Actions(arguments) => commands::actions::list(arguments, console),
+        Command::Action(arguments) => commands::actions::run(arguments, console),
+        Command::Dump(arguments) => commands::dump::run(arguments, console),
+        Command::Rules(arguments) => commands::rules::run(arguments, console),
+        Command::Config(arguments) => commands::config::run(arguments, &config, console),
+        Command::Completion(arguments) => commands::completion::run(arguments, console),
         #[cfg(feature = "demo")]
-        Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::Demo(arguments) => commands::demo::run(arguments, console),
     }
 }
 
 /// Parses the command line and reads the settings. It parses twice: the second time with the settings as defaults
 /// of the flags.
-fn read() -> Result<(Cli, Config), CommandError> {
+fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     let root = program::command();
     // The first parse tells which settings concern the command.
     let matches = root.clone().get_matches();
@@ -150,7 +158,7 @@ fn read() -> Result<(Cli, Config), CommandError> {
     // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     settle(&mut cli, &matches, &config)?;
-    traces::print(&matches, cli.command.watches() && !matches!(cli.command, Command::Wait(_)));
+    traces::print(&matches, cli.command.watches() && !matches!(cli.command, Command::Wait(_)), console);
     Ok((cli, config))
 }
 

@@ -2,8 +2,11 @@
 
 use taffrail_cluster::Reason;
 
+/// The reason for a script of actions that failed.
+pub(crate) const SCRIPT_FAILED: &str = "ScriptFailed";
+
 /// Reasons of errors that Taffrail finds itself, not a server: name, meaning and hint.
-const OWN: [(&str, &str, &str); 9] = [
+const OWN: [(&str, &str, &str); 10] = [
     (
         "DiscoveryFailed",
         "The server could not list the kinds of a group.",
@@ -30,6 +33,11 @@ const OWN: [(&str, &str, &str); 9] = [
         "check what fills that namespace; a longer --timeout judges more objects",
     ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
+    (
+        SCRIPT_FAILED,
+        "A script of actions failed, or was stopped.",
+        "the message names the script and the line; correct it there",
+    ),
     ("TooLarge", "The dump has reached its maximum size.", "raise the limit with `taffrail dump --max-size`"),
     (
         "TooMany",

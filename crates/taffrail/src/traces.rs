@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::output::answer;
+use crate::output::answer::Console;
 
 /// Returns the number of `-v` flags of the subcommand in `matches`.
 fn verbosity(matches: &ArgMatches) -> u8 {
@@ -21,7 +21,7 @@ fn verbosity(matches: &ArgMatches) -> u8 {
 /// Prints traces to stderr from now on, if `-v` was given two or three times in `matches`; else does nothing.
 ///
 /// A view that `redraws` the terminal stays readable: traces appear only if stderr goes elsewhere.
-pub(crate) fn print(matches: &ArgMatches, redraws: bool) {
+pub(crate) fn print(matches: &ArgMatches, redraws: bool, console: &Console) {
     let level = match verbosity(matches) {
         0 | 1 => return,
         2 => LevelFilter::DEBUG,
@@ -34,15 +34,17 @@ pub(crate) fn print(matches: &ArgMatches, redraws: bool) {
     // Other libraries trace headers, and those hold credentials.
     let own = Targets::new().with_target("taffrail", level);
     // Nothing else in this process subscribes.
-    let _ = tracing_subscriber::registry().with(lines.with_writer(|| Lines)).with(own).try_init();
+    let console = console.clone();
+    let lines = lines.with_writer(move || Lines(console.clone()));
+    let _ = tracing_subscriber::registry().with(lines).with(own).try_init();
 }
 
 /// A subscriber that writes each trace as a line of its own.
-struct Lines;
+struct Lines(Console);
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        answer::trace(&String::from_utf8_lossy(line));
+        self.0.message(&String::from_utf8_lossy(line));
         Ok(line.len())
     }
 

@@ -8,7 +8,7 @@
 //!
 //! * Between [`WatchEvent::InitStarted`] and [`Change::InitDone`] come all existing objects, perhaps mixed with changes; objects
 //!   not delivered by then are gone. Afterwards every change comes in the server's order, perhaps more than once.
-//! * A failure concerns its scope, as a [`ScopeState`]; the others continue. A failed scope is retried with backoff.
+//! * A failure concerns its scope, as a [`WatchState`]; the others continue. A failed scope is retried with backoff.
 //! * A watch that is silent for too long is reopened, since a live server sends at least bookmarks. Probes of the server
 //!   itself tell if it is live ([`Connectivity`]): an open socket proves nothing.
 //! * The number of concurrent lists is bounded, and so is the text in transit, which is charged to the cluster: a slow
@@ -68,7 +68,7 @@ pub struct ScopeId(u32);
 
 /// The state of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ScopeState {
+pub enum WatchState {
     /// Its objects are being listed, for the first time or again.
     CatchingUp,
     /// All its objects are known, and changes arrive as they happen.
@@ -97,7 +97,7 @@ pub enum WatchEvent {
     /// Objects and changes, as text.
     Batch(Batch),
     /// The new state of a scope.
-    State(ScopeId, ScopeState),
+    State(ScopeId, WatchState),
     /// A change of the connectivity to the server.
     Connectivity(Connectivity),
 }

@@ -18,7 +18,7 @@ use super::connectivity::renew;
 use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
-use super::{Batch, Followed, ListStrategy, Message, Scope, ScopeState, Shared, WatchEvent};
+use super::{Batch, Followed, ListStrategy, Message, Scope, Shared, WatchEvent, WatchState};
 use crate::costs::Purpose;
 use crate::error::{ReadError, Reason};
 use crate::memory::Held;
@@ -120,7 +120,7 @@ struct Task<'a> {
     followed: &'a Arc<Followed>,
     what: String,
     /// The state reported last, and the value of `opened` at that time; `None` before the first report.
-    state: Option<(ScopeState, u64)>,
+    state: Option<(WatchState, u64)>,
     woken: watch::Receiver<u64>,
     /// Number of wake-ups of the process before the last request.
     opened: u64,
@@ -186,7 +186,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 let error = ReadError::Unexpected { what: task.what.clone(), problem };
                 if early > if moved { MAX_EARLY_ENDS_WITH_CHANGES } else { MAX_EARLY_ENDS } {
                     let (reason, message) = (error.reason().as_str(), error.to_string());
-                    task.tell(ScopeState::Broken { reason, message }).await?;
+                    task.tell(WatchState::Broken { reason, message }).await?;
                 }
                 task.rest(None).await;
                 continue;
@@ -213,27 +213,27 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             }
             Reason::Forbidden => {
                 task.forget();
-                task.tell(ScopeState::Forbidden { message }).await?;
+                task.tell(WatchState::Forbidden { message }).await?;
                 forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::NotFound => {
                 task.forget();
-                task.tell(ScopeState::Absent).await?;
+                task.tell(WatchState::Absent).await?;
                 forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::OverLimit => {
                 task.forget();
-                task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
+                task.tell(WatchState::Broken { reason: reason.as_str(), message }).await?;
                 forbidden = Some(shared.settings.forbidden_pause.mul_f64(0.75 + 0.5 * fastrand::f64()));
             }
             Reason::Unauthorized => {
                 let reason = reason.as_str();
                 // The report comes first, because renewing credentials may take long.
-                task.tell(ScopeState::Broken { reason, message: message.clone() }).await?;
+                task.tell(WatchState::Broken { reason, message: message.clone() }).await?;
                 let generation = refusal.generation.unwrap_or_else(|| shared.connection().generation);
                 if let Err(why) = renew(shared, generation).await {
                     let message = format!("{message}; {why}");
-                    task.tell(ScopeState::Broken { reason, message }).await?;
+                    task.tell(WatchState::Broken { reason, message }).await?;
                 }
             }
             Reason::UnexpectedAnswer | Reason::NotJson => {
@@ -242,12 +242,12 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 if unreadable > 1 {
                     task.forget();
                 }
-                task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
+                task.tell(WatchState::Broken { reason: reason.as_str(), message }).await?;
             }
             _ => {
                 // A probe tells whether this scope or the whole server fails.
                 shared.doubted.notify_one();
-                task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
+                task.tell(WatchState::Broken { reason: reason.as_str(), message }).await?;
             }
         }
         task.rest(refusal.retry_after.max(forbidden)).await;
@@ -281,7 +281,7 @@ impl<'a> Task<'a> {
         self.shared.outbox.send(Message::Event(event)).await.map_err(|_| ReaderGone)
     }
 
-    async fn tell(&mut self, state: ScopeState) -> Result<(), ReaderGone> {
+    async fn tell(&mut self, state: WatchState) -> Result<(), ReaderGone> {
         let told = Some((state.clone(), self.opened));
         if self.state == told {
             return Ok(());
@@ -326,7 +326,7 @@ impl<'a> Task<'a> {
         // Events under way belong to the void state.
         self.read().await?;
         self.forget();
-        self.tell(ScopeState::CatchingUp).await?;
+        self.tell(WatchState::CatchingUp).await?;
         *before += 1;
         if *before > 1 {
             self.rest(None).await;
@@ -410,7 +410,7 @@ impl<'a> Task<'a> {
         // The semaphore is never closed.
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
         self.opened = *self.woken.borrow_and_update();
-        self.tell(ScopeState::CatchingUp).await?;
+        self.tell(WatchState::CatchingUp).await?;
         self.send(WatchEvent::InitStarted(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
@@ -470,7 +470,7 @@ impl<'a> Task<'a> {
             }
         }
         self.outpaced = 0;
-        self.tell(ScopeState::Live).await?;
+        self.tell(WatchState::Live).await?;
         Ok(Ended::Closed)
     }
 
@@ -523,13 +523,13 @@ impl<'a> Task<'a> {
             Err(refusal) => return Ok(Ended::Failed(refusal)),
         };
         if initial {
-            self.tell(ScopeState::CatchingUp).await?;
+            self.tell(WatchState::CatchingUp).await?;
             self.send(WatchEvent::InitStarted(self.followed.id)).await?;
         }
         // Where it was not live for a while, what happened meanwhile comes first.
-        let is_live = matches!(self.state, Some((ScopeState::Live, _)));
+        let is_live = matches!(self.state, Some((WatchState::Live, _)));
         if !initial && is_live {
-            self.tell(ScopeState::Live).await?;
+            self.tell(WatchState::Live).await?;
         }
         let begun = Instant::now();
         let behind = (!initial && !is_live).then_some(CATCH_UP_TIME);
@@ -592,11 +592,11 @@ impl<'a> Task<'a> {
                 () = &mut silent => return Ok(Ended::Silent),
                 () = &mut level, if behind.is_some() => {
                     behind = None;
-                    self.tell(ScopeState::Live).await?;
+                    self.tell(WatchState::Live).await?;
                     continue;
                 }
                 _ = self.woken.changed() => {
-                    self.tell(ScopeState::CatchingUp).await?;
+                    self.tell(WatchState::CatchingUp).await?;
                     return Ok(Ended::Woken);
                 }
             };
@@ -638,7 +638,7 @@ impl<'a> Task<'a> {
                     if self.followed.progress().complete {
                         place = None;
                         self.compare(newest);
-                        self.tell(ScopeState::Live).await?;
+                        self.tell(WatchState::Live).await?;
                     }
                 }
                 if self.followed.progress().is_over() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_cluster::{
     ApiResource, Cluster, Deadline, ListRequest, ListStrategy, Memory, Phase, ReadError, Reason, Scope,
-    ScopeState, WatchEvent, Watcher,
+    WatchEvent, WatchState, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_testkit::server::{Reply, Request, Server};
@@ -139,7 +139,7 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
 }
 
 /// The states that are told of one scope until one is neither live nor catching up.
-async fn broken(server: &Server, memory: &Memory, lists: ListStrategy) -> ScopeState {
+async fn broken(server: &Server, memory: &Memory, lists: ListStrategy) -> WatchState {
     let cluster = connected(server, memory, LONG).await;
     let (mut watcher, mut events) = Watcher::start(cluster, None, crate::watching::settings(lists));
     watcher.follow(Scope::all(things()));
@@ -151,7 +151,7 @@ async fn broken(server: &Server, memory: &Memory, lists: ListStrategy) -> ScopeS
                     assert!(batch.size() <= 600 << 10, "{} bytes are read at once", batch.size());
                     batch.read(&mut parser, |_| ());
                 }
-                WatchEvent::State(_, state @ ScopeState::Broken { .. }) => return state,
+                WatchEvent::State(_, state @ WatchState::Broken { .. }) => return state,
                 _ => {}
             }
         }
@@ -168,7 +168,7 @@ async fn incomplete_watch_lines_are_charged_to_the_cluster() {
     });
     let memory = Memory::of(4 << 20);
     let state = broken(&server, &memory, ListStrategy::Streams).await;
-    let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
+    let WatchState::Broken { reason, message } = state else { panic!("{state:?}") };
     assert_eq!(reason, "OverLimit", "{message}");
     assert!(message.contains("its share of memory"), "{message}");
 }
@@ -183,7 +183,7 @@ async fn compressed_watches_are_not_decompressed() {
         false => Reply::status(404, "NotFound", "no"),
     });
     let state = broken(&server, &Memory::of(4 << 20), ListStrategy::Streams).await;
-    let ScopeState::Broken { reason, message } = state else { panic!("{state:?}") };
+    let WatchState::Broken { reason, message } = state else { panic!("{state:?}") };
     assert_eq!(reason, "UnexpectedAnswer", "{message}");
     assert!(!message.contains("before it was complete"), "it was read: {message}");
 }
@@ -194,16 +194,16 @@ async fn followed_pages_are_charged_and_read_in_batches() {
     let server = Server::start(pages);
     // The last item is no object, and the watch after it no watch.
     let state = broken(&server, &Memory::of(1 << 30), ListStrategy::Pages).await;
-    assert!(matches!(&state, ScopeState::Broken { reason: "UnexpectedAnswer", .. }), "{state:?}");
+    assert!(matches!(&state, WatchState::Broken { reason: "UnexpectedAnswer", .. }), "{state:?}");
     let state = broken(&server, &Memory::of(2 << 20), ListStrategy::Pages).await;
-    assert!(matches!(&state, ScopeState::Broken { reason: "OverLimit", .. }), "{state:?}");
+    assert!(matches!(&state, WatchState::Broken { reason: "OverLimit", .. }), "{state:?}");
 }
 
 #[tokio::test]
 async fn followed_list_fails_on_too_many_non_objects() {
     let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), ListStrategy::Pages).await;
-    let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
+    let WatchState::Broken { message, .. } = state else { panic!("{state:?}") };
     assert!(message.contains("more than 1000 items are not objects"), "{message}");
 }
 

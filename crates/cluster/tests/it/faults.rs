@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::{Connectivity, Context, ListStrategy, Scope, ScopeState, WatchSettings};
+use taffrail_cluster::{Connectivity, Context, ListStrategy, Scope, WatchSettings, WatchState};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_testkit::objects::namespace;
 use taffrail_testkit::server::{Reply, Request, Server, watch_event};
@@ -83,7 +83,7 @@ async fn concurrent_401s_renew_credentials_once() {
     let mut reader = Reader::as_of(rotating.context(), settings(ListStrategy::Pages)).await;
     let ids: Vec<_> = in_namespaces(40).map(|scope| reader.watcher.follow(scope)).collect();
     let live =
-        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&WatchState::Live));
     reader.until("live", live).await;
     for round in 0..3 {
         // These are refused when the others have got new credentials long since.
@@ -114,13 +114,13 @@ async fn hanging_plugin_is_reported_and_others_continue() {
     let ids: Vec<_> = in_namespaces(40).map(|scope| reader.watcher.follow(scope)).collect();
     let beside = neighbour.watcher.follow(in_shop());
     let live =
-        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&WatchState::Live));
     reader.until("live", live).await;
 
     std::fs::write(rotating.path("hang"), "").unwrap();
     rotating.rotate();
     cluster.cut_connections();
-    let says = |state: &ScopeState, word: &str| matches!(state, ScopeState::Broken { reason: "Unauthorized", message } if message.contains(word));
+    let says = |state: &WatchState, word: &str| matches!(state, WatchState::Broken { reason: "Unauthorized", message } if message.contains(word));
     reader
         .until("told at once", |known| {
             known.said.iter().any(|state| says(state, "") && !says(state, "plugin"))
@@ -266,7 +266,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
     })
     .await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     assert_eq!(reader.names(), ["shop/a", "shop/b"]);
     assert_eq!(lists.load(Ordering::SeqCst), 1);
     assert!(server.requests().iter().any(|seen| seen.query.contains("limit=4000")));
@@ -291,7 +291,7 @@ async fn always_expiring_watches_are_backed_off() {
         begun.elapsed(),
         server.requests().len()
     );
-    assert!(reader.known.said.contains(&ScopeState::CatchingUp));
+    assert!(reader.known.said.contains(&WatchState::CatchingUp));
     reader.watcher.end(id);
 }
 
@@ -302,7 +302,7 @@ async fn server_that_ends_every_watch_is_reported_and_backed_off() {
     })
     .await;
     let id = reader.watcher.follow(in_shop());
-    let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
+    let broken = |state: &WatchState| matches!(state, WatchState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
     reader.until("told", |known| known.states.get(&id).is_some_and(broken)).await;
     let watches = server.requests().iter().filter(|seen| is_watch(seen)).count();
     assert!(watches <= 4, "{watches} watches");
@@ -332,7 +332,7 @@ async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
         begun.elapsed(),
         server.requests().len()
     );
-    let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
+    let broken = |state: &WatchState| matches!(state, WatchState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
     reader.until("told", |known| known.said.iter().any(broken)).await;
 }
 
@@ -384,7 +384,7 @@ async fn closed_watch_reopens_before_the_version_check_completes() {
         known.objects.get(&(id, "shop/a".to_owned())).map(String::as_str) == Some("12")
     };
     reader.until("gone on", newest).await;
-    let is_odd = |state: &ScopeState| !matches!(state, ScopeState::CatchingUp | ScopeState::Live);
+    let is_odd = |state: &WatchState| !matches!(state, WatchState::CatchingUp | WatchState::Live);
     assert!(!reader.known.said.iter().any(is_odd), "{:?}", reader.known.said);
 }
 
@@ -423,7 +423,7 @@ async fn quiet_scope_relists_when_others_see_the_state_go_back() {
     .await;
     let quiet = Scope { namespace: Some("quiet".to_owned()), ..Scope::all(config_maps()) };
     let quiet = reader.watcher.follow(quiet);
-    reader.until("live", |known| known.states.get(&quiet) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&quiet) == Some(&WatchState::Live)).await;
     let busy = reader.watcher.follow(in_shop());
     reader.until("come to 200", |known| known.objects.contains_key(&(busy, "shop/busy".to_owned()))).await;
     let names = |known: &crate::watching::Known| {

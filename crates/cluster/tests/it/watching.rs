@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use taffrail_cluster::{
-    ApiResource, Change, Cluster, Connectivity, Context, Deadline, ListStrategy, Scope, ScopeId, ScopeState,
-    WatchEvent, WatchEvents, WatchSettings, Watcher,
+    ApiResource, Change, Cluster, Connectivity, Context, Deadline, ListStrategy, Scope, ScopeId, WatchEvent,
+    WatchEvents, WatchSettings, WatchState, Watcher,
 };
 use taffrail_object::Projection;
 use taffrail_object::json::Parser;
@@ -44,12 +44,12 @@ pub(crate) fn settings(lists: ListStrategy) -> WatchSettings {
 pub(crate) struct Known {
     pub(crate) objects: BTreeMap<(ScopeId, String), String>,
     pub(crate) unseen: BTreeMap<ScopeId, BTreeSet<String>>,
-    pub(crate) states: BTreeMap<ScopeId, ScopeState>,
+    pub(crate) states: BTreeMap<ScopeId, WatchState>,
     pub(crate) complete: usize,
     pub(crate) malformed: Vec<String>,
     pub(crate) connectivity: Vec<Connectivity>,
-    pub(crate) said: Vec<ScopeState>,
-    pub(crate) said_by: BTreeMap<ScopeId, Vec<ScopeState>>,
+    pub(crate) said: Vec<WatchState>,
+    pub(crate) said_by: BTreeMap<ScopeId, Vec<WatchState>>,
 }
 
 pub(crate) struct Reader {
@@ -173,7 +173,7 @@ async fn lists_continue_as_watches() {
         let id = reader.watcher.follow(in_shop());
         reader.until("complete", |known| known.complete == 1).await;
         assert_eq!(reader.known.objects.len(), 1200, "{lists:?}");
-        reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+        reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
 
         cluster.apply(config_map("new", "1")).unwrap();
         cluster.apply(config_map("c0007", "2")).unwrap();
@@ -187,7 +187,7 @@ async fn lists_continue_as_watches() {
                     && !known.objects.contains_key(&(id, "shop/c0008".to_owned()))
             })
             .await;
-        assert_eq!(reader.known.said, [ScopeState::CatchingUp, ScopeState::Live]);
+        assert_eq!(reader.known.said, [WatchState::CatchingUp, WatchState::Live]);
         let costs = reader.watcher.costs();
         assert_eq!(costs.relists, 0);
         let requests = costs.of(taffrail_cluster::Purpose::List).requests;
@@ -201,9 +201,9 @@ async fn deletions_between_watches_show_after_the_next_list() {
     let cluster = shop(&fleet, 30).await;
     let mut reader = Reader::start(&cluster, settings(ListStrategy::Pages)).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     let away = cluster.trouble(Trouble::Unreachable);
-    reader.until("broken", |known| matches!(known.states.get(&id), Some(ScopeState::Broken { .. }))).await;
+    reader.until("broken", |known| matches!(known.states.get(&id), Some(WatchState::Broken { .. }))).await;
     cluster.delete("v1", "ConfigMap", "shop", "c0003");
     // The versions in between are no longer kept.
     for round in 0..60 {
@@ -226,7 +226,7 @@ async fn cut_connections_lose_nothing_and_cost_no_list() {
     let cluster = shop(&fleet, 10).await;
     let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     for round in 0..5 {
         cluster.cut_connections();
         let name = format!("after-{round}");
@@ -246,7 +246,7 @@ async fn lines_cut_in_the_middle_are_sent_again() {
         let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
         cluster.fault(Fault::new(Trouble::Cut(bytes)).verb("watch").times(2));
         let id = reader.watcher.follow(in_shop());
-        reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+        reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
         assert_eq!(reader.known.objects.len(), 3, "cut after {bytes} bytes");
         assert!(reader.known.malformed.is_empty(), "{:?}", reader.known.malformed);
     }
@@ -263,9 +263,9 @@ async fn forbidden_scope_is_reported_and_read_once_allowed() {
     let mut reader = Reader { watcher, events, parser: Parser::new(), known: Known::default() };
     let id = reader.watcher.follow(in_shop());
     reader
-        .until("forbidden", |known| matches!(known.states.get(&id), Some(ScopeState::Forbidden { .. })))
+        .until("forbidden", |known| matches!(known.states.get(&id), Some(WatchState::Forbidden { .. })))
         .await;
-    let Some(ScopeState::Forbidden { message }) = reader.known.states.get(&id) else { unreachable!() };
+    let Some(WatchState::Forbidden { message }) = reader.known.states.get(&id) else { unreachable!() };
     assert!(message.contains("alice"), "{message}");
     assert_eq!(reader.known.connectivity, [], "who is refused was answered");
 
@@ -278,7 +278,7 @@ async fn forbidden_scope_is_reported_and_read_once_allowed() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]});
     cluster.apply(role).unwrap();
     cluster.apply(binding).unwrap();
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     assert_eq!(reader.known.objects.len(), 3);
 }
 
@@ -295,9 +295,9 @@ async fn missing_kind_is_absent_until_it_is_served() {
         namespaced: true,
     };
     let id = reader.watcher.follow(Scope::all(resource));
-    reader.until("absent", |known| known.states.get(&id) == Some(&ScopeState::Absent)).await;
+    reader.until("absent", |known| known.states.get(&id) == Some(&WatchState::Absent)).await;
     cluster.apply(widgets()).unwrap();
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     cluster
         .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
         .unwrap();
@@ -313,7 +313,7 @@ async fn silent_watch_is_reopened() {
     let mut reader = Reader::start(&cluster, settings).await;
     cluster.fault(Fault::new(Trouble::SilentWatch).verb("watch").resource("configmaps").times(1));
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     cluster.apply(config_map("late", "1")).unwrap();
     reader.until("told", |known| known.objects.contains_key(&(id, "shop/late".to_owned()))).await;
     assert!(reader.watcher.costs().silences >= 1);
@@ -326,7 +326,7 @@ async fn silent_server_is_lost_and_recovers() {
     let cluster = shop(&fleet, 2).await;
     let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     let hole = cluster.trouble(Trouble::Blackhole);
     reader.until("lost", |known| matches!(known.connectivity.last(), Some(Connectivity::Lost { .. }))).await;
     cluster.apply(config_map("meanwhile", "1")).unwrap();
@@ -343,14 +343,14 @@ async fn after_a_sleep_the_server_is_asked_and_each_watch_opened_again() {
     let clock = settings.clock.clone();
     let mut reader = Reader::start(&cluster, settings).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     assert_eq!(reader.watcher.silence(), None);
     let night = Duration::from_secs(8 * 3600);
     clock.sleep(night);
     assert!(reader.watcher.silence().is_some_and(|silence| silence >= night));
     let said = reader.known.said.len();
     reader.until("live again", |known| known.said.len() >= said + 2).await;
-    assert_eq!(reader.known.said[said..], [ScopeState::CatchingUp, ScopeState::Live]);
+    assert_eq!(reader.known.said[said..], [WatchState::CatchingUp, WatchState::Live]);
     let [Connectivity::Stale { silent }, Connectivity::Live] = &*reader.known.connectivity else {
         panic!("{:?}", reader.known.connectivity)
     };
@@ -366,7 +366,7 @@ async fn what_comes_after_a_sleep_does_not_show_that_the_server_is_there() {
     let clock = settings.clock.clone();
     let mut reader = Reader::start(&cluster, settings).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     cluster.fault(Fault::new(Trouble::Hang).resource("namespaces"));
     clock.sleep(Duration::from_secs(60));
     // As what a socket held when the machine fell asleep.
@@ -397,7 +397,7 @@ async fn a_server_restored_from_a_backup_is_listed_again() {
     cluster.restore(10).unwrap();
     reader
         .until("the older state", |known| {
-            known.objects.len() == 12 && known.states.get(&id) == Some(&ScopeState::Live)
+            known.objects.len() == 12 && known.states.get(&id) == Some(&WatchState::Live)
         })
         .await;
 }
@@ -417,7 +417,7 @@ async fn retry_after_is_obeyed() {
             .known
             .said
             .iter()
-            .any(|state| matches!(state, ScopeState::Broken { reason, .. } if *reason == "TooManyRequests"))
+            .any(|state| matches!(state, WatchState::Broken { reason, .. } if *reason == "TooManyRequests"))
     );
 }
 
@@ -441,7 +441,7 @@ async fn garbage_errors_and_hangs_converge() {
         let id = reader.watcher.follow(in_shop());
         reader
             .until("live", |known| {
-                known.states.get(&id) == Some(&ScopeState::Live) && known.objects.len() == 5
+                known.states.get(&id) == Some(&WatchState::Live) && known.objects.len() == 5
             })
             .await;
         cluster.heal_all();
@@ -456,7 +456,7 @@ async fn overlong_line_is_reported_and_others_are_read() {
     settings.longest_line = 100_000;
     let mut reader = Reader::start(&cluster, settings).await;
     let id = reader.watcher.follow(in_shop());
-    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
     cluster.apply(config_map("huge", &"x".repeat(900_000))).unwrap();
     cluster.apply(config_map("small", "1")).unwrap();
     reader.until("told", |known| known.objects.contains_key(&(id, "shop/small".to_owned()))).await;
@@ -507,7 +507,7 @@ async fn many_watches_share_few_connections() {
     }
     reader
         .until("live", |known| {
-            known.states.values().filter(|state| **state == ScopeState::Live).count() == 200
+            known.states.values().filter(|state| **state == WatchState::Live).count() == 200
         })
         .await;
     // 90 streams each, and the one for lists and probes.

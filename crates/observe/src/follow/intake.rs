@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
-use taffrail_cluster::{Change, Connectivity, Reason, ScopeState, WatchEvent, WatchSettings, Watcher};
+use taffrail_cluster::{Change, Connectivity, Reason, WatchEvent, WatchSettings, WatchState, Watcher};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
@@ -170,8 +170,8 @@ impl FleetWatcher {
             WatchEvent::State(id, state) if coming.scopes.contains(&id) => {
                 let is_definitions = coming.scopes.first() == Some(&id);
                 coming.is_blind = match state {
-                    ScopeState::Forbidden { .. } | ScopeState::Absent if is_definitions => true,
-                    ScopeState::Live if is_definitions => false,
+                    WatchState::Forbidden { .. } | WatchState::Absent if is_definitions => true,
+                    WatchState::Live if is_definitions => false,
                     _ => coming.is_blind,
                 };
                 return false;
@@ -234,16 +234,16 @@ impl FleetWatcher {
             WatchEvent::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
                 match &state {
-                    ScopeState::CatchingUp if followed.answered => {
+                    WatchState::CatchingUp if followed.answered => {
                         followed.behind.get_or_insert(self.clock.now());
                     }
-                    ScopeState::CatchingUp | ScopeState::Broken { .. } => {}
+                    WatchState::CatchingUp | WatchState::Broken { .. } => {}
                     _ => (followed.stale, followed.behind) = (None, None),
                 }
                 if followed.state.0 != state {
                     followed.state = (state.clone(), Timestamp::now());
                 }
-                if let ScopeState::Forbidden { message } = &state
+                if let WatchState::Forbidden { message } = &state
                     && let Some(key) = followed.key.clone()
                     && (self.asked.objects.contains(&key)
                         || following.more.contains(&key)
@@ -255,25 +255,25 @@ impl FleetWatcher {
                     }
                     return false;
                 }
-                if followed.is_excess() && !matches!(state, ScopeState::CatchingUp | ScopeState::Live) {
+                if followed.is_excess() && !matches!(state, WatchState::CatchingUp | WatchState::Live) {
                     followed.answered = true;
                     let read = followed.read.clone();
                     self.tell_homes(at, &read, state);
                     return true;
                 }
                 let answer = match state {
-                    ScopeState::CatchingUp => return false,
+                    WatchState::CatchingUp => return false,
                     // Its list was complete before, and was answered then.
-                    ScopeState::Live if followed.answered => Answer::Objects(Vec::new()),
-                    ScopeState::Live => return false,
-                    ScopeState::Forbidden { message } => Answer::Forbidden { message },
-                    ScopeState::Absent => Answer::NotFound,
+                    WatchState::Live if followed.answered => Answer::Objects(Vec::new()),
+                    WatchState::Live => return false,
+                    WatchState::Forbidden { message } => Answer::Forbidden { message },
+                    WatchState::Absent => Answer::NotFound,
                     // What was known goes on to be shown while it is tried again.
-                    ScopeState::Broken { reason, message } if followed.answered => {
+                    WatchState::Broken { reason, message } if followed.answered => {
                         followed.broken.get_or_insert((self.clock.now(), reason, message));
                         return false;
                     }
-                    ScopeState::Broken { reason, message } => {
+                    WatchState::Broken { reason, message } => {
                         Answer::Failed { reason: reason.to_owned(), message }
                     }
                 };
@@ -372,10 +372,10 @@ impl FleetWatcher {
 
     /// Reports that the list of a kind in this cluster failed, to the clusters whose apps name too many objects of
     /// the kind to read them one by one.
-    fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
+    fn tell_homes(&mut self, at: usize, read: &Read, state: WatchState) {
         let (reason, message) = match state {
-            ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
-            ScopeState::Broken { reason, message } => (reason, message),
+            WatchState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
+            WatchState::Broken { reason, message } => (reason, message),
             _ => (Reason::NotFound.as_str(), "the server has no such kind".to_owned()),
         };
         let target = self.fleet.snapshots[at].name().to_owned();

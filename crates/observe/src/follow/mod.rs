@@ -36,8 +36,8 @@ use taffrail_apps::{
     ScopeError, Snapshot,
 };
 use taffrail_cluster::{
-    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, ScopeState, WatchEvent,
-    WatchEvents, Watcher,
+    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvent, WatchEvents,
+    WatchState, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -124,7 +124,7 @@ struct Followed {
     /// The start of the running list that will replace the objects; `None` if none is running.
     behind: Option<Moment>,
     /// The state of the scope, and the time since when it has that state.
-    state: (ScopeState, Timestamp),
+    state: (WatchState, Timestamp),
     /// True if only apps of other clusters need the scope.
     is_foreign: bool,
     /// True if planning goes on without the answer of the scope.
@@ -146,7 +146,7 @@ impl Followed {
             broken: None,
             stale: None,
             behind: None,
-            state: (ScopeState::CatchingUp, Timestamp::now()),
+            state: (WatchState::CatchingUp, Timestamp::now()),
             is_foreign,
             is_loose,
             patience,
@@ -162,11 +162,11 @@ impl Followed {
     /// Returns the state of a scope that is not live, for the statistics; `None` for a live one.
     fn not_live(&self) -> Option<NotLiveScope> {
         let (state, message) = match &self.state.0 {
-            ScopeState::Live => return None,
-            ScopeState::CatchingUp => (taffrail_apps::ScopeState::CatchingUp, ""),
-            ScopeState::Forbidden { message } => (taffrail_apps::ScopeState::Forbidden, &**message),
-            ScopeState::Absent => (taffrail_apps::ScopeState::Absent, ""),
-            ScopeState::Broken { message, .. } => (taffrail_apps::ScopeState::Broken, &**message),
+            WatchState::Live => return None,
+            WatchState::CatchingUp => (taffrail_apps::NotLiveState::CatchingUp, ""),
+            WatchState::Forbidden { message } => (taffrail_apps::NotLiveState::Forbidden, &**message),
+            WatchState::Absent => (taffrail_apps::NotLiveState::Absent, ""),
+            WatchState::Broken { message, .. } => (taffrail_apps::NotLiveState::Broken, &**message),
         };
         let message = message.to_owned();
         Some(NotLiveScope { scope: self.read.scope(), state, message, since: self.state.1 })
@@ -245,20 +245,20 @@ impl Following {
     /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
     /// once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
-        let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
+        let live = |followed: &&mut Followed| followed.state.0 == WatchState::Live;
         for followed in self.scopes.values_mut().filter(live) {
             followed.stale.get_or_insert(heard);
         }
     }
 
     /// Updates the freshness of `snapshot` at `now`. Objects that are live count as observed at `aged`.
-    fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
+    fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
             return;
         }
         let broken = |followed: &&Followed| {
-            matches!(followed.state.0, ScopeState::Broken { .. }) || followed.behind.is_some()
+            matches!(followed.state.0, WatchState::Broken { .. }) || followed.behind.is_some()
         };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
@@ -268,7 +268,7 @@ impl Following {
             self.stale = unproven.iter().filter_map(|followed| followed.stale).min();
         }
         let freshness = |heard| Freshness { state: FreshnessState::Stale, observed_at: Some(heard) };
-        snapshot.set_freshness(self.stale.map_or_else(|| Freshness::live(aged), freshness));
+        snapshot.set_freshness(self.stale.map_or_else(|| Freshness::live(now), freshness));
         let mut stale: Vec<(Scope, Timestamp)> =
             broken.iter().filter_map(|followed| Some((followed.read.scope(), followed.stale?))).collect();
         stale.sort();
@@ -280,7 +280,10 @@ impl Following {
         let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
         let has_gap = |scope: &NotLiveScope| {
-            matches!(scope.state, taffrail_apps::ScopeState::CatchingUp | taffrail_apps::ScopeState::Broken)
+            matches!(
+                scope.state,
+                taffrail_apps::NotLiveState::CatchingUp | taffrail_apps::NotLiveState::Broken
+            )
         };
         let is_live = freshness == FreshnessState::Live && self.is_settled && !not_live.iter().any(has_gap);
         self.live_since = if is_live { self.live_since.or(Some(now)) } else { None };
@@ -361,9 +364,6 @@ pub struct FleetWatcher {
     /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
     comparisons: u64,
     comparing: usize,
-    /// The time at which objects are judged and the time to which ages are counted, if a caller has set them; else
-    /// the present time.
-    judged_at: Option<(Timestamp, Timestamp)>,
     /// True once a caller has received the fleet.
     shown: bool,
 }
@@ -379,7 +379,7 @@ impl FleetWatcher {
         let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
         let labels = asked.app_labels.clone();
         let rows = Some(KeptRows::new(labels.clone()));
-        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows };
+        let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
@@ -427,7 +427,6 @@ impl FleetWatcher {
             has_moved: true,
             comparisons: 0,
             comparing: 0,
-            judged_at: None,
             shown: false,
         };
         for at in 0..follow.clusters.len() {
@@ -439,17 +438,13 @@ impl FleetWatcher {
     /// Returns the present state of the fleet.
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
-        let (judged, aged) = self.judged_at.unwrap_or((now, now));
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
-            following.refresh(snapshot, now, aged);
-        }
-        let is_compared = judged != aged;
-        for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
+            following.refresh(snapshot, now);
             if let Some(reading) = following.reading(now, snapshot.freshness().state) {
-                snapshot.set_reading(ReadStats { cost: reading.cost.filter(|_| !is_compared), ..reading });
+                snapshot.set_reading(reading);
             }
         }
-        (self.fleet.now, self.fleet.aged) = (judged, aged);
+        self.fleet.now = now;
         if let Some(rows) = &mut self.fleet.rows {
             rows.note(self.fleet.snapshots.iter_mut());
         }
@@ -461,12 +456,6 @@ impl FleetWatcher {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
         Some(feeds.cluster().with_timeout(self.timeout))
-    }
-
-    /// Judges at the time `now` and counts ages from `aged`. If two answers with the same `aged` differ, something has
-    /// changed, even if only by time.
-    pub fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
-        self.judged_at = Some((now, aged));
     }
 
     /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later only as long as a

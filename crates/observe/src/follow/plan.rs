@@ -10,7 +10,7 @@ use taffrail_apps::{
     Answer, LeftOut, Objects, Read, ReadMode, ReadPlan, ReadQuery, Rounds, Scope, ScopeError, Snapshot,
     Target, elsewhere, plan_watches,
 };
-use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, ScopeState};
+use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, WatchState};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
@@ -435,10 +435,10 @@ impl Following {
         };
         followed.is_foreign = false;
         let answer = match followed.state.0.clone() {
-            ScopeState::CatchingUp | ScopeState::Live => return,
-            ScopeState::Forbidden { message } => Answer::Forbidden { message },
-            ScopeState::Absent => Answer::NotFound,
-            ScopeState::Broken { reason, message } => Answer::Failed { reason: reason.to_owned(), message },
+            WatchState::CatchingUp | WatchState::Live => return,
+            WatchState::Forbidden { message } => Answer::Forbidden { message },
+            WatchState::Absent => Answer::NotFound,
+            WatchState::Broken { reason, message } => Answer::Failed { reason: reason.to_owned(), message },
         };
         snapshot.answer(read, answer);
         self.changed = true;

@@ -68,7 +68,6 @@ mod tests {
                 quiet = 0;
                 follow.settle(NO_EXTRA).await;
                 looked = Timestamp::now();
-                follow.judge_at(looked, looked);
                 assert_eq!(follow.fleet().apps(&[]).apps.len(), 2);
             } else {
                 quiet += 1;

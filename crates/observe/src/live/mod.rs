@@ -197,7 +197,7 @@ impl Drop for Live {
 struct Followed {
     kind: KindId,
     namespace: Option<String>,
-    state: cluster::ScopeState,
+    state: cluster::WatchState,
     /// True if it was live before the process or its machine slept, and has not reported its state since.
     is_unproven: bool,
     /// True until the scope was listed completely for the first time.
@@ -393,7 +393,7 @@ impl Owner {
             let followed = Followed {
                 kind,
                 namespace: scope.namespace.clone(),
-                state: cluster::ScopeState::CatchingUp,
+                state: cluster::WatchState::CatchingUp,
                 is_unproven: false,
                 is_loading: position.is_none(),
                 defines: kinds::defines_kinds(&scope.resource),
@@ -433,7 +433,7 @@ impl Owner {
             WatchEvent::State(id, state) => {
                 let Some(followed) = self.scopes.get_mut(&id) else { return };
                 followed.state = state;
-                let is_answered = !matches!(followed.state, cluster::ScopeState::CatchingUp);
+                let is_answered = !matches!(followed.state, cluster::WatchState::CatchingUp);
                 followed.is_unproven &= !is_answered;
                 if is_answered && std::mem::take(&mut followed.is_loading) {
                     self.loading -= 1;
@@ -443,7 +443,7 @@ impl Owner {
             WatchEvent::Connectivity(contact) => {
                 if !matches!(contact, Connectivity::Live) {
                     for followed in self.scopes.values_mut() {
-                        followed.is_unproven |= followed.state == cluster::ScopeState::Live;
+                        followed.is_unproven |= followed.state == cluster::WatchState::Live;
                     }
                 }
                 let is_lost = matches!(*self.contact.borrow(), Connectivity::Lost { .. });
@@ -503,12 +503,12 @@ impl Owner {
             _ => None,
         };
         let (state, reason) = match (&followed.state, &lost) {
-            (cluster::ScopeState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
-            (cluster::ScopeState::Absent, _) => (ScopeState::Absent, ""),
+            (cluster::WatchState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
+            (cluster::WatchState::Absent, _) => (ScopeState::Absent, ""),
             (_, Some(message)) => (ScopeState::Stale, message.as_str()),
-            (cluster::ScopeState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
-            (cluster::ScopeState::Live, None) => (ScopeState::Live, ""),
-            (cluster::ScopeState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
+            (cluster::WatchState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
+            (cluster::WatchState::Live, None) => (ScopeState::Live, ""),
+            (cluster::WatchState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
         };
         self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, reason, now);
         self.dirty = true;

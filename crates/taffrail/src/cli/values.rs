@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use taffrail_apps::trust::FindingCategory;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
 
@@ -28,6 +30,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("not a number".to_owned()),
         None => Err("unknown unit; use ms, s, m or h".to_owned()),
     }
+}
+
+/// Returns the parser of the categories of findings, which has a help for each.
+pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
+    let value = |category: FindingCategory| {
+        PossibleValue::new(category.as_str()).help(match category {
+            FindingCategory::Disagreeing => "The tool and the objects disagree",
+            FindingCategory::Silent => "A controller or node stopped reporting",
+            FindingCategory::Unread => "A scope could not be read",
+            FindingCategory::Skewed => "Clocks differ, or the time of reading is not known",
+            FindingCategory::Suspended => "Switched off on purpose",
+            FindingCategory::Fallback => "No rule knows the kind",
+        })
+    };
+    PossibleValuesParser::new(FindingCategory::ALL.map(value)).try_map(|word| {
+        let mut all = FindingCategory::ALL.into_iter();
+        all.find(|category| category.as_str() == word).ok_or("not a category")
+    })
 }
 
 /// The dry run of a command that writes.

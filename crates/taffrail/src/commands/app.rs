@@ -5,51 +5,78 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::{AppDetail, TreeNode, text};
-use taffrail_apps::ReconciledRow;
-use taffrail_apps::{App, AppList, Axis, SyncState};
+use taffrail_api::diff::Comparable;
+use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
+use taffrail_apps::{App, AppList, Axis, Problem, ReconciledRow, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::{get, named};
+use super::{changes, get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, indented, object_style, printable, screen, style};
+use crate::output::{app_style, indented, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+/// The sections of an app that were printed.
+#[derive(PartialEq)]
+pub(crate) struct Sections {
+    details: AppDetailList,
+    /// For texts, the problems of each app.
+    problems: Vec<Vec<Problem>>,
+}
+
+impl Comparable for Sections {
+    fn differs(&self, old: &Sections) -> bool {
+        self.problems != old.problems || self.details.differs(&old.details)
+    }
+}
+
+pub(crate) fn run(
+    arguments: &AppArguments,
+    printed: &mut Option<Sections>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
-    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let details =
-        taffrail_api::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
+    // Only documents contain failures.
+    let (told, problems) = match arguments.output {
+        AppOutput::Table => (Vec::new(), found.iter().map(|app| app.problems.to_vec()).collect()),
+        AppOutput::Json | AppOutput::Yaml => (errors.clone(), Vec::new()),
+    };
+    let all = AppList { apps: list.apps.clone(), errors: told };
+    let details = AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
+    let Some(Sections { details, .. }) = changes::news(printed, Sections { details, problems }) else {
+        return Ok(Exit::Yes);
+    };
     written(match arguments.output {
-        AppOutput::Json => get::document(ListOutput::Json, &details),
-        AppOutput::Yaml => get::document(ListOutput::Yaml, &details),
+        AppOutput::Json => get::document(ListOutput::Json, details, console),
+        AppOutput::Yaml => get::document(ListOutput::Yaml, details, console),
         AppOutput::Table => {
             let several = fleet.snapshots.len() > 1;
             let shown = found.iter().zip(&details.items).enumerate();
             shown.into_iter().try_for_each(|(number, (app, detail))| {
                 if number > 0 {
-                    say!(answer::people(), "\n")?;
+                    say!(console.people(), "\n")?;
                 }
-                print(app, detail, several, fleet.aged)
+                print(app, detail, several, fleet.now, console)
             })
         }
     })?;
-    let mut exit = get::tell(fleet, &errors, arguments.output == AppOutput::Table);
+    let mut exit = get::tell(fleet, &errors, arguments.output == AppOutput::Table, console);
     if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Result<()> {
+fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: &Console) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = answer::people();
+    let mut out = console.people();
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
     let colour = app_style(&detail.app);
     let health = detail.app.words(now);

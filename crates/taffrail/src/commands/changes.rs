@@ -1,20 +1,28 @@
-//! The changes of a list since it was printed, for views that add to their output.
+//! The differences between an answer and the one that was printed last, for views that add to their output.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Write};
 
-use taffrail_api::diff::{RowChange, diff};
-use taffrail_api::{ErrorRow, List};
+use taffrail_api::ErrorRow;
+use taffrail_api::diff::{Comparable, KeyedRow, RowChange, diff};
 
-use super::rows::ListRow;
-use crate::output::answer;
+use super::rows::NamedRow;
+use crate::output::answer::Console;
 use crate::output::names::Names;
-use crate::output::table::Cell;
+use crate::output::table::{Cell, Table};
+
+/// Returns the answer to print: `answer`, unless it says the same as `printed`, the one that was printed last.
+pub(super) fn news<T: Comparable>(printed: &mut Option<T>, answer: T) -> Option<&T> {
+    match printed.as_ref().is_none_or(|printed| answer.differs(printed)) {
+        true => Some(printed.insert(answer)),
+        false => None,
+    }
+}
 
 /// The list that `-w` printed last, to print only what changed since.
-pub(super) struct Printed<T> {
+pub(crate) struct Printed<T> {
     /// The list; `None` if it was not printed yet.
-    pub(super) list: Option<List<T>>,
+    list: Option<(Vec<T>, Vec<ErrorRow>)>,
     /// The titles of the columns of the printed table; empty if no table was printed.
     pub(super) columns: Vec<&'static str>,
 }
@@ -25,42 +33,64 @@ impl<T> Default for Printed<T> {
     }
 }
 
-impl<T: ListRow> Printed<T> {
+impl<T: KeyedRow> Printed<T> {
     fn rows(&self) -> &[T] {
-        self.list.as_ref().map_or(&[], |list| &list.items)
+        self.list.as_ref().map_or(&[], |(rows, _)| rows)
     }
 
     /// Returns the errors of the printed list: scopes that could not be read.
     pub(super) fn errors(&self) -> &[ErrorRow] {
-        self.list.as_ref().map_or(&[], |list| &list.errors)
+        self.list.as_ref().map_or(&[], |(_, errors)| errors)
     }
 
     /// Returns true if `list` differs from the printed list in a row or an error, or if none was printed yet.
-    pub(super) fn is_other(&self, list: &List<T>) -> bool {
-        self.list.is_none() || self.errors() != list.errors || !diff(self.rows(), &list.items).is_empty()
+    pub(super) fn is_other(&self, rows: &[T], errors: &[ErrorRow]) -> bool {
+        self.list.is_none() || self.errors() != errors || !diff(self.rows(), rows).is_empty()
     }
 
-    /// Returns the cells of the rows of `list` that are new, and of those that look different now.
-    pub(super) fn changed(
+    /// Records that this list is printed now.
+    pub(super) fn set(&mut self, rows: Vec<T>, errors: Vec<ErrorRow>) {
+        self.list = Some((rows, errors));
+    }
+
+    /// Returns the rows that are new, and those that look different now: `look` returns what is printed of a row.
+    pub(super) fn changed<L: PartialEq>(
         &self,
-        list: &List<T>,
-        cells: impl Fn(&T) -> Vec<Cell>,
-    ) -> impl Iterator<Item = Vec<Cell>> {
+        rows: &[T],
+        look: impl Fn(&T) -> L,
+    ) -> impl Iterator<Item = L> {
         let known: BTreeMap<T::Key, &T> = self.rows().iter().map(|row| (row.key(), row)).collect();
-        diff(self.rows(), &list.items).into_iter().filter_map(move |change| match change {
-            RowChange::Added(row) => Some(cells(&row)),
+        diff(self.rows(), rows).into_iter().filter_map(move |change| match change {
+            RowChange::Added(row) => Some(look(&row)),
             RowChange::Changed(row) => {
-                let (old, row) = (known.get(&row.key()).map(|old| cells(old)), cells(&row));
+                let (old, row) = (known.get(&row.key()).map(|old| look(old)), look(&row));
                 (old.as_ref() != Some(&row)).then_some(row)
             }
             RowChange::Removed(_) => None,
         })
     }
 
+    /// Adds to `table` the rows to print: all of them, or below a header that `is_known` those that changed.
+    pub(super) fn fill<W: Write>(
+        &self,
+        table: &mut Table<W>,
+        rows: &[T],
+        is_known: bool,
+        cells: impl Fn(&T) -> Vec<Cell>,
+    ) -> io::Result<()> {
+        if !is_known {
+            return rows.iter().try_for_each(|row| table.row(cells(row)));
+        }
+        rows.iter().try_for_each(|row| table.measure(cells(row)))?;
+        self.changed(rows, cells).try_for_each(|row| table.row(row))
+    }
+}
+
+impl<T: NamedRow> Printed<T> {
     /// Returns the printed rows that `list` no longer has, each with its present row if `all`, the list without
     /// filters, still has it.
-    pub(super) fn removed(&self, list: &List<T>, all: &dyn Fn() -> Vec<T>) -> Vec<(&T, Option<T>)> {
-        let names: BTreeSet<String> = list.items.iter().map(|row| row.name(true)).collect();
+    pub(super) fn removed(&self, rows: &[T], all: &dyn Fn() -> Vec<T>) -> Vec<(&T, Option<T>)> {
+        let names: BTreeSet<String> = rows.iter().map(|row| row.name(true)).collect();
         // What several apps list stays while one of them does.
         let gone: Vec<&T> = self.rows().iter().filter(|row| !names.contains(&row.name(true))).collect();
         if gone.is_empty() {
@@ -72,12 +102,18 @@ impl<T: ListRow> Printed<T> {
 
     /// Prints the names that are new in `list`, and for each name that it no longer has a note: `Left` if the
     /// filters exclude it now, `Gone` if it does not exist any more. `several` adds the cluster to names.
-    pub(super) fn names(&self, list: &List<T>, all: &dyn Fn() -> Vec<T>, several: bool) -> io::Result<()> {
+    pub(super) fn names(
+        &self,
+        rows: &[T],
+        all: &dyn Fn() -> Vec<T>,
+        several: bool,
+        console: &Console,
+    ) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
-        let mut out = Names::new(Box::new(answer::programs()));
-        let names = list.items.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));
+        let mut out = Names::new(console);
+        let names = rows.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));
         names.into_iter().try_for_each(|name| out.write(&name))?;
-        for (old, now) in self.removed(list, all) {
+        for (old, now) in self.removed(rows, all) {
             // Its name alone would read as if it had come.
             out.note(&old.name(several), if now.is_some() { "Left" } else { "Gone" })?;
         }

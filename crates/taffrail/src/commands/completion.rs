@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::command_error::{CommandError, Exit, written};
 use crate::completion;
-use crate::output::answer;
+use crate::output::answer::Console;
 
 /// Print a shell completion script for commands, flags, contexts, namespaces, kinds and apps.
 #[derive(Debug, Args)]
@@ -36,13 +36,13 @@ enum Shell {
     Kubectl,
 }
 
-pub(crate) fn run(arguments: &CompletionArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &CompletionArguments, console: &Console) -> Result<Exit, CommandError> {
     let script = match arguments.shell {
         Shell::Bash => completion::script("bash")?,
         Shell::Zsh => completion::script("zsh")?,
         Shell::Fish => completion::script("fish")?,
         Shell::Kubectl => completion::for_kubectl(),
     };
-    written(answer::programs().write_all(script.as_bytes()))?;
+    written(console.programs().write_all(script.as_bytes()))?;
     Ok(Exit::Yes)
 }

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
-use taffrail_api::ErrorRow;
+use taffrail_api::{SettingList, SettingOrigin, SettingRow};
 
 use crate::command_error::{CommandError, Exit, written};
 use crate::config::{Config, Origin};
 use crate::emit;
+use crate::output::answer::Console;
+use crate::output::screen;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen};
 
 /// Show the settings that apply to all commands.
 ///
@@ -75,22 +75,26 @@ enum ViewOutput {
     Yaml,
 }
 
-pub(crate) fn run(arguments: &ConfigArguments, config: &Config) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    arguments: &ConfigArguments,
+    config: &Config,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let ConfigCommand::View(arguments) = &arguments.command;
     written(match arguments.output {
-        ViewOutput::Table => table(arguments, config),
-        ViewOutput::Yaml => yaml(arguments, config),
-        ViewOutput::Json => json(config),
+        ViewOutput::Table => table(arguments, config, console),
+        ViewOutput::Yaml => yaml(arguments, config, console),
+        ViewOutput::Json => json(config, console),
     })?;
     Ok(Exit::Yes)
 }
 
-fn table(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
+fn table(arguments: &ViewArguments, config: &Config, console: &Console) -> io::Result<()> {
     let mut header = vec!["SETTING", "VALUE"];
     if arguments.show_origin {
         header.push("ORIGIN");
     }
-    let mut table = Table::new(answer::people(), header, screen());
+    let mut table = Table::new(console.people(), header, screen());
     for value in &config.values {
         let mut row = vec![Cell::new(&value.key), Cell::new(value.values.join(","))];
         if arguments.show_origin {
@@ -102,8 +106,8 @@ fn table(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
 }
 
 /// Prints the settings that have a value, in the form of the settings file.
-fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
-    let mut out = answer::programs();
+fn yaml(arguments: &ViewArguments, config: &Config, console: &Console) -> io::Result<()> {
+    let mut out = console.programs();
     let mut group = "";
     for value in config.values.iter().filter(|value| !value.values.is_empty()) {
         let (above, key) = value.key.split_once('.').unwrap_or(("", &value.key));
@@ -126,49 +130,19 @@ fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
     out.flush()
 }
 
-fn json(config: &Config) -> io::Result<()> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Document<'c> {
-        api_version: &'static str,
-        kind: &'static str,
-        file: Option<String>,
-        items: Vec<Item<'c>>,
-        errors: [ErrorRow; 0],
-    }
-
-    #[derive(Serialize)]
-    struct Item<'c> {
-        key: &'c str,
-        about: &'static str,
-        values: &'c [String],
-        origin: Place<'c>,
-    }
-
-    #[derive(Serialize)]
-    #[serde(tag = "from", rename_all = "camelCase")]
-    enum Place<'c> {
-        Default,
-        File { file: String, line: u64 },
-        Environment { variable: &'c str },
-    }
-
-    let items = config.values.iter().map(|value| Item {
-        key: &value.key,
-        about: value.about,
-        values: &value.values,
+fn json(config: &Config, console: &Console) -> io::Result<()> {
+    let items = config.values.iter().map(|value| SettingRow {
+        key: value.key.clone(),
+        about: value.about.into(),
+        values: value.values.clone(),
         origin: match &value.origin {
-            Origin::Default => Place::Default,
-            Origin::File { file, line } => Place::File { file: file.display().to_string(), line: *line },
-            Origin::Environment(variable) => Place::Environment { variable },
+            Origin::Default => SettingOrigin::Default,
+            Origin::File { file, line } => {
+                SettingOrigin::File { file: file.display().to_string(), line: *line }
+            }
+            Origin::Environment(variable) => SettingOrigin::Environment { variable: variable.clone() },
         },
     });
-    let document = Document {
-        api_version: "cli.taffrail.dev/v1alpha1",
-        kind: "SettingList",
-        file: config.file.as_ref().map(|file| file.display().to_string()),
-        items: items.collect(),
-        errors: [],
-    };
-    super::get::document(crate::cli::ListOutput::Json, &document)
+    let file = config.file.as_ref().map(|file| file.display().to_string());
+    super::get::document(crate::cli::ListOutput::Json, &SettingList::new(file, items.collect()), console)
 }

@@ -3,18 +3,26 @@
 use std::io;
 
 use jiff::Timestamp;
-use taffrail_api::{EventList, text};
+use taffrail_api::{EventList, EventRow, text};
 use taffrail_apps::{App, AppList};
+use taffrail_observe::FleetSnapshot;
 
+use super::changes::Printed;
 use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen};
+use crate::output::{printable, screen};
 use crate::phrase;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    arguments: &EventsArguments,
+    printed: &mut Printed<EventRow>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let EventsArguments { name, which, .. } = arguments;
     let (fleet, list) = named::read(source, &arguments.view, which, name.as_ref(), true)?;
     let found: Vec<&App> = match name {
@@ -30,48 +38,64 @@ pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Resul
     if !arguments.per_cluster {
         events = events.together();
     }
+    if !printed.is_other(&events.items, &events.errors) {
+        return Ok(Exit::Yes);
+    }
     written(match arguments.output {
-        EventsOutput::Json => get::document(ListOutput::Json, &events),
-        EventsOutput::Table => table(arguments, &events, fleet.snapshots.len() > 1, fleet.aged),
+        EventsOutput::Json => get::document(ListOutput::Json, &events, console),
+        EventsOutput::Table => table(arguments, &events, printed, fleet, console),
     })?;
-    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table))
+    printed.set(events.items, events.errors);
+    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table, console))
 }
 
-fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Timestamp) -> io::Result<()> {
+fn table(
+    arguments: &EventsArguments,
+    events: &EventList,
+    printed: &mut Printed<EventRow>,
+    fleet: &FleetSnapshot,
+    console: &Console,
+) -> io::Result<()> {
     if events.items.is_empty() {
+        printed.columns.clear();
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        answer::tell(phrase!("No warnings about {}.\n", printable(&about)));
+        console.tell(phrase!("No warnings about {}.\n", printable(&about)));
         return Ok(());
     }
     let named = arguments.name.is_some();
     let mut columns =
         vec!["CLUSTER", "LAST SEEN", "FIRST SEEN", "COUNT", "APP", "OBJECT", "REASON", "MESSAGE"];
     columns.retain(|column| match *column {
-        "CLUSTER" => several,
+        "CLUSTER" => fleet.snapshots.len() > 1,
         "APP" => !named,
         _ => true,
     });
-    let table = Table::new(answer::people(), columns.clone(), screen());
-    let mut table = table.spare(&["FIRST SEEN", "APP", "COUNT"]).without_header(arguments.no_headers);
-    for event in &events.items {
-        let object = &event.object;
-        let slash = if object.namespace.is_empty() { "" } else { "/" };
-        let cell = |column: &&str| match *column {
-            "CLUSTER" => Cell::new(event.place.words()),
-            "LAST SEEN" => Cell::new(text::since(event.last_seen, now)),
-            "FIRST SEEN" => Cell::new(text::since(event.first_seen, now)),
-            "COUNT" => Cell::new(event.count.to_string()),
-            "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
-            "OBJECT" => Cell::new(match (&event.made_by, event.objects) {
-                (Some(made_by), 2..) => {
-                    format!("{} Pods {}{slash}{made_by}-*", event.objects, object.namespace)
-                }
-                _ => format!("{} {}{slash}{}", object.kind, object.namespace, object.name),
-            }),
-            "REASON" => Cell::new(&event.reason),
-            _ => Cell::new(text::revision(&event.message)),
-        };
-        table.row(columns.iter().map(cell).collect())?;
-    }
+    let is_known = columns == printed.columns;
+    let table = Table::new(console.people(), columns.clone(), screen())
+        .without_header(arguments.no_headers || is_known);
+    let mut table = table.spare(&["FIRST SEEN", "APP", "COUNT"]);
+    let cells = |event: &EventRow| columns.iter().map(|column| cell(event, column, fleet.now)).collect();
+    printed.fill(&mut table, &events.items, is_known, cells)?;
+    printed.columns = columns;
     table.finish()
+}
+
+fn cell(event: &EventRow, column: &str, now: Timestamp) -> Cell {
+    let object = &event.object;
+    let slash = if object.namespace.is_empty() { "" } else { "/" };
+    match column {
+        "CLUSTER" => Cell::new(event.place.words()),
+        "LAST SEEN" => Cell::new(text::since(event.last_seen, now)),
+        "FIRST SEEN" => Cell::new(text::since(event.first_seen, now)),
+        "COUNT" => Cell::new(event.count.to_string()),
+        "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
+        "OBJECT" => Cell::new(match (&event.made_by, event.objects) {
+            (Some(made_by), 2..) => {
+                format!("{} Pods {}{slash}{made_by}-*", event.objects, object.namespace)
+            }
+            _ => format!("{} {}{slash}{}", object.kind, object.namespace, object.name),
+        }),
+        "REASON" => Cell::new(&event.reason),
+        _ => Cell::new(text::revision(&event.message)),
+    }
 }

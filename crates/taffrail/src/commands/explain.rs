@@ -6,14 +6,11 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::{
-    Answer, AppRow, ErrorRow, Explanation, ExplanationList, Flagged, TrustReport, explained_together, text,
-    told_in_few,
-};
+use taffrail_api::{AppRow, Explanation, Flagged, TrustReport, explained_together, text, told_in_few};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
     App, AppList, AppQuery, Axis, Changes, Delivery, FindError, InvalidAppQuery, ObjectSync, Objects,
-    Ownership, Ownerships, Problem, ReadQuery, Resource, Scope, Snapshot, aliases, changes_of_each,
+    Ownership, Ownerships, Problem, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
     declared_each, last_changes,
 };
 use taffrail_object::kinds::names_kind;
@@ -24,17 +21,27 @@ use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};
-use super::named;
+use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
-use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
+use crate::output::answer::Console;
+use crate::output::{app_style, fitting, indented, printable, screen, style};
 use crate::program;
 use crate::source::{Source, asked};
 use crate::{phrase, say};
 
 mod doubts;
+mod explained;
 
-pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+pub(crate) use explained::Explained;
+use explained::Told;
+
+pub(crate) fn run(
+    arguments: &ExplainArguments,
+    printed: &mut Option<Explained>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
@@ -106,16 +113,25 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
             false => subjects.iter().zip(explanations).unzip(),
         };
     told_in_few(&mut explanations);
-    written(match arguments.output {
+    // A single name yields a single document, unless it matches several objects.
+    let is_single = names.len() == 1 || !arguments.declared.is_empty();
+    let answer = match arguments.output {
         ExplainOutput::Table => {
+            let besides = |subject: &&Subject<'_>| (AppRow::from(&subject.app), others(&subject.app));
+            Explained::Text(subjects_told.iter().map(besides).zip(explanations).collect())
+        }
+        ExplainOutput::Json | ExplainOutput::Yaml => Explained::document(explanations, &errors, is_single),
+    };
+    let Some(answer) = changes::news(printed, answer) else { return Ok(Exit::Yes) };
+    let form = if arguments.output == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
+    written(match answer {
+        Explained::Text(told) => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
             let is_hidden = errors.iter().any(named::hides_apps);
-            people(&subjects_told, &explanations, fleet, &lost, is_hidden, missing.is_empty())
+            people(&subjects_told, told, fleet, &lost, (is_hidden, missing.is_empty()), console)
         }
-        form => {
-            let errors = errors.iter().map(ErrorRow::from).collect();
-            document(form, explanations, errors, &names, arguments)
-        }
+        Explained::One(only) => get::document(form, only, console),
+        Explained::Several(all) => get::document(form, all, console),
     })?;
 
     let mut exit = Exit::Yes;
@@ -123,13 +139,13 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
         if !in_answer {
-            complaint.print();
+            complaint.print(console);
         }
         exit = exit.max(complaint.exit);
     }
     let problems: Vec<CommandError> = fleet.problems.iter().map(CommandError::from).collect();
     for complaint in problems.iter().chain(&missing).chain(&undoubted) {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
     if arguments.exit_status && subjects.iter().any(|subject| subject.app.pressing().is_some()) {
@@ -399,25 +415,6 @@ fn objects<'l>(
     found
 }
 
-fn document(
-    form: ExplainOutput,
-    mut explanations: Vec<Explanation>,
-    errors: Vec<ErrorRow>,
-    names: &[Name<'_>],
-    arguments: &ExplainArguments,
-) -> io::Result<()> {
-    // A single name yields a single document, unless it matches several objects.
-    let is_single = names.len() == 1 || !arguments.declared.is_empty();
-    let form = if form == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
-    match (explanations.pop(), explanations.is_empty() && is_single) {
-        (Some(only), true) => get::document(form, &Answer::new(only, errors)),
-        (last, _) => {
-            explanations.extend(last);
-            get::document(form, &ExplanationList::of(explanations, errors))
-        }
-    }
-}
-
 /// Maximum number of lost clusters that one line names.
 const MAX_LOST: usize = 5;
 
@@ -442,22 +439,22 @@ fn unread(found: &str, lost: &[&str]) -> String {
 
 fn people(
     subjects: &[&Subject<'_>],
-    explanations: &[Explanation],
+    told: &[Told],
     fleet: &FleetSnapshot,
     lost: &[&str],
-    is_hidden: bool,
-    is_all: bool,
+    (is_hidden, is_all): (bool, bool),
+    console: &Console,
 ) -> io::Result<()> {
-    if explanations.is_empty() {
+    if told.is_empty() {
         if is_all {
             let is_empty = fleet.apps(&[]).apps.is_empty();
             if !lost.is_empty() {
                 let found = if is_empty { "No apps found" } else { "No problem found" };
-                answer::tell(phrase!("{}\n", printable(&unread(found, lost))));
+                console.tell(phrase!("{}\n", printable(&unread(found, lost))));
                 return Ok(());
             }
             // Without apps there is no ready app to report.
-            answer::tell(match is_empty {
+            console.tell(match is_empty {
                 true if is_hidden => {
                     phrase!("No apps found, but not everything could be read.\n")
                 }
@@ -468,12 +465,12 @@ fn people(
         return Ok(());
     }
     let several = fleet.snapshots.len() > 1;
-    let mut out = answer::people();
-    for (place, (subject, explanation)) in subjects.iter().zip(explanations).enumerate() {
+    let mut out = console.people();
+    for (place, (subject, told)) in subjects.iter().zip(told).enumerate() {
         if place > 0 {
             say!(out)?;
         }
-        explain(&mut out, subject, explanation, several, fleet.aged)?;
+        explain(&mut out, subject, told, several, fleet.now)?;
     }
     out.flush()
 }
@@ -481,7 +478,7 @@ fn people(
 fn explain(
     out: &mut impl Write,
     of: &Subject<'_>,
-    explanation: &Explanation,
+    ((row, others), explanation): &Told,
     several: bool,
     now: Timestamp,
 ) -> io::Result<()> {
@@ -494,7 +491,7 @@ fn explain(
     };
     let place = &explanation.place;
     let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
-    let colour = app_style(&AppRow::from(app));
+    let colour = app_style(row);
     let subject = printable(&subject);
     let health = text::health(app, now);
     say!(
@@ -549,13 +546,11 @@ fn explain(
             line(out, &branch, &object(&link.object), link.status, message)?;
         }
     }
-    let others = others(app);
     if !others.is_empty() {
         say!(out)?;
         say!(out, "{}Also not ready{:#}", bold, bold)?;
-        for other in others.iter().take(MAX_NAMED) {
-            let name = format!("{} {}", other.key.kind, other.key.path());
-            line(out, "", &name, other.status, &other.message)?;
+        for (key, status, message) in others.iter().take(MAX_NAMED) {
+            line(out, "", &format!("{} {}", key.kind, key.path()), *status, message)?;
         }
         if others.len() > MAX_NAMED {
             say!(
@@ -774,12 +769,13 @@ fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io:
 }
 
 /// Returns the declared objects of an app that are not ready, worst first, without the one that its status names.
-fn others(app: &App) -> Vec<&Resource> {
+fn others(app: &App) -> Vec<(ObjectKey, Status, Words)> {
     let is_other = |resource: &&Resource| {
         Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current
     };
-    let mut others: Vec<_> = app.resources.iter().filter(is_other).collect();
-    others.sort_by_key(|resource| resource.status);
+    let others = app.resources.iter().filter(is_other);
+    let mut others: Vec<_> = others.map(|it| (it.key.clone(), it.status, it.message.clone())).collect();
+    others.sort_by_key(|(_, status, _)| *status);
     others
 }
 

@@ -20,8 +20,9 @@ use super::rows::{
 };
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::command_error::{CommandError, Exit, advise, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, printable, screen};
+use crate::output::{printable, screen};
 use crate::phrase;
 use crate::program;
 use crate::reasons;
@@ -39,18 +40,7 @@ pub(crate) fn run(
     arguments: &GetArguments,
     printed: &mut PrintedLists,
     source: &mut dyn Source,
-) -> Result<Exit, CommandError> {
-    if !source.prints_changes() {
-        return list(arguments, &mut PrintedLists::default(), source);
-    }
-    // After an error the whole list is printed.
-    list(arguments, printed, source).inspect_err(|_| *printed = PrintedLists::default())
-}
-
-fn list(
-    arguments: &GetArguments,
-    printed: &mut PrintedLists,
-    source: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
@@ -66,7 +56,7 @@ fn list(
     if let Some(namespace) = &arguments.namespace {
         let is_declared_there = |app: &App| app.app.namespace == *namespace;
         if arguments.name.is_empty() && !list.apps.iter().any(is_declared_there) {
-            hint = elsewhere(arguments, namespace, list.clone())?;
+            hint = elsewhere(arguments, namespace, list.clone(), console)?;
         }
         list.apps.retain(is_declared_there);
         let shown: Vec<&App> = list.apps.iter().collect();
@@ -88,17 +78,21 @@ fn list(
             filter::sort_apps(&mut list.apps, by.into());
         }
     }
-    let shown = Shown { arguments, fleet, filter: &filter, list: &list };
+    let shown = Shown { arguments, fleet, filter: &filter, list: &list, console };
     let all = all.as_ref().map(|list| Shown { filter: &stateless, list, ..shown });
 
-    written(shown.answer(all, printed))?;
+    let answered = shown.answer(all, printed);
+    if let Ok(false) = answered {
+        return Ok(Exit::Yes);
+    }
+    written(answered.map(drop))?;
     if let Some(hint) = hint {
-        advise(&hint);
+        advise(&hint, console);
     }
 
     // Tables print errors below; documents contain them.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
-    let mut exit = tell(fleet, &list.errors, for_people);
+    let mut exit = tell(fleet, &list.errors, for_people, console);
     if arguments.exit_status && !shown.is_well() {
         exit = exit.max(Exit::No);
     }
@@ -114,6 +108,7 @@ fn elsewhere(
     arguments: &GetArguments,
     namespace: &String,
     read: AppList,
+    console: &Console,
 ) -> Result<Option<String>, CommandError> {
     let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
     if !is_for_people || arguments.view.watch || arguments.what == What::Clusters {
@@ -123,7 +118,7 @@ fn elsewhere(
     if arguments.view.source.from.is_empty() {
         // Live reads covered only the declarations in that namespace.
         let asked = asked(None, &arguments.declared, &arguments.grouping);
-        list = source::read(&arguments.view, &asked)?.apps(&arguments.declared);
+        list = source::read(&arguments.view, &asked, console)?.apps(&arguments.declared);
     }
     let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
     filter.apps(&mut list, &[]);
@@ -147,15 +142,15 @@ fn elsewhere(
 
 /// Prints the errors below the table and returns the exit code. JSON and YAML contain the errors of clusters, so
 /// these are printed only if `for_people`.
-pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
+pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool, console: &Console) -> Exit {
     let mut exit = Exit::Yes;
     for complaint in fleet.problems.iter().map(CommandError::from) {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
     for complaint in complaints(errors) {
         if for_people {
-            complaint.print();
+            complaint.print(console);
         }
         exit = exit.max(complaint.exit);
     }
@@ -276,6 +271,7 @@ struct Shown<'s> {
     fleet: &'s FleetSnapshot,
     filter: &'s Filter,
     list: &'s AppList,
+    console: &'s Console,
 }
 
 impl Shown<'_> {
@@ -315,8 +311,8 @@ impl Shown<'_> {
     }
 
     /// Prints the list, or what changed in it since it was printed; `all` is the list without the filters that depend on
-    /// state.
-    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<()> {
+    /// state. Returns false if nothing changed.
+    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<bool> {
         let PrintedLists { apps, clusters, resources } = printed;
         match self.arguments.what {
             What::Apps => self.changes(all, |it| it.list.into(), apps),
@@ -330,18 +326,22 @@ impl Shown<'_> {
         all: Option<Shown<'_>>,
         list: fn(&Shown<'_>) -> List<T>,
         printed: &mut Printed<T>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let all = || all.as_ref().map(|all| list(all).items).unwrap_or_default();
         let list = list(self);
+        if !printed.is_other(&list.items, &list.errors) {
+            return Ok(false);
+        }
         match self.arguments.output {
-            form @ (ListOutput::Json | ListOutput::Yaml) if printed.is_other(&list) => document(form, &list),
-            ListOutput::Json | ListOutput::Yaml => Ok(()),
+            form @ (ListOutput::Json | ListOutput::Yaml) => document(form, &list, self.console),
             // With one cluster the name is left out.
-            ListOutput::Name => printed.names(&list, &all, self.fleet.snapshots.len() > 1),
+            ListOutput::Name => {
+                printed.names(&list.items, &all, self.fleet.snapshots.len() > 1, self.console)
+            }
             ListOutput::Table | ListOutput::Wide => self.table(&list, &all, printed),
         }?;
-        printed.list = Some(list);
-        Ok(())
+        printed.set(list.items, list.errors);
+        Ok(true)
     }
 
     fn table<T: ListRow>(
@@ -350,7 +350,7 @@ impl Shown<'_> {
         all: &dyn Fn() -> Vec<T>,
         printed: &mut Printed<T>,
     ) -> io::Result<()> {
-        let Shown { arguments, fleet, filter, .. } = self;
+        let Shown { arguments, fleet, filter, console, .. } = self;
         let wide = arguments.output == ListOutput::Wide;
         let chosen = chosen_columns(arguments).ok().flatten();
         let is_chosen = chosen.is_some();
@@ -375,7 +375,7 @@ impl Shown<'_> {
             let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
             let place = place.unwrap_or_default();
             let (noun, place) = (noun(arguments.what), printable(&place));
-            answer::tell(match **filter == Filter::default() {
+            console.tell(match **filter == Filter::default() {
                 true => phrase!("No {} found{}.\n", noun, place),
                 false => phrase!("No {}{} match these filters.\n", noun, place),
             });
@@ -392,7 +392,7 @@ impl Shown<'_> {
         }
         let is_known = !rows.is_empty() && columns == printed.columns;
         let screen = screen();
-        let table = Table::new(answer::people(), columns.clone(), screen)
+        let table = Table::new(console.people(), columns.clone(), screen)
             .without_header(arguments.no_headers || is_known || rows.is_empty());
         let mut table = match (is_chosen, arguments.what) {
             (true, _) => table,
@@ -408,17 +408,15 @@ impl Shown<'_> {
             columns.iter().map(|column| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""))).collect()
         };
         if is_known {
-            rows.iter().try_for_each(|row| table.measure(cells(row)))?;
-            printed.changed(list, |item| cells(&row(item))).try_for_each(|row| table.row(row))?;
-            let before: Vec<_> = printed.errors().iter().filter_map(lost_row).collect();
-            let mut new = lost.iter().filter(|row| !before.contains(row));
-            new.try_for_each(|row| table.row(cells(row)))?;
-        } else {
-            rows.iter().try_for_each(|row| table.row(cells(row)))?;
+            lost.iter().try_for_each(|row| table.measure(cells(row)))?;
         }
+        printed.fill(&mut table, &list.items, is_known, |item| cells(&row(item)))?;
+        let before: Vec<Row> = printed.errors().iter().filter_map(lost_row).collect();
+        let mut new = lost.iter().filter(|row| !is_known || !before.contains(row));
+        new.try_for_each(|row| table.row(cells(row)))?;
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
-        for (old, now) in status.map(|_| printed.removed(list, all)).unwrap_or_default() {
+        for (old, now) in status.map(|_| printed.removed(&list.items, all)).unwrap_or_default() {
             let mut row = cells(&row(now.as_ref().unwrap_or(old)));
             if let Some(at) = status.filter(|_| now.is_none()) {
                 row.truncate(at);
@@ -432,9 +430,9 @@ impl Shown<'_> {
 }
 
 /// Prints the answer as JSON or YAML.
-pub(super) fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()> {
+pub(super) fn document(form: ListOutput, list: &impl Serialize, console: &Console) -> io::Result<()> {
     // The text may be many times as long as the list in memory.
-    let mut out = BufWriter::new(answer::programs());
+    let mut out = BufWriter::new(console.programs());
     match form {
         ListOutput::Yaml => serde_saphyr::to_io_writer(&mut out, list).map_err(|error| match error {
             serde_saphyr::ser::Error::IO { error } => error,

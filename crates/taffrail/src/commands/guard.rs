@@ -4,7 +4,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use crate::cli::DryRun;
 use crate::command_error::CommandError;
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::phrase;
 
 /// Maximum number of names that a question lists.
@@ -23,6 +24,7 @@ pub(crate) fn confirm(
     names: &[String],
     yes: bool,
     dry_run: DryRun,
+    console: &Console,
     show: impl FnOnce(),
 ) -> Result<(), CommandError> {
     if names.len() <= 1 || yes || dry_run != DryRun::None {
@@ -34,7 +36,7 @@ pub(crate) fn confirm(
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
-    ask(&question, "confirm with --yes, or check first with --dry-run=client", show)
+    ask(&question, "confirm with --yes, or check first with --dry-run=client", console, show)
 }
 
 /// Asks before writing to a source in another namespace than the app that names it: other apps may use that source.
@@ -47,6 +49,7 @@ pub(crate) fn confirm_elsewhere(
     names: &[String],
     yes: bool,
     dry_run: DryRun,
+    console: &Console,
     show: impl FnOnce(),
 ) -> Result<(), CommandError> {
     if names.is_empty() || yes || dry_run != DryRun::None {
@@ -58,15 +61,20 @@ pub(crate) fn confirm_elsewhere(
     }
     let question =
         format!("this would {what} sources in other namespaces than the apps that name them: {told}");
-    ask(&question, "confirm with --yes, leave --with-source out, or check first with --dry-run=client", show)
+    ask(
+        &question,
+        "confirm with --yes, leave --with-source out, or check first with --dry-run=client",
+        console,
+        show,
+    )
 }
 
-fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), CommandError> {
+fn ask(question: &str, hint: &str, console: &Console, show: impl FnOnce()) -> Result<(), CommandError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CommandError::usage(question).hint(hint));
     }
     show();
-    answer::tell(phrase!("{}\nContinue? [y/N] ", printable(question)));
+    console.tell(phrase!("{}\nContinue? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();
     // An unreadable answer is not a yes.

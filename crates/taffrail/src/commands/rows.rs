@@ -7,29 +7,34 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
-use taffrail_apps::{App, Axis, Delivery, FreshnessState, ObjectSyncState, Scope, ScopeState};
+use taffrail_apps::{App, Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use crate::output::table::Cell;
 use crate::output::{app_style, object_style, style, sync_style};
 
-/// A row that can be printed.
-pub(super) trait ListRow: KeyedRow + Serialize {
+/// A row that has a name for other commands.
+pub(crate) trait NamedRow: KeyedRow {
     /// Returns the name for `-o name`, with that of its cluster if there are `several`.
     fn name(&self, several: bool) -> String;
+}
 
+/// A row of a list of `get`.
+pub(super) trait ListRow: NamedRow + Serialize {
     /// Returns the cells of all columns. A `short` row abbreviates the delivery tool and omits a message that only
     /// repeats the revision.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 }
 
-impl ListRow for AppRow {
+impl NamedRow for AppRow {
     fn name(&self, several: bool) -> String {
         let name = format!("{}/{}/{}", self.delivery, self.namespace, self.name);
         if several { format!("{}/{name}", self.cluster) } else { name }
     }
+}
 
+impl ListRow for AppRow {
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row {
         let revision = |revision: &Option<String>| match revision {
             Some(revision) => Cell::new(text::revision(revision)),
@@ -78,11 +83,13 @@ impl ListRow for AppRow {
     }
 }
 
-impl ListRow for ClusterRow {
+impl NamedRow for ClusterRow {
     fn name(&self, _: bool) -> String {
         self.name.clone()
     }
+}
 
+impl ListRow for ClusterRow {
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let observed = self.freshness.observed_at.map(|at| at.to_string());
         let mut row = BTreeMap::from([
@@ -114,12 +121,14 @@ impl ListRow for ClusterRow {
     }
 }
 
-impl ListRow for ResourceRow {
+impl NamedRow for ResourceRow {
     fn name(&self, several: bool) -> String {
         let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);
         if several { format!("{}/{key}", self.cluster) } else { key.to_string() }
     }
+}
 
+impl ListRow for ResourceRow {
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let (status, sync) = (self.status, self.sync);
         let suspended = if self.suspended { " (suspended)" } else { "" };
@@ -256,7 +265,7 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
     let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent) {
+    for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
         states.entry(scope.state.as_str()).or_default().push(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {

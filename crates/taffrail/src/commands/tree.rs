@@ -9,15 +9,21 @@ use taffrail_apps::{AppList, ProblemSeverity};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::{get, named};
+use super::{changes, get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, object_style, printable, screen, style};
+use crate::output::{object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    arguments: &TreeArguments,
+    printed: &mut Option<TreeList>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
@@ -27,22 +33,25 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
         fold: !arguments.all && arguments.output != TreeOutput::Json,
         nest: true,
     };
-    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    // Only documents contain failures.
+    let told = if arguments.output == TreeOutput::Json { errors.clone() } else { Vec::new() };
+    let all = AppList { apps: list.apps.clone(), errors: told };
     let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
+    let Some(trees) = changes::news(printed, trees) else { return Ok(Exit::Yes) };
     written(match arguments.output {
-        TreeOutput::Json => get::document(ListOutput::Json, &trees),
-        TreeOutput::Dot => dot(&trees.items),
-        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.aged),
+        TreeOutput::Json => get::document(ListOutput::Json, trees, console),
+        TreeOutput::Dot => dot(&trees.items, console),
+        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now, console),
     })?;
-    let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json);
+    let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json, console);
     if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
-    let mut out = answer::people();
+fn text(trees: &[AppTree], several: bool, now: Timestamp, console: &Console) -> io::Result<()> {
+    let mut out = console.people();
     for (number, tree) in trees.iter().enumerate() {
         if number > 0 {
             say!(out)?;
@@ -128,7 +137,7 @@ fn path(object: &ObjectKey) -> String {
 }
 
 /// Prints the trees to stdout in Graphviz's DOT language.
-fn dot(trees: &[AppTree]) -> io::Result<()> {
+fn dot(trees: &[AppTree], console: &Console) -> io::Result<()> {
     fn add(node: &TreeNode, inside: Option<&str>, next: &mut usize, out: &mut String) -> usize {
         let own = *next;
         *next += 1;
@@ -155,7 +164,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
         add(&tree.root, None, &mut next, &mut text);
     }
     text.push_str("}\n");
-    answer::programs().write_all(text.as_bytes())
+    console.programs().write_all(text.as_bytes())
 }
 
 /// Quotes a text as a string of the DOT language.

@@ -9,16 +9,30 @@ use taffrail_apps::trust::{CheckedCluster, Severity, TrustShape};
 use taffrail_apps::{App, Dependents, ReadQuery};
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 
-use super::{get, named};
+use super::changes::Printed;
+use super::rows::NamedRow;
+use super::{changes, get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::command_error::{CommandError, Exit, written};
-use crate::output::names::Names;
+use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, indented, printable, screen};
+use crate::output::{indented, printable, screen};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+/// The report that was printed, or the names of its findings.
+#[derive(Default)]
+pub(crate) struct PrintedReport {
+    whole: Option<TrustReport>,
+    findings: Printed<TrustFinding>,
+}
+
+pub(crate) fn run(
+    arguments: &TrustArguments,
+    printed: &mut PrintedReport,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = ReadQuery {
         namespace: which.namespace.clone(),
@@ -44,28 +58,36 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         contexts: from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
     };
     let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
-    report.errors = errors.iter().map(Into::into).collect();
+    // Only documents contain failures.
+    report.errors = match arguments.output {
+        TrustOutput::Json | TrustOutput::Yaml => errors.iter().map(Into::into).collect(),
+        TrustOutput::Table | TrustOutput::Wide | TrustOutput::Name => Vec::new(),
+    };
     let wanted = |cluster: &str| which.cluster.is_empty() || which.cluster.iter().any(|it| it == cluster);
     report.checked.retain(|checked| wanted(&checked.cluster));
     report.items.retain(|doubt| {
         let categories = &arguments.category;
-        wanted(doubt.place.first())
-            && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
+        wanted(doubt.place.first()) && (categories.is_empty() || categories.contains(&doubt.category))
     });
     // Comparing with an earlier run needs one line per finding and cluster.
     if !arguments.per_cluster && arguments.output != TrustOutput::Name {
         report = report.together();
     }
 
+    let PrintedReport { whole, findings } = printed;
+    let Some(report) = changes::news(whole, report) else { return Ok(Exit::Yes) };
     written(match arguments.output {
-        TrustOutput::Json => get::document(ListOutput::Json, &report),
-        TrustOutput::Yaml => get::document(ListOutput::Yaml, &report),
-        TrustOutput::Name => names(&report.items),
-        TrustOutput::Wide => table(arguments, &report.items, fleet),
-        TrustOutput::Table => people(arguments, &report, fleet),
+        TrustOutput::Json => get::document(ListOutput::Json, report, console),
+        TrustOutput::Yaml => get::document(ListOutput::Yaml, report, console),
+        TrustOutput::Name => findings.names(&report.items, &Vec::new, true, console),
+        TrustOutput::Wide => table(arguments, &report.items, fleet, console),
+        TrustOutput::Table => people(arguments, report, fleet, console),
     })?;
+    if arguments.output == TrustOutput::Name {
+        findings.set(report.items.clone(), Vec::new());
+    }
     // Unreadable scopes are findings here.
-    let mut exit = get::tell(fleet, &errors, false);
+    let mut exit = get::tell(fleet, &errors, false, console);
     let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);
@@ -73,12 +95,11 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     Ok(exit)
 }
 
-fn names(doubts: &[TrustFinding]) -> io::Result<()> {
-    Names::all(doubts.iter().map(|doubt| {
-        let TrustFinding { category, reason, place, scope, .. } = doubt;
-        let cluster = place.first();
-        format!("{}/{reason}/{cluster}/{scope}", category.as_str())
-    }))
+impl NamedRow for TrustFinding {
+    fn name(&self, _: bool) -> String {
+        let TrustFinding { category, reason, place, scope, .. } = self;
+        format!("{}/{reason}/{}/{scope}", category.as_str(), place.first())
+    }
 }
 
 fn colour(severity: Severity) -> Style {
@@ -109,14 +130,19 @@ fn subject(doubt: &TrustFinding) -> String {
     }
 }
 
-fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnapshot) -> io::Result<()> {
+fn table(
+    arguments: &TrustArguments,
+    doubts: &[TrustFinding],
+    fleet: &FleetSnapshot,
+    console: &Console,
+) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
     if fleet.snapshots.len() <= 1 {
         columns.retain(|column| *column != "CLUSTER");
     }
-    let table = Table::new(answer::people(), columns.clone(), screen()).without_header(arguments.no_headers);
+    let table = Table::new(console.people(), columns.clone(), screen()).without_header(arguments.no_headers);
     let mut table = table.spare(&["NEXT", "CATEGORY", "APPS", "GREEN", "SINCE"]).whole(true);
     for doubt in doubts {
         let cell = |column: &&str| match *column {
@@ -127,7 +153,7 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),
             "APPS" => Cell::new(doubt.app_count.to_string()),
-            "SINCE" => Cell::new(age(doubt, fleet.aged).map(text::age).unwrap_or_default()),
+            "SINCE" => Cell::new(age(doubt, fleet.now).map(text::age).unwrap_or_default()),
             "MESSAGE" => Cell::new(&doubt.message),
             _ => Cell::new(doubt.next.join("; ")),
         };
@@ -136,9 +162,14 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
     table.finish()
 }
 
-fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapshot) -> io::Result<()> {
+fn people(
+    arguments: &TrustArguments,
+    report: &TrustReport,
+    fleet: &FleetSnapshot,
+    console: &Console,
+) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = answer::people();
+    let mut out = console.people();
     let several = fleet.snapshots.len() > 1;
     let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
     let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);
@@ -150,7 +181,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
     ];
     for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
         say!(out, "{}{}{:#}", bold, title, bold)?;
-        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.aged))?;
+        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.now))?;
         say!(out)?;
     }
     if report.items.is_empty() {

@@ -1,6 +1,5 @@
 //! `--watch`: repeats a view, redrawn in place on a terminal, and line by line elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,9 @@ use crate::cli::{
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
 };
 use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::output::screen::Screen;
-use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 
@@ -27,20 +27,16 @@ const TICK: Duration = Duration::from_secs(1);
 /// the time.
 const REST: u32 = 10;
 
-/// The structure of an output, which determines which parts of it are new.
+/// The layout of what is added to an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Rows, one for each thing: prints new and changed rows, and a note for each row that is gone.
-    Rows,
-    /// Names, one on each line, printed like rows.
-    Names,
-    /// Rows, without a note of rows that are gone: events, or rows for programs.
+    /// Lines, such as the rows of a table, added as they are.
     Lines,
-    /// Sections, printed again as a whole.
+    /// Sections, after an empty line.
     Text,
-    /// One document, printed again on one line.
+    /// A JSON document on one line.
     Json,
-    /// One document, printed again after a separator line.
+    /// A YAML document, after a separator line.
     Yaml,
 }
 
@@ -48,13 +44,8 @@ pub(crate) enum Form {
 #[derive(Default)]
 struct Following {
     follow: Option<FleetWatcher>,
-    /// True if the current state must not be updated, because two outputs must show the same state.
+    /// True if the current state must not be updated, because the last output must only be drawn again.
     held: bool,
-    /// True if the view itself compares its answers, and prints only what changed.
-    prints_changes: bool,
-    /// True if new output follows the old one, instead of replacing it on a screen.
-    appends: bool,
-    /// True if the output consists of rows of apps only.
     shows_rows: bool,
 }
 
@@ -77,11 +68,6 @@ impl Following {
 impl Source for Following {
     fn shows_rows(&mut self) {
         self.shows_rows = true;
-    }
-
-    fn prints_changes(&mut self) -> bool {
-        self.prints_changes = true;
-        self.appends
     }
 
     fn read(
@@ -121,27 +107,44 @@ fn start(arguments: &ViewArguments, asked: &ReadQuery) -> Result<FleetWatcher, C
 }
 
 /// Shows a view once, or with `-w` again and again.
-pub(crate) fn view(
+///
+/// `run` prints an answer. It gets what was printed last, and if the answer says the same it prints nothing at all;
+/// where whole answers are wanted it gets the default, as if nothing was printed yet.
+pub(crate) fn view<P: Default>(
     arguments: &ViewArguments,
     form: Form,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+    console: &Console,
+    mut run: impl FnMut(&mut dyn Source, &mut P, &Console) -> Result<Exit, CommandError>,
 ) -> Result<Exit, CommandError> {
     if !arguments.watch {
-        return run(&mut Once::default());
+        return run(&mut Once::new(console), &mut P::default(), console);
     }
     let mut source = Following::default();
+    let mut printed = P::default();
+    let mut answer = |source: &mut Following, is_whole: bool| {
+        if is_whole {
+            printed = P::default();
+        }
+        let memory = Console::memory();
+        let exit = run(source, &mut printed, &memory)?;
+        let (text, told) = memory.kept();
+        Ok((exit, Frame { text, told }))
+    };
     // What is wrong with the question is wrong with all answers.
-    let (exit, first) = frame(&mut source, run)?;
+    let (exit, first) = answer(&mut source, true)?;
     let screen = match form {
-        Form::Rows | Form::Names | Form::Lines | Form::Text => Screen::open()
+        Form::Lines | Form::Text => Screen::open()
             .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))?,
         Form::Json | Form::Yaml => None,
     };
     match screen {
-        Some(screen) => redraw(screen, source, first, run),
-        None => append(form, source, run).map(|()| exit),
+        Some(screen) => redraw(screen, source, first, &mut answer),
+        None => append(form, source, first, console, &mut answer).map(|()| exit),
     }
 }
+
+/// Returns the next frame of a view: whole, or only what is new in it.
+type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), CommandError> + 'f;
 
 /// One output of the view: the text for stdout, and the messages for stderr.
 struct Frame {
@@ -149,17 +152,14 @@ struct Frame {
     told: Vec<String>,
 }
 
-fn frame(
-    source: &mut Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
-) -> Result<(Exit, Frame), CommandError> {
-    answer::keep();
-    let exit = run(source);
-    let (text, mut told) = answer::kept();
-    let notes = source.follow.as_ref().map(FleetWatcher::notes).unwrap_or_default();
-    told.extend(notes.into_iter().map(|note| CommandError::unreadable(note).harmless().text().to_string()));
-    let text = String::from_utf8_lossy(&text).into_owned();
-    exit.map(|exit| (exit, Frame { text, told }))
+impl Frame {
+    /// Adds the notes about how the clusters are followed.
+    fn with_notes(mut self, source: &Following) -> Frame {
+        let notes = source.follow.as_ref().map(FleetWatcher::notes).unwrap_or_default();
+        let notes = notes.into_iter().map(|note| CommandError::unreadable(note).harmless());
+        self.told.extend(notes.map(|note| note.text().to_string()));
+        self
+    }
 }
 
 /// Redraws the view in place until the user ends it.
@@ -167,9 +167,9 @@ fn redraw(
     mut screen: Screen,
     mut source: Following,
     first: Frame,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+    next: &mut NextFrame<'_>,
 ) -> Result<Exit, CommandError> {
-    let mut shown = first;
+    let mut shown = first.with_notes(&source);
     let (mut took, mut looked) = (Duration::ZERO, Timestamp::now());
     loop {
         let Frame { text, told } = &shown;
@@ -197,10 +197,10 @@ fn redraw(
         if !source.held {
             looked = Timestamp::now();
         }
-        let drawn = frame(&mut source, run);
+        let drawn = next(&mut source, true);
         took = begun.elapsed();
         shown = match drawn {
-            Ok((_, frame)) => frame,
+            Ok((_, frame)) => frame.with_notes(&source),
             // The app that was shown is gone, say: it may come back.
             Err(complaint) => {
                 Frame { text: format!("{}\n", printable(&complaint.to_string())), told: Vec::new() }
@@ -209,103 +209,49 @@ fn redraw(
     }
 }
 
-/// Prints the new parts of each output until stdout is closed.
+/// Prints what is new in each answer until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+    first: Frame,
+    console: &Console,
+    next: &mut NextFrame<'_>,
 ) -> Result<(), CommandError> {
-    let mut out = answer::again();
-    // Ages move by themselves. Whether anything else did shows when they are told from one moment.
-    let moment = Timestamp::now();
-    let mut before: Option<String> = None;
+    let mut out = console.again();
     let mut told: Vec<String> = Vec::new();
-    source.appends = true;
+    // The failure of the last answer, after which the whole answer is printed again.
+    let mut failure: Option<String> = None;
+    let mut answered: Result<Frame, CommandError> = Ok(first);
+    let (mut begun, mut looked) = (Instant::now(), Timestamp::now());
+    let mut is_first = true;
     loop {
-        let (begun, now) = (Instant::now(), Timestamp::now());
-        let fresh = match source.prints_changes {
-            true => changes(form, &mut before, || judged_at(now, now, &mut source, run)),
-            false => compared(form, &mut before, [moment, now], &mut source, run),
-        };
-        match fresh {
-            Ok(None) => {}
-            Ok(Some(fresh)) => {
-                if written_or_gone(out.write_all(fresh.text.as_bytes()).and_then(|()| out.flush()))? {
+        match answered {
+            Ok(frame) if frame.text.is_empty() && frame.told.is_empty() => failure = None,
+            Ok(frame) => {
+                let frame = frame.with_notes(&source);
+                let text = laid_out(form, is_first, frame.text);
+                if written_or_gone(out.write_all(text.as_bytes()).and_then(|()| out.flush()))? {
                     return Ok(());
                 }
-                for line in fresh.told.iter().filter(|line| !told.contains(line)) {
-                    answer::retell(line);
+                for line in frame.told.iter().filter(|line| !told.contains(line)) {
+                    console.message(line);
                 }
-                told = fresh.told;
+                (told, failure, is_first) = (frame.told, None, false);
             }
             Err(complaint) => {
                 let text = complaint.to_string();
-                if before.as_ref() != Some(&text) {
-                    complaint.print();
-                    before = Some(text);
+                if failure.as_ref() != Some(&text) {
+                    complaint.print(console);
+                    failure = Some(text);
                 }
             }
         }
         // Some verdicts are a matter of time.
         let mut took = begun.elapsed();
-        while !source.rest(std::mem::take(&mut took))? && source.stands(now) {}
+        while !source.rest(std::mem::take(&mut took))? && source.stands(looked) {}
+        (begun, looked) = (Instant::now(), Timestamp::now());
+        answered = next(&mut source, failure.is_some()).map(|(_, frame)| frame);
     }
-}
-
-/// Returns what a view prints that itself knows what it printed last; `None` if nothing changed. `before` is empty after
-/// an answer.
-fn changes(
-    form: Form,
-    before: &mut Option<String>,
-    answer: impl FnOnce() -> Result<Frame, CommandError>,
-) -> Result<Option<Frame>, CommandError> {
-    let Frame { text, told } = answer()?;
-    let before = before.replace(String::new());
-    if text.is_empty() && before.as_deref() == Some("") {
-        return Ok(None);
-    }
-    let text = match form {
-        Form::Json | Form::Yaml => news(form, before.as_deref(), "", &text),
-        Form::Rows | Form::Names | Form::Lines | Form::Text => text,
-    };
-    Ok(Some(Frame { text, told }))
-}
-
-/// Returns what is new in the text of an answer as of `now`; `None` if nothing is, ages counted from `moment`.
-fn compared(
-    form: Form,
-    before: &mut Option<String>,
-    [moment, now]: [Timestamp; 2],
-    source: &mut Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
-) -> Result<Option<Frame>, CommandError> {
-    let still = judged_at(now, moment, source, run);
-    source.held = true;
-    let current = judged_at(now, now, source, run);
-    source.held = false;
-    let (still, Frame { text, told }) = (without_times(form, still?.text), current?);
-    if before.as_ref() == Some(&still) {
-        return Ok(None);
-    }
-    let mut fresh = news(form, before.as_deref(), &still, &text);
-    for subject in before.as_deref().map(|before| gone(form, before, &still)).unwrap_or_default() {
-        fresh.push_str(&format!("{subject}  Gone\n"));
-    }
-    *before = Some(still);
-    Ok(Some(Frame { text: fresh, told }))
-}
-
-/// Returns the answer as of `now`, with ages counted from `aged`.
-fn judged_at(
-    now: Timestamp,
-    aged: Timestamp,
-    source: &mut Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
-) -> Result<Frame, CommandError> {
-    if let Some(follow) = &mut source.follow {
-        follow.judge_at(now, aged);
-    }
-    frame(source, run).map(|(_, frame)| frame)
 }
 
 /// Returns true if stdout was closed.
@@ -314,94 +260,22 @@ fn written_or_gone(result: std::io::Result<()>) -> Result<bool, CommandError> {
     written(result).map(|()| gone)
 }
 
-/// Removes the observation times from JSON, because a newer observation alone is not a change to print.
-fn without_times(form: Form, text: String) -> String {
+/// Returns text as it is added to the output; `is_first` is true for the first one.
+fn laid_out(form: Form, is_first: bool, text: String) -> String {
     match form {
-        Form::Rows | Form::Names | Form::Lines | Form::Text => text,
-        Form::Json | Form::Yaml => {
-            let time = |line: &&str| !line.trim_start().trim_start_matches('"').starts_with("observedAt");
-            text.lines().filter(time).collect::<Vec<_>>().join("\n")
-        }
-    }
-}
-
-/// Returns the new parts of an answer: ages in `still` and `before` are counted from one moment, those in `text` from
-/// now.
-fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
-    match form {
+        _ if text.is_empty() => text,
         // Strings in JSON hold no line breaks.
         Form::Json => text.lines().map(str::trim_start).collect::<String>() + "\n",
-        Form::Yaml if before.is_none() => text.to_owned(),
-        Form::Yaml => format!("---\n{text}"),
-        Form::Text if before.is_none() => text.to_owned(),
-        Form::Text => format!("\n{text}"),
-        Form::Rows | Form::Names | Form::Lines => {
-            let Some(before) = before else { return text.to_owned() };
-            let mut known: BTreeMap<String, usize> = BTreeMap::new();
-            for line in before.lines() {
-                *known.entry(plain(line)).or_default() += 1;
-            }
-            let mut fresh = String::new();
-            // Both have the same rows, for they were made of the same.
-            for (still, line) in still.lines().zip(text.lines()) {
-                match known.get_mut(&plain(still)) {
-                    Some(count) if *count > 0 => *count -= 1,
-                    _ => {
-                        fresh.push_str(line);
-                        fresh.push('\n');
-                    }
-                }
-            }
-            fresh
-        }
+        Form::Yaml if !is_first => format!("---\n{text}"),
+        Form::Text if !is_first => format!("\n{text}"),
+        Form::Lines | Form::Text | Form::Yaml => text,
     }
-}
-
-/// The title of the column before which a row names its subject.
-const STATUS: &str = "STATUS";
-
-/// Returns the subjects (names of rows) that are in the answer `before` and not in `still`.
-fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
-    let left: BTreeSet<String> = subjects(form, still).iter().map(|subject| plain(subject)).collect();
-    let mut told = BTreeSet::new();
-    let mut gone = subjects(form, before);
-    gone.retain(|subject| !left.contains(&plain(subject)) && told.insert(plain(subject)));
-    gone
-}
-
-/// Returns the subject of each row of a table or list of names: the text of the columns before STATUS. Empty for
-/// other forms.
-fn subjects(form: Form, text: &str) -> Vec<String> {
-    let text = anstream::adapter::strip_str(text).to_string();
-    let mut lines = text.lines();
-    let width = match form {
-        Form::Names => None,
-        Form::Rows => match lines.next().and_then(|header| header.find(STATUS)) {
-            Some(width) if width > 0 => Some(width),
-            _ => return Vec::new(),
-        },
-        Form::Lines | Form::Text | Form::Json | Form::Yaml => return Vec::new(),
-    };
-    let subject = |line: &str| line.chars().take(width.unwrap_or(usize::MAX)).collect::<String>();
-    let rows = lines.filter(|line| is_row(line)).map(|line| subject(line).trim_end().to_owned());
-    rows.filter(|subject| !subject.is_empty()).collect()
-}
-
-/// Returns true for a row; indented lines below it contain cells that do not fit.
-fn is_row(line: &str) -> bool {
-    !line.starts_with(' ')
-}
-
-/// Removes repeated spaces: columns grow and shrink with the cells of other rows.
-fn plain(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl From<ListOutput> for Form {
     fn from(output: ListOutput) -> Form {
         match output {
-            ListOutput::Table | ListOutput::Wide => Form::Rows,
-            ListOutput::Name => Form::Names,
+            ListOutput::Table | ListOutput::Wide | ListOutput::Name => Form::Lines,
             ListOutput::Json => Form::Json,
             ListOutput::Yaml => Form::Yaml,
         }
@@ -462,31 +336,9 @@ impl TrustArguments {
     pub(crate) fn form(&self) -> Form {
         match self.output {
             TrustOutput::Table | TrustOutput::Wide => Form::Text,
-            TrustOutput::Name => Form::Names,
+            TrustOutput::Name => Form::Lines,
             TrustOutput::Json => Form::Json,
             TrustOutput::Yaml => Form::Yaml,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_gone_is_said_once() {
-        let before = "NAMESPACE  NAME  STATUS   MESSAGE\nshop       web   Ready    3/3\nshop       api   Ready    1/1\n";
-        let after = "NAMESPACE  NAME       STATUS      MESSAGE\nshop       api-longer InProgress  0/1\nshop       web        Failed      3/3\n";
-        assert_eq!(gone(Form::Rows, before, after), ["shop       api"]);
-        assert!(!news(Form::Lines, Some(before), after, after).contains("Gone"));
-        assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api"]);
-        assert_eq!(gone(Form::Rows, after, after), Vec::<String>::new());
-        assert_eq!(gone(Form::Rows, before, ""), ["shop       web", "shop       api"]);
-        let columns = ["NAME  AGE\nweb   1m\n", "NAME  AGE\nweb   2m\n"];
-        assert_eq!(
-            gone(Form::Rows, columns[0], columns[1]),
-            Vec::<String>::new(),
-            "nobody knows what it is about"
-        );
     }
 }

@@ -22,6 +22,7 @@ use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, What};
 use crate::commands::get;
 use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
+use crate::output::answer::Console;
 use crate::output::printable;
 use crate::rule_source::RuleSource;
 use crate::source;
@@ -196,7 +197,7 @@ impl Line {
             let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
             members.into_iter().map(|member| member.name).collect()
         } else {
-            let dumps = source::dumps(&self.view.source).ok();
+            let dumps = source::dumps(&self.view.source, &Console::memory()).ok();
             let snapshots = dumps.iter().flat_map(|dumps| &dumps.snapshots);
             snapshots.map(|snapshot| snapshot.name().to_owned()).collect()
         };
@@ -248,7 +249,9 @@ impl Line {
             words.into_iter().filter(|word| word.starts_with(&current)).take(MOST).collect()
         };
         if !self.view.source.from.is_empty() {
-            let Ok(fleet) = source::dumps(&self.view.source) else { return BTreeSet::new() };
+            let Ok(fleet) = source::dumps(&self.view.source, &Console::memory()) else {
+                return BTreeSet::new();
+            };
             return fleet.snapshots.iter().flat_map(|cluster| few(dumped(cluster))).collect();
         }
         let Ok(FleetMembers { members, .. }) = source::members(&self.view.source) else {
@@ -270,7 +273,7 @@ impl Line {
         let namespace = self.namespace();
         let app_labels = self.grouping.as_ref().map(GroupingArguments::labels).unwrap_or_default();
         let asked = ReadQuery { namespace: namespace.clone(), app_labels, ..ReadQuery::default() };
-        let Ok(fleet) = source::read(&self.view, &asked) else { return Vec::new() };
+        let Ok(fleet) = source::read(&self.view, &asked, &Console::memory()) else { return Vec::new() };
         let AppList { apps, .. } = fleet.apps(&[]);
         let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);
         let apps: Vec<_> = apps.iter().filter(|app| inside(&app.app.namespace)).collect();

@@ -4,17 +4,20 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstream::ColorChoice;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Phrase, Sieve};
 
-static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
-
-/// True while a pager runs. It is not part of [`SINK`], whose lock is held while the pager runs.
-static PAGING: AtomicBool = AtomicBool::new(false);
+/// The destination of an answer and of the messages beside it. Copies lead to the same place.
+#[derive(Clone)]
+pub(crate) struct Console {
+    sink: Arc<Mutex<Sink>>,
+    /// True while a pager runs; separate from the sink, whose lock is held meanwhile.
+    is_paging: Arc<AtomicBool>,
+}
 
 struct Sink {
     place: Place,
@@ -27,8 +30,8 @@ enum Place {
     /// Output that is kept until it is longer than the screen; then a pager gets it.
     Held(Held),
     Pager(Child),
-    /// Output that is kept in memory for the caller, which compares and prints it itself.
-    Kept(Vec<u8>),
+    /// Kept in memory.
+    Memory(Vec<u8>),
 }
 
 struct Held {
@@ -59,140 +62,143 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a
-/// terminal or the pager does not exist.
-pub(crate) fn page_with(pager: &str) {
-    let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if is_dumb || !io::stdout().is_terminal() || !is_pager(pager) {
-        return;
+impl Console {
+    /// Returns the console of the process: stdout and stderr.
+    pub(crate) fn process() -> Console {
+        Console::new(Place::Stdout)
     }
-    sink().place = Place::Held(Held {
-        pager: pager.to_owned(),
-        text: Vec::new(),
-        columns: usize::from(columns.0).max(1),
-        rows: usize::from(rows.0),
-        used: 0,
-        counted: 0,
-    });
-}
 
-/// Keeps all further output in memory, until [`kept`] takes it.
-pub(crate) fn keep() {
-    sink().place = Place::Kept(Vec::new());
-}
+    /// Returns a console that keeps the answer in memory for [`Console::kept`].
+    pub(crate) fn memory() -> Console {
+        Console::new(Place::Memory(Vec::new()))
+    }
 
-/// Returns the output since [`keep`], and the messages meant for stderr, and empties both.
-pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
-    let mut sink = sink();
-    let text = match std::mem::replace(&mut sink.place, Place::Stdout) {
-        Place::Kept(text) => text,
-        Place::Stdout | Place::Held(_) | Place::Pager(_) => Vec::new(),
-    };
-    (text, std::mem::take(&mut sink.later))
-}
+    fn new(place: Place) -> Console {
+        Console { sink: Arc::new(Mutex::new(Sink { place, later: Vec::new() })), is_paging: Arc::default() }
+    }
 
-/// Returns true while a pager runs.
-pub(crate) fn is_paging() -> bool {
-    PAGING.load(Ordering::Acquire)
-}
-
-/// Ends the answer; if there is a pager, waits until its reader quits.
-pub(crate) fn finish() {
-    let mut sink = sink();
-    match std::mem::replace(&mut sink.place, Place::Stdout) {
-        Place::Stdout | Place::Kept(_) => {}
-        Place::Held(held) => {
-            // A closed stdout is not an error.
-            let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
+    /// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a
+    /// terminal or the pager does not exist.
+    pub(crate) fn page_with(&self, pager: &str) {
+        let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if is_dumb || !io::stdout().is_terminal() || !is_pager(pager) {
+            return;
         }
-        Place::Pager(mut child) => {
-            drop(child.stdin.take());
-            // The pager's exit code does not matter.
-            let _ = child.wait();
-            PAGING.store(false, Ordering::Release);
+        self.sink().place = Place::Held(Held {
+            pager: pager.to_owned(),
+            text: Vec::new(),
+            columns: usize::from(columns.0).max(1),
+            rows: usize::from(rows.0),
+            used: 0,
+            counted: 0,
+        });
+    }
+
+    /// Returns the answer in memory, and the messages for stderr.
+    pub(crate) fn kept(&self) -> (String, Vec<String>) {
+        let mut sink = self.sink();
+        let text = match &mut sink.place {
+            Place::Memory(text) => std::mem::take(text),
+            Place::Stdout | Place::Held(_) | Place::Pager(_) => Vec::new(),
+        };
+        (String::from_utf8_lossy(&text).into_owned(), std::mem::take(&mut sink.later))
+    }
+
+    /// Returns true while a pager runs.
+    pub(crate) fn is_paging(&self) -> bool {
+        self.is_paging.load(Ordering::Acquire)
+    }
+
+    /// Ends the answer; if there is a pager, waits until its reader quits.
+    pub(crate) fn finish(&self) {
+        let mut sink = self.sink();
+        match std::mem::replace(&mut sink.place, Place::Stdout) {
+            Place::Stdout | Place::Memory(_) => {}
+            Place::Held(held) => {
+                // A closed stdout is not an error.
+                let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
+            }
+            Place::Pager(mut child) => {
+                drop(child.stdin.take());
+                // The pager's exit code does not matter.
+                let _ = child.wait();
+                self.is_paging.store(false, Ordering::Release);
+            }
+        }
+        for line in std::mem::take(&mut sink.later) {
+            let _ = anstream::stderr().write_all(line.as_bytes());
         }
     }
-    for line in std::mem::take(&mut sink.later) {
-        let _ = anstream::stderr().write_all(line.as_bytes());
+
+    /// Prints to stderr, after the answer if a pager shows it.
+    pub(crate) fn tell(&self, line: Phrase) {
+        self.message(line.as_str());
     }
-}
 
-/// Prints a line to stderr: at once, or after the answer while a pager shows it.
-pub(crate) fn tell(line: Phrase) {
-    retell(line.as_str());
-}
-
-/// Prints a line to stderr that was made printable before and [kept].
-pub(crate) fn retell(line: &str) {
-    let line = Sieve::clean(line, true);
-    let mut sink = sink();
-    match sink.place {
-        // A closed stderr cannot be reported.
-        Place::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
-        _ => sink.later.push(line),
+    /// Prints a trace line, or a message that another console kept, to stderr: at once, or after the answer if a pager
+    /// shows it.
+    pub(crate) fn message(&self, line: &str) {
+        let line = Sieve::clean(line, true);
+        let mut sink = self.sink();
+        match sink.place {
+            // A closed stderr cannot be reported.
+            Place::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
+            Place::Held(_) | Place::Pager(_) | Place::Memory(_) => sink.later.push(line),
+        }
     }
-}
 
-/// Prints a trace line to stderr: at once, or after the output if a pager shows it.
-pub(crate) fn trace(line: &str) {
-    let line = Sieve::clean(line, true);
-    let mut sink = sink();
-    match sink.place {
-        // A closed stderr cannot be reported.
-        Place::Stdout | Place::Kept(_) => drop(anstream::stderr().write_all(line.as_bytes())),
-        Place::Held(_) | Place::Pager(_) => sink.later.push(line),
+    /// Returns a writer for people, with colours if enabled.
+    pub(crate) fn people(&self) -> Answer {
+        let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+        self.writer(Some(Sieve::of_people(colours)))
     }
-}
 
-fn sink() -> MutexGuard<'static, Sink> {
-    SINK.lock().unwrap_or_else(PoisonError::into_inner)
-}
+    /// Returns a writer for programs, unfiltered unless stdout is a terminal.
+    pub(crate) fn programs(&self) -> Answer {
+        self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
+    }
 
-/// Returns a writer to stdout for people, with colours if they are enabled.
-pub(crate) fn people() -> Answer {
-    let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    Answer { sieve: Some(Sieve::of_people(colours)) }
-}
+    /// Returns a writer to stdout for text that [`people`] formatted and that was [kept].
+    pub(crate) fn again(&self) -> Answer {
+        self.writer(io::stdout().is_terminal().then(|| Sieve::of_people(true)))
+    }
 
-/// Returns a writer to stdout for programs; on a terminal it removes control characters.
-pub(crate) fn programs() -> Answer {
-    Answer { sieve: io::stdout().is_terminal().then(Sieve::of_programs) }
-}
+    fn writer(&self, sieve: Option<Sieve>) -> Answer {
+        Answer { console: self.clone(), sieve }
+    }
 
-/// Returns a writer to stdout for text that [`people`] formatted and that was [kept].
-pub(crate) fn again() -> Answer {
-    Answer { sieve: io::stdout().is_terminal().then(|| Sieve::of_people(true)) }
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A writer of the command's answer to stdout or a pager.
 pub(crate) struct Answer {
+    console: Console,
     sieve: Option<Sieve>,
 }
 
 impl Write for Answer {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        let mut sink = sink();
-        match &mut self.sieve {
-            None => sink.place.write(text)?,
-            Some(sieve) => sink.place.write(&sieve.pass(text))?,
-        }
+        let passed = self.sieve.as_mut().map(|sieve| sieve.pass(text));
+        self.console.sink().place.write(passed.as_deref().unwrap_or(text), &self.console.is_paging)?;
         Ok(text.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut sink().place {
+        match &mut self.console.sink().place {
             Place::Stdout => io::stdout().flush(),
-            Place::Held(_) | Place::Pager(_) | Place::Kept(_) => Ok(()),
+            Place::Held(_) | Place::Pager(_) | Place::Memory(_) => Ok(()),
         }
     }
 }
 
 impl Place {
-    fn write(&mut self, text: &[u8]) -> io::Result<()> {
+    fn write(&mut self, text: &[u8], is_paging: &AtomicBool) -> io::Result<()> {
         match self {
             Place::Stdout => io::stdout().write_all(text),
-            Place::Kept(kept) => kept.write_all(text),
+            Place::Memory(kept) => kept.write_all(text),
             Place::Pager(child) => match &mut child.stdin {
                 Some(pipe) => pipe.write_all(text),
                 None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -204,9 +210,9 @@ impl Place {
                     return Ok(());
                 }
                 let (text, child) = (std::mem::take(&mut held.text), held.start());
-                PAGING.store(child.is_ok(), Ordering::Release);
+                is_paging.store(child.is_ok(), Ordering::Release);
                 *self = child.map_or(Place::Stdout, Place::Pager);
-                self.write(&text)
+                self.write(&text, is_paging)
             }
         }
     }

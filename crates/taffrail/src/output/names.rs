@@ -6,20 +6,21 @@ use std::io::{self, Write};
 
 use taffrail_apps::command::is_plain;
 
-use super::answer;
+use super::answer::{Answer, Console};
 use super::printable;
 use crate::{phrase, say};
 
 /// Writes names for other commands, one per line.
 pub(crate) struct Names {
-    out: Box<dyn Write>,
+    out: Answer,
+    console: Console,
     left_out: usize,
     first: String,
 }
 
 impl Names {
-    pub(crate) fn new(out: Box<dyn Write>) -> Names {
-        Names { out, left_out: 0, first: String::new() }
+    pub(crate) fn new(console: &Console) -> Names {
+        Names { out: console.programs(), console: console.clone(), left_out: 0, first: String::new() }
     }
 
     /// Writes a name as a line; leaves it out, and counts it, if a shell could read it as several words or an
@@ -50,9 +51,9 @@ impl Names {
         let first: String = self.first.chars().take(100).collect();
         match std::mem::take(&mut self.left_out) {
             0 => {}
-            1 => answer::tell(phrase!("warning: the name '{}' was {}\n", printable(&first), why)),
+            1 => self.console.tell(phrase!("warning: the name '{}' was {}\n", printable(&first), why)),
             many => {
-                answer::tell(phrase!(
+                self.console.tell(phrase!(
                     "warning: {} names were {}; the first: '{}'\n",
                     many,
                     why,
@@ -64,8 +65,11 @@ impl Names {
     }
 
     /// Writes each of `names` on a line, and a warning if some were left out.
-    pub(crate) fn all<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> io::Result<()> {
-        let mut out = Names::new(Box::new(answer::programs()));
+    pub(crate) fn all<N: AsRef<str>>(
+        names: impl IntoIterator<Item = N>,
+        console: &Console,
+    ) -> io::Result<()> {
+        let mut out = Names::new(console);
         names.into_iter().try_for_each(|name| out.write(name.as_ref()))?;
         out.finish()
     }

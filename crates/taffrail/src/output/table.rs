@@ -137,6 +137,11 @@ impl<W: Write> Table<W> {
         Table { has_header: !is_bare, ..self }
     }
 
+    /// Omits the header.
+    pub(crate) fn hide_header(&mut self) {
+        self.has_header = false;
+    }
+
     /// Prints columns that are left out below their row if `is_whole`.
     pub(crate) fn whole(self, is_whole: bool) -> Table<W> {
         Table { is_whole, ..self }

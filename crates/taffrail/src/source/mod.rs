@@ -20,6 +20,7 @@ use taffrail_status::assess::Budgets;
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::command_error::CommandError;
+use crate::output::answer::Console;
 use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
@@ -39,19 +40,12 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError>;
 
-    /// Tells the source that the view compares its answers itself. Returns true if the view must print only what
-    /// changed since the last answer, false to print all.
-    fn prints_changes(&mut self) -> bool {
-        false
-    }
-
     /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
     /// rows stay the same.
     fn shows_rows(&mut self) {}
 
     /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
-    /// once. The second value is true if the present state must be used unchanged, because two answers have to be of
-    /// the same state.
+    /// once. The second value is true if the present state must be used unchanged, because nothing but ages is newer.
     fn followed(
         &mut self,
         arguments: &ViewArguments,
@@ -63,17 +57,25 @@ pub(crate) trait Source {
 }
 
 /// A source that reads once.
-#[derive(Default)]
-pub(crate) struct Once(Option<TimedFleet>);
+pub(crate) struct Once<'c> {
+    fleet: Option<TimedFleet>,
+    console: &'c Console,
+}
 
-impl Source for Once {
+impl Once<'_> {
+    pub(crate) fn new(console: &Console) -> Once<'_> {
+        Once { fleet: None, console }
+    }
+}
+
+impl Source for Once<'_> {
     fn read(
         &mut self,
         arguments: &ViewArguments,
         asked: &ReadQuery,
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError> {
-        Ok(self.0.insert(read_with(arguments, asked, more)?))
+        Ok(self.fleet.insert(read_with(arguments, asked, more, self.console)?))
     }
 }
 
@@ -85,8 +87,8 @@ pub(crate) struct TimedFleet {
 }
 
 impl TimedFleet {
-    fn new(fleet: FleetSnapshot, verbose: u8) -> TimedFleet {
-        TimedFleet { _answering: Stopwatch::start(verbose), fleet }
+    fn new(fleet: FleetSnapshot, verbose: u8, console: &Console) -> TimedFleet {
+        TimedFleet { _answering: Stopwatch::start(verbose, console), fleet }
     }
 }
 
@@ -99,8 +101,12 @@ impl Deref for TimedFleet {
 }
 
 /// Reads what `asked` needs from the clusters or dumps of `arguments`.
-pub(crate) fn read(arguments: &ViewArguments, asked: &ReadQuery) -> Result<TimedFleet, CommandError> {
-    read_with(arguments, asked, NO_EXTRA)
+pub(crate) fn read(
+    arguments: &ViewArguments,
+    asked: &ReadQuery,
+    console: &Console,
+) -> Result<TimedFleet, CommandError> {
+    read_with(arguments, asked, NO_EXTRA, console)
 }
 
 /// Reads like [`read`]; from live clusters then also the objects that `more` returns.
@@ -108,11 +114,12 @@ fn read_with(
     arguments: &ViewArguments,
     asked: &ReadQuery,
     more: ExtraObjects<'_>,
+    console: &Console,
 ) -> Result<TimedFleet, CommandError> {
     let rules = arguments.rules();
     let arguments = &arguments.source;
     if !arguments.from.is_empty() {
-        return dumps_by(arguments, &|_| asked.clone(), rules, asked.app_labels.clone());
+        return dumps_by(arguments, &|_| asked.clone(), rules, asked.app_labels.clone(), console);
     }
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let members = members(arguments)?;
@@ -127,8 +134,8 @@ fn read_with(
         answered,
     };
     let (fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
-    print_requests(arguments.verbose, clusters.iter());
-    Ok(TimedFleet::new(fleet, arguments.verbose))
+    print_requests(arguments.verbose, clusters.iter(), console);
+    Ok(TimedFleet::new(fleet, arguments.verbose, console))
 }
 
 /// Starts to watch what `asked` needs of the clusters of `source`, judged by `rules`. Does not wait for data.
@@ -163,8 +170,8 @@ pub(crate) fn asked(
 }
 
 /// Reads the dumps that the arguments name.
-pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, CommandError> {
-    dumps_of(arguments, &|_| ReadQuery::default())
+pub(crate) fn dumps(arguments: &SourceArguments, console: &Console) -> Result<TimedFleet, CommandError> {
+    dumps_of(arguments, &|_| ReadQuery::default(), console)
 }
 
 /// Reads the dumps of the arguments; `asked` returns the query for each. A scope that could not be read when a dump
@@ -172,9 +179,10 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, CommandEr
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
+    console: &Console,
 ) -> Result<TimedFleet, CommandError> {
     let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
-    dumps_by(arguments, asked, rules, AppLabels::default())
+    dumps_by(arguments, asked, rules, AppLabels::default(), console)
 }
 
 fn dumps_by(
@@ -182,15 +190,16 @@ fn dumps_by(
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
     rules: RulesWithOptions,
     labels: AppLabels,
+    console: &Console,
 ) -> Result<TimedFleet, CommandError> {
     let started = Instant::now();
     let (paths, now) = (&*arguments.from, arguments.now);
     let request = DumpRequest { paths, now, rules: Arc::new(rules), labels };
     let fleet = taffrail_observe::read_dumps(request, asked)?;
     if arguments.verbose > 0 {
-        stopwatch::tell_read(&fleet.snapshots, started.elapsed());
+        stopwatch::tell_read(&fleet.snapshots, started.elapsed(), console);
     }
-    Ok(TimedFleet::new(fleet, arguments.verbose))
+    Ok(TimedFleet::new(fleet, arguments.verbose, console))
 }
 
 /// Returns the contexts, kubeconfig and options that the arguments select, as the library takes them.

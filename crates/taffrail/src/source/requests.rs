@@ -3,14 +3,19 @@
 use taffrail_cluster::Cluster;
 use taffrail_observe::protocol;
 
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::phrase;
 
 /// Prints the totals of each cluster's requests to stderr, if `verbose` is not 0: number, bytes and time.
-pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a Cluster>) {
+pub(crate) fn print_requests<'a>(
+    verbose: u8,
+    clusters: impl Iterator<Item = &'a Cluster>,
+    console: &Console,
+) {
     for cluster in clusters.filter(|_| verbose > 0) {
         let sum = cluster.requests();
-        answer::tell(phrase!(
+        console.tell(phrase!(
             "{}: {} requests in {} rounds, {} KB, {} ms, and {} ms to connect ({})\n",
             printable(cluster.context()),
             sum.cost.requests,

@@ -4,28 +4,28 @@ use std::time::{Duration, Instant};
 
 use taffrail_apps::{Objects, Snapshot};
 
-use crate::output::answer;
+use crate::output::answer::Console;
 use crate::phrase;
 
 /// A stopwatch that prints the elapsed time to stderr when it is dropped.
-pub(super) struct Stopwatch(Instant);
+pub(super) struct Stopwatch(Instant, Console);
 
 impl Stopwatch {
     /// Starts a stopwatch if `verbose` is not 0; else returns `None`.
-    pub(super) fn start(verbose: u8) -> Option<Stopwatch> {
-        (verbose > 0).then(|| Stopwatch(Instant::now()))
+    pub(super) fn start(verbose: u8, console: &Console) -> Option<Stopwatch> {
+        (verbose > 0).then(|| Stopwatch(Instant::now(), console.clone()))
     }
 }
 
 impl Drop for Stopwatch {
     fn drop(&mut self) {
-        answer::tell(phrase!("answered in {} ms\n", self.0.elapsed().as_millis()));
+        self.1.tell(phrase!("answered in {} ms\n", self.0.elapsed().as_millis()));
     }
 }
 
 /// Prints to stderr the number of objects in dumps, and the time that reading them took.
-pub(super) fn tell_read(snapshots: &[Snapshot], took: Duration) {
+pub(super) fn tell_read(snapshots: &[Snapshot], took: Duration, console: &Console) {
     let objects: usize = snapshots.iter().map(|snapshot| snapshot.all().count()).sum();
     let (dumps, took) = (snapshots.len(), took.as_millis());
-    answer::tell(phrase!("read {} objects of {} dumps in {} ms\n", objects, dumps, took));
+    console.tell(phrase!("read {} objects of {} dumps in {} ms\n", objects, dumps, took));
 }

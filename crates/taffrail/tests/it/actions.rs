@@ -582,6 +582,13 @@ fn failing_script_hides_only_its_own_actions() {
     assert_eq!(answer.code, 3, "{}", answer.stdout);
     assert!(answer.stdout.contains("restart   shipped"), "{}", answer.stdout);
     assert!(answer.stderr.contains("apps/Deployment/actions/discovery.lua:1"), "{}", answer.stderr);
+    let list = served.ask(&["actions", "deploy/web", "--rules", &folder, "-o", "json"]).json();
+    let error = &list["errors"][0];
+    assert_eq!(
+        (&error["cluster"], &error["scope"], &error["reason"]),
+        (&json!("one"), &json!("apps/Deployment/shop/web"), &json!("ScriptFailed"))
+    );
+    assert!(error["message"].as_str().unwrap().contains("discovery.lua:1"), "{error}");
     let answer = served.ask(&["action", "restart", "deploy/web", "--rules", &folder, "--dry-run"]);
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     let answer = served.ask(&["action", "paint", "deploy/web", "--rules", &folder, "--dry-run"]);
@@ -703,6 +710,19 @@ nothing was sent (dry run)
 
 "#]],
     );
+}
+
+#[test]
+fn documents_name_clusters_that_cannot_be_read() {
+    let served = served(&["one", "two"]);
+    served.runtime.block_on(async { served.clusters[1].trouble(Trouble::Unreachable) });
+    for question in [&["actions", "deploy/web"][..], &["action", "pause", "deploy/web", "--dry-run=client"]] {
+        let answer = served.ask(&[question, &["-o", "json"]].concat());
+        let told = answer.json();
+        assert_eq!((answer.code, &told["items"][0]["cluster"]), (3, &json!("one")), "{told}");
+        let error = &told["errors"][0];
+        assert_eq!((&error["cluster"], &error["scope"]), (&json!("two"), &json!("cluster")), "{told}");
+    }
 }
 
 /// Answers for programs.

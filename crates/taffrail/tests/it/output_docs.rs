@@ -88,12 +88,12 @@ impl Schemas {
         Schemas(files.map(read).collect())
     }
 
-    /// Checks an answer, if its kind has a schema.
+    /// Checks an answer by the schema of its kind.
     fn check(&self, answer: &Value) {
-        if let Some(schema) = answer["kind"].as_str().and_then(|kind| self.0.get(kind)) {
-            let faults = faults(schema, schema, answer, "");
-            assert!(faults.is_empty(), "{}: {faults:#?}", answer["kind"]);
-        }
+        let kind = answer["kind"].as_str().unwrap();
+        let schema = self.0.get(kind).unwrap_or_else(|| panic!("{kind} has no schema"));
+        let faults = faults(schema, schema, answer, "");
+        assert!(faults.is_empty(), "{kind}: {faults:#?}");
     }
 }
 
@@ -305,6 +305,7 @@ status: {observedGeneration: 1}
     let mut view = command(&["config", "view", "-o", "json", "--config", file.to_str().unwrap()]);
     view.env("TAFFRAIL_COLOR", "never");
     let view = run(view, b"").json();
+    schemas.check(&view);
     page.compare("SettingList", &view, "SettingList", &mut met);
 
     let mut unmet: Vec<String> = Vec::new();
@@ -313,6 +314,7 @@ status: {observedGeneration: 1}
             unmet.push(format!("{shape}.{name}"));
         }
     }
+    unmet.extend(schemas.0.into_keys().filter(|kind| !met.iter().any(|(shape, _)| shape == kind)));
     assert!(unmet.is_empty(), "no answer has {unmet:?}");
 }
 

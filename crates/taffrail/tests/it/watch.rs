@@ -10,7 +10,7 @@ use taffrail_testkit::objects::{self, applications, namespace};
 
 use super::going::Going;
 use super::served::Served;
-use super::{command, taffrail};
+use super::{assert_shown, command, str, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -366,4 +366,303 @@ fn dark_cluster_keeps_its_rows() {
         assert_eq!((&row["cluster"], &row["effective"]), (&json!("two"), &json!("Unknown")), "{row}");
         assert!(!row["message"].to_string().contains("none of the clusters"), "{row}");
     }
+}
+
+/// A cluster with an app, whose generation is as it is applied.
+fn one_served() -> Served {
+    Served::start_verbatim(&["one"], |_, cluster| {
+        cluster.apply(namespace("shop")).unwrap();
+        cluster.apply(app(1, 2)).unwrap();
+    })
+}
+
+impl Going {
+    /// Takes lines until one is `wanted`, and returns those that came since the last call: of times and widths of
+    /// columns, which depend on the time of the test, nothing is left.
+    #[track_caller]
+    fn news(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        let known = self.seen.len();
+        self.until_line("the news", wanted);
+        let text = self.seen[known..].join("\n") + "\n";
+        let times = r"just now|\d+ (s|min)( ago)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC";
+        let text = regex::Regex::new(times).unwrap().replace_all(&text, "[AGE]").into_owned();
+        regex::Regex::new(" {2,}").unwrap().replace_all(&text, "  ").into_owned()
+    }
+}
+
+/// A warning about the Deployment of [`app`].
+fn warning(name: &str, reason: &str, count: i64) -> Value {
+    json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "shop", "name": name}, "type": "Warning",
+        "reason": reason, "message": format!("it says {reason}"), "count": count,
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}})
+}
+
+#[test]
+fn events_are_added_as_they_come_and_as_they_are_repeated() {
+    let served = one_served();
+    let one = &served.clusters[0];
+    one.apply(warning("a", "Early", 1)).unwrap();
+    let mut going = begin(&served, &["events", "-w"]);
+    assert_shown(
+        &going.news(|line| line.contains("Early")),
+        str![[r#"
+LAST SEEN  FIRST SEEN  COUNT  APP  OBJECT  REASON  MESSAGE
+[AGE]  [AGE]  1  shop/shop  Deployment shop/web  Early  it says Early
+
+"#]],
+    );
+    one.apply(warning("b", "Late", 1)).unwrap();
+    assert_shown(
+        &going.news(|line| line.contains("Late")),
+        str![[r#"
+[AGE]  [AGE]  1  shop/shop  Deployment shop/web  Late  it says Late
+
+"#]],
+    );
+    one.apply(warning("a", "Early", 7)).unwrap();
+    assert_shown(
+        &going.news(|line| line.contains("Early")),
+        str![[r#"
+[AGE]  [AGE]  7  shop/shop  Deployment shop/web  Early  it says Early
+
+"#]],
+    );
+}
+
+#[test]
+fn the_row_of_an_object_is_added_when_its_status_changes() {
+    let served = one_served();
+    let one = &served.clusters[0];
+    let mut other = app(1, 2);
+    other["metadata"]["name"] = json!("a-longer-name");
+    one.apply(other.clone()).unwrap();
+    let status = ["status", "deploy", "-n", "shop", "-w"];
+    let [mut table, mut names, mut lines, mut list] =
+        [&[][..], &["-o", "name"], &["-o", "jsonl"], &["-o", "json"]]
+            .map(|form: &[&str]| begin(&served, &[&status, form].concat()));
+    let is_last = |line: &str| line.contains("web");
+    assert_shown(
+        &table.news(is_last),
+        str![[r#"
+NAMESPACE  KIND  NAME  STATUS  MESSAGE
+shop  Deployment  a-longer-name  Ready  Deployment is available. Replicas: 2
+shop  Deployment  web  Ready  Deployment is available. Replicas: 2
+
+"#]],
+    );
+    assert_shown(
+        &names.news(is_last),
+        str![[r#"
+apps/Deployment/shop/a-longer-name
+apps/Deployment/shop/web
+
+"#]],
+    );
+    assert_shown(
+        &lines.news(is_last),
+        str![[r#"
+{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"a-longer-name","status":"Current","message":"Deployment is available. Replicas: 2","conditions":[],"rule":"builtin/apps/Deployment"}
+{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web","status":"Current","message":"Deployment is available. Replicas: 2","conditions":[],"rule":"builtin/apps/Deployment"}
+
+"#]],
+    );
+    list.until_line("the list", is_last);
+
+    one.apply(app(1, 1)).unwrap();
+    assert_shown(
+        &table.news(is_last),
+        str![[r#"
+shop  Deployment  web  InProgress  Available: 1/2
+
+"#]],
+    );
+    assert_shown(
+        &lines.news(is_last),
+        str![[r#"
+{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web","status":"InProgress","message":"Available: 1/2","conditions":[{"type":"Reconciling","status":"True","reason":"LessAvailable","message":"Available: 1/2"}],"rule":"builtin/apps/Deployment"}
+
+"#]],
+    );
+    assert_shown(
+        &list.news(is_last),
+        str![[r#"
+{"apiVersion": "cli.taffrail.dev/v1alpha1","kind": "StatusList","items": [{"conditions": [],"group": "apps","kind": "Deployment","message": "Deployment is available. Replicas: 2","name": "a-longer-name","namespace": "shop","rule": "builtin/apps/Deployment","status": "Current","version": "v1"},{"conditions": [{"message": "Available: 1/2","reason": "LessAvailable","status": "True","type": "Reconciling"}],"group": "apps","kind": "Deployment","message": "Available: 1/2","name": "web","namespace": "shop","rule": "builtin/apps/Deployment","status": "InProgress","version": "v1"}],"errors": []}
+
+"#]],
+    );
+
+    one.delete("apps/v1", "Deployment", "shop", "a-longer-name");
+    let is_gone = |line: &str| line.contains("a-longer-name");
+    assert_shown(
+        &table.news(is_gone),
+        str![[r#"
+shop  Deployment  a-longer-name  Gone
+
+"#]],
+    );
+    assert_shown(
+        &names.news(is_gone),
+        str![[r#"
+apps/Deployment/shop/a-longer-name  Gone
+
+"#]],
+    );
+    assert_shown(
+        &lines.news(is_gone),
+        str![[r#"
+{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"a-longer-name","status":"NotFound","message":"Resource not found","conditions":[],"rule":"reader"}
+
+"#]],
+    );
+}
+
+#[test]
+fn a_text_is_printed_again_when_what_it_tells_changes() {
+    let served = one_served();
+    let one = &served.clusters[0];
+    let [mut tree, mut detail, mut cause] =
+        [["tree", "shop", "-w"], ["app", "shop", "-w"], ["explain", "shop", "-w"]]
+            .map(|view| begin(&served, &view));
+    tree.until("Deployment shop/web");
+    detail.until_line("its object", |line| words(line).starts_with(&["Deployment", "web", "Ready"]));
+    cause.until("is Ready");
+    one.apply(app(1, 1)).unwrap();
+    let is_waiting = |line: &str| line.contains("web") && line.contains("InProgress");
+    assert_shown(
+        &tree.news(is_waiting),
+        str![[r#"
+
+OBJECT  STATUS  AGE  MESSAGE
+label shop/shop  InProgress  Available: 1/2
+└── Deployment shop/web  InProgress  [AGE]  Available: 1/2
+
+"#]],
+    );
+    assert_shown(
+        &detail.news(is_waiting),
+        str![[r#"
+
+label shop/shop: InProgress
+Deployment shop/web: Available: 1/2
+
+Application details:
+  Branch:  -
+  config_url:  -
+  deployment_type:  -
+  Path:  -
+  source_type:  -
+  URL:  -
+
+Reconciliation details:
+Last successful reconciliation: -
+
+NAME  READY  MESSAGE  REVISION  SUSPENDED
+-  -  -  -  -
+
+NAME  READY  MESSAGE  REVISION  SUSPENDED
+-  -  -  -  -
+
+Deployment details:
+KIND  NAME  STATUS  NAMESPACE  MESSAGE
+Deployment  web  InProgress  shop  Available: 1/2
+
+"#]],
+    );
+    assert_shown(
+        &cause.news(|line| line.contains("kubectl")),
+        str![[r#"
+
+label shop/shop is InProgress
+
+Cause
+  Deployment shop/web: LessAvailable, not ready for [AGE]
+  Available: 1/2
+
+Next steps
+  kubectl describe deployment.apps web -n shop --context one
+
+"#]],
+    );
+}
+
+#[test]
+fn trust_is_told_again_only_when_a_finding_changes() {
+    let served = one_served();
+    let one = &served.clusters[0];
+    let trust = ["trust", "-w"];
+    let [mut text, mut list, mut names] = [&[][..], &["-o", "json"], &["-o", "name"]]
+        .map(|form: &[&str]| begin(&served, &[&trust, form].concat()));
+    let is_last = |line: &str| line.starts_with("No leases");
+    assert_shown(
+        &text.news(is_last),
+        str![[r#"
+Nothing proves that green is right
+  unread  Deployment shop/web
+  1 workload speaks of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves
+  Green app: shop/shop
+
+Green covers less than it seems to
+  fallback  label
+  1 app is known by labels alone: nobody says what should be there, so what is missing is not missed
+  Green app: shop/shop
+
+Checked as of [AGE]: 1 app (1 green), 1 object, 0 Pods and 0 leases.
+No leases were read: dead nodes and controllers would go unnoticed.
+
+"#]],
+    );
+    list.until("TrustReport");
+    assert_shown(
+        &names.news(|line| line.starts_with("fallback")),
+        str![[r#"
+unread/NoPods/one//Pod
+fallback/NoInventory/one/label
+
+"#]],
+    );
+    // The time of the check alone is no news.
+    std::thread::sleep(Duration::from_millis(2500));
+    let mut paused = app(1, 2);
+    paused["spec"]["paused"] = json!(true);
+    one.apply(paused).unwrap();
+    assert_shown(
+        &text.news(is_last),
+        str![[r#"
+
+Nothing proves that green is right
+  unread  Deployment shop/web
+  1 workload speaks of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves
+  Green app: shop/shop
+
+Green covers less than it seems to
+  suspended  Deployment shop/web
+  is paused: a changed template is not rolled out
+  Green app: shop/shop
+  > kubectl get deployment.apps web -o yaml -n shop --context one
+  fallback  label
+  1 app is known by labels alone: nobody says what should be there, so what is missing is not missed
+  Green app: shop/shop
+
+Checked as of [AGE]: 1 app (1 green), 1 object, 0 Pods and 0 leases.
+No leases were read: dead nodes and controllers would go unnoticed.
+
+"#]],
+    );
+    list.until("paused");
+    assert_eq!(list.seen.len(), 2, "{:#?}", list.seen);
+    assert_shown(
+        &names.news(|_| true),
+        str![[r#"
+suspended/Paused/one/apps/Deployment/shop/web
+
+"#]],
+    );
+    one.apply(app(1, 2)).unwrap();
+    assert_shown(
+        &names.news(|_| true),
+        str![[r#"
+suspended/Paused/one/apps/Deployment/shop/web  Gone
+
+"#]],
+    );
 }

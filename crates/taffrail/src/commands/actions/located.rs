@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use taffrail_apps::Objects;
+use taffrail_api::ErrorRow;
+use taffrail_apps::{Objects, Scope};
 use taffrail_cluster::Cluster;
 use taffrail_observe::operations::{LocateRequest, Located, LocatedObject, locate, locate_in_dump};
 use taffrail_observe::{FleetMembers, ObjectArg};
@@ -10,20 +11,29 @@ use taffrail_observe::{FleetMembers, ObjectArg};
 use super::arguments::WhichArguments;
 use crate::command_error::CommandError;
 use crate::commands::named::unknown_cluster;
+use crate::output::answer::Console;
 use crate::reasons;
 use crate::source;
 
-/// Returns the object in each cluster that has it, and an error for each scope that could not be read.
-pub(super) fn objects(
-    arguments: &WhichArguments,
-) -> Result<(Vec<LocatedObject>, Vec<CommandError>), CommandError> {
+/// The object in each cluster that has it.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) objects: Vec<LocatedObject>,
+    /// The failures and warnings.
+    pub(super) complaints: Vec<CommandError>,
+    /// The clusters that could not be read.
+    pub(super) errors: Vec<ErrorRow>,
+}
+
+/// Finds the object in each of the chosen clusters or dumps.
+pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<Found, CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),
         namespace: arguments.namespace.clone(),
         all_namespaces: arguments.all_namespaces,
         trust: arguments.source.trust.clone(),
     };
-    let (mut objects, mut complaints) = (Vec::new(), Vec::new());
+    let Found { mut objects, mut complaints, mut errors } = Found::default();
     let mut add = |cluster: &str, located: Located, complaints: &mut Vec<CommandError>| {
         objects.extend(located.objects);
         let notes =
@@ -49,11 +59,18 @@ pub(super) fn objects(
                 Err(failure) => {
                     let complaint = CommandError::unreadable(format!("{name}: {}", failure.message));
                     complaints.push(complaint.maybe_hint(reasons::hint(&failure.reason).map(str::to_owned)));
+                    let (cluster, scope) = (name.clone(), Scope::Cluster.to_string());
+                    errors.push(ErrorRow {
+                        cluster,
+                        scope,
+                        reason: failure.reason,
+                        message: failure.message,
+                    });
                 }
             }
         }
     } else {
-        let fleet = source::dumps(&arguments.source)?;
+        let fleet = source::dumps(&arguments.source, console)?;
         complaints.extend(fleet.problems.iter().map(CommandError::from));
         let known: Vec<&str> = fleet.snapshots.iter().map(Objects::name).collect();
         unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;
@@ -71,7 +88,7 @@ pub(super) fn objects(
             "-n NAMESPACE selects another namespace; group/Kind/namespace/name names an object in full",
         ));
     }
-    Ok((objects, complaints))
+    Ok(Found { objects, complaints, errors })
 }
 
 /// Returns the connections to the clusters of the objects, without duplicates.

@@ -3,11 +3,8 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::Value;
-use taffrail_api::API_VERSION;
+use taffrail_api::{ActionRun, ActionRunRow, ObjectChangeRow};
 use taffrail_cluster::Cluster;
-use taffrail_object::ObjectKey;
 use taffrail_observe::operations::{
     ActionRequest, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan, Outcome,
     PlannedWrite, Reply, plan_action,
@@ -15,98 +12,54 @@ use taffrail_observe::operations::{
 use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
-use super::{located, scripts};
+use super::located::{self, Found};
+use super::scripts;
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::{get, guard, writes};
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::runtime::block_on;
 use crate::source;
 use crate::{phrase, say};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    api_version: &'static str,
-    kind: &'static str,
-    action: String,
-    /// The value of `--dry-run`: `none`, `server` or `client`.
-    dry_run: &'static str,
-    items: Vec<Row>,
+/// Returns the row of a target for which nothing was done yet.
+fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
+    let change = |write: &PlannedWrite| ObjectChangeRow {
+        operation: match write {
+            PlannedWrite::Patch { .. } => "patch".into(),
+            PlannedWrite::Create { .. } => "create".into(),
+        },
+        object: write.object().clone(),
+        body: write.body(),
+        written: false,
+    };
+    ActionRunRow {
+        cluster: target.located.cluster.clone(),
+        object: target.key.clone(),
+        origin: target.origin().map(|origin| origin.as_str().into()),
+        script_of: target.script_of().map(str::to_owned),
+        result: "Error".into(),
+        message: String::new(),
+        hint: None,
+        changes: writes.iter().map(change).collect(),
+    }
 }
 
-/// The result of an action for one object.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    cluster: String,
-    object: ObjectKey,
-    /// The origin of the action's script: `user`, `cluster` or `shipped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'static str>,
-    /// For a script that a cluster defines, the ConfigMap that contains it; else `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    script_of: Option<String>,
-    /// The result: `Done`, `Unchanged`, `Refused` or `Error`; of dry runs `Planned` or `Accepted`.
-    result: &'static str,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    changes: Vec<ChangeRow>,
+/// Describes the writes that were made.
+fn made(row: &ActionRunRow) -> String {
+    let written = row.changes.iter().filter(|change| change.written);
+    let told = written.map(|change| match &*change.operation {
+        "create" => format!("created {} {}", change.object.kind, change.object.path()),
+        _ => format!("changed {} {}", row.object.kind, row.object.path()),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
-#[derive(Serialize)]
-struct ChangeRow {
-    operation: &'static str,
-    object: ObjectKey,
-    /// The JSON merge patch of a change, or the whole object of a creation.
-    body: Value,
-    written: bool,
-}
-
-impl Row {
-    fn new(target: &ActionTarget, writes: &[PlannedWrite]) -> Row {
-        let change = |write: &PlannedWrite| ChangeRow {
-            operation: match write {
-                PlannedWrite::Patch { .. } => "patch",
-                PlannedWrite::Create { .. } => "create",
-            },
-            object: write.object().clone(),
-            body: write.body(),
-            written: false,
-        };
-        Row {
-            cluster: target.located.cluster.clone(),
-            object: target.key.clone(),
-            origin: target.origin().map(Origin::as_str),
-            script_of: target.script_of().map(str::to_owned),
-            result: "Error",
-            message: String::new(),
-            hint: None,
-            changes: writes.iter().map(change).collect(),
-        }
-    }
-
-    /// Describes the writes that were made, such as `changed Deployment shop/web`, for an error after them.
-    fn written(&self) -> String {
-        let written = self.changes.iter().filter(|change| change.written);
-        let told = written.map(|change| match change.operation {
-            "create" => {
-                let ObjectKey { kind, namespace, name, .. } = &change.object;
-                let slash = if namespace.is_empty() { "" } else { "/" };
-                format!("created {kind} {namespace}{slash}{name}")
-            }
-            _ => format!("changed {} {}", self.object.kind, self.object.path()),
-        });
-        told.collect::<Vec<_>>().join(", ")
-    }
-
-    fn fail(&mut self, complaint: CommandError) {
-        complaint.print();
-        self.message = complaint.to_string();
-        self.hint = complaint.hint;
-    }
+fn fail(row: &mut ActionRunRow, complaint: CommandError, console: &Console) {
+    complaint.print(console);
+    row.message = complaint.to_string();
+    row.hint = complaint.hint;
 }
 
 /// The output of an action.
@@ -114,26 +67,27 @@ struct Printer<'a> {
     arguments: &'a ActionArguments,
     plan: &'a OperationPlan<ActionTarget>,
     /// The rows, one for each item of the plan.
-    rows: Vec<Row>,
+    rows: Vec<ActionRunRow>,
     exit: Exit,
     /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
+    console: &'a Console,
 }
 
-pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
         let complaint = CommandError::usage("a dump cannot be changed");
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
-    let (objects, complaints) = located::objects(which)?;
+    let Found { objects, complaints, errors } = located::objects(which, console)?;
     let mut exit = Exit::Yes;
     for complaint in &complaints {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    confirm(arguments, &objects)?;
+    confirm(arguments, &objects, console)?;
     let request = ActionRequest {
         scripts,
         action: arguments.action.clone(),
@@ -147,13 +101,13 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     for (target, error) in &plan.refused {
         let complaint = CommandError::from(error);
         exit = exit.max(complaint.exit);
-        let mut row = Row::new(target, &[]);
-        row.result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
-        row.fail(complaint);
+        let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
+        let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
+        fail(&mut row, complaint, console);
         refused.push(row);
     }
-    let rows = plan.items.iter().map(|item| Row::new(&item.target, &item.writes)).collect();
-    let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None };
+    let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
+    let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
         let what =
             format!("{} is a script of the cluster, and would write with your rights", arguments.action);
@@ -184,21 +138,20 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     let Printer { rows, exit, failed, .. } = printer;
     failed.map_or(Ok(()), Err)?;
     if arguments.output == TextOutput::Json {
-        let document = Document {
-            api_version: API_VERSION,
-            kind: "ActionRun",
-            action: arguments.action.clone(),
-            dry_run: arguments.dry_run.as_str(),
-            items: refused.into_iter().chain(rows).collect(),
-        };
-        written(get::document(ListOutput::Json, &document))?;
+        let items = refused.into_iter().chain(rows).collect();
+        let document = ActionRun::new(&arguments.action, arguments.dry_run.as_str(), items, errors);
+        written(get::document(ListOutput::Json, &document, console))?;
     }
-    source::print_requests(which.source.verbose, clusters.iter());
+    source::print_requests(which.source.verbose, clusters.iter(), console);
     Ok(exit)
 }
 
 /// Asks for confirmation before the action runs on several objects, which -A or several contexts selected.
-fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(), CommandError> {
+fn confirm(
+    arguments: &ActionArguments,
+    objects: &[LocatedObject],
+    console: &Console,
+) -> Result<(), CommandError> {
     let ActionArguments { action, which, yes, dry_run, .. } = arguments;
     let (what, of, names): (_, _, Vec<String>) = match which.all_namespaces {
         true => {
@@ -210,7 +163,7 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
             (format!("{action} in"), "clusters", clusters.collect())
         }
     };
-    guard::confirm(&what, of, &names, *yes, *dry_run, || ())
+    guard::confirm(&what, of, &names, *yes, *dry_run, console, || ())
 }
 
 /// Returns true if the user can answer a question: the output is text, and stdin and stderr are a terminal.
@@ -253,7 +206,7 @@ impl Printer<'_> {
                     Outcome::Error(error) => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
-                        self.rows[item].fail(complaint);
+                        fail(&mut self.rows[item], complaint, self.console);
                         "Error"
                     }
                     Outcome::Done
@@ -269,7 +222,7 @@ impl Printer<'_> {
 
     /// Asks for confirmation of the changes shown.
     fn is_confirmed(&self) -> Result<bool, CommandError> {
-        answer::tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
+        self.console.tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
         let mut said = String::new();
         let read = io::stdin().read_line(&mut said);
         read.map_err(|error| CommandError::unreadable("cannot read the answer").with_source(&error))?;
@@ -282,7 +235,7 @@ impl Printer<'_> {
         if !self.is_text() || planned.writes.is_empty() {
             return Ok(());
         }
-        let mut out = answer::people();
+        let mut out = self.console.people();
         if let Some(of) = &self.rows[item].script_of {
             let (action, place) = (printable(&self.arguments.action), printable(&planned.cluster));
             written(say!(out, "{} is a script of the cluster: {} in {}", action, printable(of), place))?;
@@ -297,8 +250,8 @@ impl Printer<'_> {
     /// Records and prints the result of item number `item`.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
-        row.result = result;
-        let done = row.written();
+        row.result = result.into();
+        let done = made(row);
         let text = match result {
             "Planned" => "nothing was sent (dry run)".to_owned(),
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
@@ -310,6 +263,6 @@ impl Printer<'_> {
         if !self.is_text() {
             return Ok(());
         }
-        written(say!(answer::people(), "{}", printable(&text)))
+        written(say!(self.console.people(), "{}", printable(&text)))
     }
 }

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::cli::{self, SourceArguments};
 use crate::command_error::{CommandError, Exit};
+use crate::output::answer::Console;
 use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
@@ -85,8 +86,8 @@ pub(crate) struct DemoArguments {
     pub(crate) trust: Trust,
 }
 
-pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, CommandError> {
-    block_on(show(arguments))??;
+pub(crate) fn run(arguments: &DemoArguments, console: &Console) -> Result<Exit, CommandError> {
+    block_on(show(arguments, console))??;
     // To be ended is how it ends well: an error would only worry whoever ran it through cargo.
     Ok(Exit::Yes)
 }
@@ -139,11 +140,11 @@ impl Signals {
     }
 }
 
-async fn show(arguments: &DemoArguments) -> Result<(), CommandError> {
+async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), CommandError> {
     // From here on an end is heard, so that what is made is removed.
     let mut signals = Signals::listen().map_err(cannot_show)?;
     let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
-    let mut view = View::open(file).map_err(cannot_show)?;
+    let mut view = View::open(file, console).map_err(cannot_show)?;
     view.begin().map_err(cannot_show)?;
     let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
     let world =
@@ -236,10 +237,10 @@ enum View {
 }
 
 impl View {
-    fn open(file: &PrivateFile) -> io::Result<View> {
+    fn open(file: &PrivateFile, console: &Console) -> io::Result<View> {
         Ok(match Screen::open()? {
             Some(screen) => View::Screen(screen, Overview::new(file.path())),
-            None => View::Lines(plain::Lines::new(file.path())),
+            None => View::Lines(plain::Lines::new(file.path(), console)),
         })
     }
 

@@ -5,24 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::changes::{Concern, News};
 use super::overview::{exports, summary};
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::say;
 
 /// Output of the demo without a terminal: one line per change.
 pub(super) struct Lines {
     kubeconfig: PathBuf,
+    console: Console,
     /// Number of changes printed; `None` before the first call.
     told: Option<usize>,
 }
 
 impl Lines {
-    pub(super) fn new(kubeconfig: &Path) -> Lines {
-        Lines { kubeconfig: kubeconfig.to_owned(), told: None }
+    pub(super) fn new(kubeconfig: &Path, console: &Console) -> Lines {
+        Lines { kubeconfig: kubeconfig.to_owned(), console: console.clone(), told: None }
     }
 
     /// Prints the changes since the last call; at the first call the state of each app that has a problem.
     pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
-        let mut out = answer::people();
+        let mut out = self.console.people();
         if self.told.is_none() {
             say!(out, "{}", printable(&anstream::adapter::strip_str(&summary(news, None)).to_string()))?;
             exports(&self.kubeconfig).iter().try_for_each(|export| say!(out, "{}", printable(export)))?;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::getpid;
 
-use crate::output::answer;
+use crate::output::answer::Console;
 
 /// The place to which a dump is written: stdout or a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub(super) enum Output {
 }
 
 impl Output {
-    pub(super) fn open(target: &Target) -> io::Result<Output> {
+    pub(super) fn open(target: &Target, console: &Console) -> io::Result<Output> {
         match target {
-            Target::Stdout => Ok(Output::Stream(Box::new(answer::programs()))),
+            Target::Stdout => Ok(Output::Stream(Box::new(console.programs()))),
             Target::File { path, .. } => {
                 let there = fs::metadata(path);
                 if there.as_ref().is_ok_and(|there| !there.is_file()) {

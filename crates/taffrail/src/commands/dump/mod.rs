@@ -16,6 +16,7 @@ use self::file::{Output, Target};
 use crate::cli::duration;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::wait::ClusterArguments;
+use crate::output::answer::Console;
 use crate::reasons;
 use crate::source;
 
@@ -81,12 +82,14 @@ const EXTENSION: &str = "jsonl";
 /// Maximum number of failed scopes printed one by one; the dump lists all of them.
 const MAX_TOLD: usize = 5;
 
-pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {
     let timeout = arguments.former_timeout.unwrap_or(arguments.request_timeout);
     if arguments.former_timeout.is_some() {
         // Of other commands, --timeout is the time for everything.
         let warning = CommandError::usage("--timeout of `dump` is now called --request-timeout").harmless();
-        warning.hint("it still limits each request in this release; a later one will not accept it").print();
+        warning
+            .hint("it still limits each request in this release; a later one will not accept it")
+            .print(console);
     }
     let source = arguments.clusters.source(timeout);
     let FleetMembers { members, problems } = source::members(&source)?;
@@ -101,25 +104,29 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, CommandError> {
     // Tasks are created in the order of the members, each with its own target.
     let waiting = std::sync::Mutex::new(&mut waiting);
     let results = source::each(members, timeout, |live| {
+        let console = console.clone();
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
         let request = request.clone();
-        async move { write(&live, target.unwrap_or(Target::Stdout), request).await }
+        async move { write(&live, target.unwrap_or(Target::Stdout), request, console).await }
     })?;
     source::print_requests(
         arguments.clusters.verbose,
         results.iter().filter_map(|(_, cluster)| cluster.as_ref()),
+        console,
     );
     let mut exit = Exit::Yes;
     for complaint in problems.iter().map(CommandError::from) {
-        complaint.print();
+        complaint.print(console);
         exit = exit.max(complaint.exit);
     }
     for (name, (result, _)) in names.iter().zip(&results) {
         let told = match result {
-            Ok(written) => tell(name, &written.scopes, written.unread.len()),
+            Ok(written) => tell(name, &written.scopes, written.unread.len(), console),
             Err(failure) => {
                 let hint = reasons::hint(&failure.reason).map(str::to_owned);
-                CommandError::unreadable(format!("{name}: {}", failure.message)).maybe_hint(hint).print();
+                CommandError::unreadable(format!("{name}: {}", failure.message))
+                    .maybe_hint(hint)
+                    .print(console);
                 Exit::Incomplete
             }
         };
@@ -133,13 +140,14 @@ async fn write(
     live: &ClusterConnector,
     target: Target,
     request: RecordRequest,
+    console: Console,
 ) -> (Result<Closing, Failure>, Option<Cluster>) {
     let records_lost = matches!(target, Target::File { in_folder: true, .. });
     let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
     let place = target.clone();
     let writer = tokio::task::spawn_blocking(move || {
         let Some(first) = waiting.blocking_recv() else { return Ok(()) };
-        let mut output = Output::open(&place)?;
+        let mut output = Output::open(&place, &console)?;
         output.write(&first)?;
         while let Some(text) = waiting.blocking_recv() {
             if text.is_empty() {
@@ -168,22 +176,23 @@ async fn write(
 
 /// Prints the scopes of a cluster that could not be dumped, and returns the exit code; `unread` counts objects that
 /// were not read whole.
-fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
+fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Console) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
     for scope in failed.iter().take(MAX_TOLD) {
         let hint = reasons::hint(&scope.reason).map(str::to_owned);
-        CommandError::unreadable(format!("{cluster}: {}", scope.message)).maybe_hint(hint).print();
+        CommandError::unreadable(format!("{cluster}: {}", scope.message)).maybe_hint(hint).print(console);
     }
     if failed.len() > MAX_TOLD {
         let more = failed.len() - MAX_TOLD;
         CommandError::unreadable(format!(
             "{cluster}: {more} more kinds could not be read; the dump names them"
         ))
-        .print();
+        .print(console);
     }
     if unread > 0 {
-        CommandError::unreadable(format!("{cluster}: {unread} objects could not be read whole")).print();
+        CommandError::unreadable(format!("{cluster}: {unread} objects could not be read whole"))
+            .print(console);
     }
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }

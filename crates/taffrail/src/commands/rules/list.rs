@@ -2,93 +2,79 @@
 
 use std::io;
 
-use serde::Serialize;
-use taffrail_api::{ErrorRow, List, ListItem};
+use taffrail_api::{ErrorRow, RuleList, RuleRow};
 
 use super::ListArguments;
 use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
+use crate::output::answer::Console;
 use crate::output::names::Names;
+use crate::output::screen;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, screen};
 use crate::phrase;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    /// The group; `*.` stands for any prefix.
-    group: String,
-    /// The kind; `*` stands for all other kinds of the group.
-    kind: String,
-    /// `user`, `shipped` or `builtin`.
-    origin: &'static str,
-    /// Number of branches (a condition and its status) of the rules; 0 for rules that are not YAML.
-    branches: usize,
-    /// The address of the documentation of the kind's fields; for a script, its language.
-    source: String,
-}
-
-impl ListItem for Item {
-    const LIST: &'static str = "RuleList";
-}
-
-pub(super) fn run(arguments: &ListArguments) -> Result<Exit, CommandError> {
+pub(super) fn run(arguments: &ListArguments, console: &Console) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
-    let own = set.all().into_iter().map(|found| Item {
+    let own = set.all().into_iter().map(|found| RuleRow {
         group: found.group.to_owned(),
         kind: found.kind.to_owned(),
-        origin: found.origin.as_str(),
+        origin: found.origin.as_str().into(),
         branches: found.rules.branches().len(),
         source: found.rules.source().to_owned(),
     });
-    let built_in = taffrail_status::BUILT_IN.iter().map(|(group, kind)| Item {
+    let built_in = taffrail_status::BUILT_IN.iter().map(|(group, kind)| RuleRow {
         group: (*group).to_owned(),
         kind: (*kind).to_owned(),
-        origin: "builtin",
+        origin: "builtin".into(),
         branches: 0,
         source: String::new(),
     });
     let scripts = set.scripts().flat_map(|script| {
-        script.kinds().into_iter().map(|kind| Item {
+        script.kinds().into_iter().map(|kind| RuleRow {
             group: kind.group,
             kind: kind.kind,
-            origin: script.origin().as_str(),
+            origin: script.origin().as_str().into(),
             branches: 0,
             source: kind.language.to_owned(),
         })
     });
     let words: Vec<String> = arguments.words.iter().map(|word| word.to_lowercase()).collect();
-    let is_wanted = |item: &Item| {
+    let is_wanted = |item: &RuleRow| {
         let name = format!("{}.{}", item.kind, item.group).to_lowercase();
         words.is_empty() || words.iter().any(|word| name.contains(word))
     };
-    let items: Vec<Item> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
-    written(print(arguments.output, items))?;
+    let items: Vec<RuleRow> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
+    written(print(arguments.output, items, console))?;
     Ok(Exit::Yes)
 }
 
-fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
+fn print(form: ListOutput, items: Vec<RuleRow>, console: &Console) -> io::Result<()> {
     match form {
-        ListOutput::Json | ListOutput::Yaml => get::document(form, &List::of(items, Vec::<ErrorRow>::new())),
-        ListOutput::Name => Names::all(items.iter().map(|item| {
-            let dot = if item.group.is_empty() { "" } else { "." };
-            format!("{}{dot}{}", item.kind, item.group)
-        })),
+        ListOutput::Json | ListOutput::Yaml => {
+            get::document(form, &RuleList::of(items, Vec::<ErrorRow>::new()), console)
+        }
+        ListOutput::Name => Names::all(
+            items.iter().map(|item| {
+                let dot = if item.group.is_empty() { "" } else { "." };
+                format!("{}{dot}{}", item.kind, item.group)
+            }),
+            console,
+        ),
         ListOutput::Table | ListOutput::Wide => {
             if items.is_empty() {
-                answer::tell(phrase!("No rules match these names.\n"));
+                console.tell(phrase!("No rules match these names.\n"));
                 return Ok(());
             }
             let wide = form == ListOutput::Wide;
             let header = vec!["GROUP", "KIND", "FROM", "BRANCHES", "SOURCE"];
-            let mut table = Table::new(answer::people(), header, screen()).whole(wide);
+            let mut table = Table::new(console.people(), header, screen()).whole(wide);
             for item in items {
                 let branches = if item.branches == 0 { String::new() } else { item.branches.to_string() };
                 table.row(vec![
                     Cell::new(&item.group),
                     Cell::new(&item.kind),
-                    Cell::new(item.origin),
+                    Cell::new(&item.origin),
                     Cell::new(branches),
                     Cell::new(&item.source),
                 ])?;

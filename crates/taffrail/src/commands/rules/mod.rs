@@ -13,6 +13,7 @@ use taffrail_status::Trust;
 
 use crate::cli::{ListOutput, SourceArguments, TextOutput};
 use crate::command_error::{CommandError, Exit};
+use crate::output::answer::Console;
 use crate::rule_source::RuleSource;
 
 /// Show, explain and test the rules that judge objects.
@@ -177,12 +178,12 @@ impl RulesArguments {
     }
 }
 
-pub(crate) fn run(arguments: &RulesArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &RulesArguments, console: &Console) -> Result<Exit, CommandError> {
     match &arguments.command {
-        RulesCommand::List(arguments) => list::run(arguments),
-        RulesCommand::Show(arguments) => show::run(arguments),
-        RulesCommand::Why(arguments) => why::run(arguments),
-        RulesCommand::Test(arguments) => trial::test(arguments),
-        RulesCommand::Lint(arguments) => trial::lint(arguments),
+        RulesCommand::List(arguments) => list::run(arguments, console),
+        RulesCommand::Show(arguments) => show::run(arguments, console),
+        RulesCommand::Why(arguments) => why::run(arguments, console),
+        RulesCommand::Test(arguments) => trial::test(arguments, console),
+        RulesCommand::Lint(arguments) => trial::lint(arguments, console),
     }
 }

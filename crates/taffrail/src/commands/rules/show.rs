@@ -8,9 +8,9 @@ use taffrail_rules::Found;
 use super::ShowArguments;
 use crate::command_error::{CommandError, Exit, written};
 use crate::emit;
-use crate::output::answer;
+use crate::output::answer::Console;
 
-pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, CommandError> {
+pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
     let all = set.all();
     let mut shown: Vec<Found<'_>> = Vec::new();
@@ -49,12 +49,12 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, CommandError> {
         }
         shown.extend(found);
     }
-    written(print(&shown, &notes))?;
+    written(print(&shown, &notes, console))?;
     Ok(Exit::Yes)
 }
 
-fn print(shown: &[Found<'_>], notes: &[String]) -> io::Result<()> {
-    let mut out = answer::programs();
+fn print(shown: &[Found<'_>], notes: &[String], console: &Console) -> io::Result<()> {
+    let mut out = console.programs();
     let mut is_first = true;
     for found in shown {
         if !std::mem::take(&mut is_first) {

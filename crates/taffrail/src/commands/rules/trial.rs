@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use serde::Serialize;
-use taffrail_api::ErrorRow;
+use taffrail_api::{RuleFaultRow, RuleTrial};
 #[cfg(feature = "lua")]
 use taffrail_rules::lua::test_customizations;
 use taffrail_rules::{RuleTestReport, test_rules};
@@ -14,36 +13,12 @@ use crate::cli::ListOutput;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit, chain, written};
 use crate::commands::get;
-use crate::output::{answer, printable};
+use crate::output::answer::Console;
+use crate::output::printable;
 use crate::rule_source::{self, Wanted};
 use crate::say;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Report {
-    api_version: &'static str,
-    kind: &'static str,
-    passed: usize,
-    failed: usize,
-    /// The failures, or the lint findings.
-    items: Vec<Item>,
-    errors: [ErrorRow; 0],
-}
-
-#[derive(Serialize)]
-struct Item {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    case: Option<String>,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
+pub(super) fn test(arguments: &TestArguments, console: &Console) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
     let items = items(&trial, false);
     if items.is_empty() && trial.passed == 0 {
@@ -53,12 +28,12 @@ pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
             "put test cases into cases.yaml beside rules.yaml, or into health_test.yaml beside Argo CD's health.lua",
         ));
     }
-    report("RuleTest", arguments.output, trial.passed, items)
+    report("RuleTest", arguments.output, trial.passed, items, console)
 }
 
-pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, CommandError> {
+pub(super) fn lint(arguments: &LintArguments, console: &Console) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
-    report("RuleLint", arguments.output, trial.passed, items(&trial, true))
+    report("RuleLint", arguments.output, trial.passed, items(&trial, true), console)
 }
 
 fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
@@ -92,22 +67,22 @@ fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
     }
 }
 
-fn items(trial: &RuleTestReport, faults: bool) -> Vec<Item> {
-    let errors = trial.errors.iter().map(|error| Item {
+fn items(trial: &RuleTestReport, faults: bool) -> Vec<RuleFaultRow> {
+    let errors = trial.errors.iter().map(|error| RuleFaultRow {
         file: Some(error.file.clone()),
         kind: error.kind.clone(),
         case: None,
         message: chain(error),
         hint: error.hint(),
     });
-    let failed = trial.failed.iter().map(|failed| Item {
+    let failed = trial.failed.iter().map(|failed| RuleFaultRow {
         file: Some(failed.file.clone()),
         kind: Some(failed.kind.clone()),
         case: Some(failed.name.clone()),
         message: failed.why.clone(),
         hint: None,
     });
-    let faults = faults.then_some(&trial.faults).into_iter().flatten().map(|fault| Item {
+    let faults = faults.then_some(&trial.faults).into_iter().flatten().map(|fault| RuleFaultRow {
         file: None,
         kind: None,
         case: None,
@@ -121,22 +96,20 @@ fn report(
     kind: &'static str,
     form: TextOutput,
     passed: usize,
-    items: Vec<Item>,
+    items: Vec<RuleFaultRow>,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let exit = if items.is_empty() { Exit::Yes } else { Exit::No };
     written(match form {
-        TextOutput::Json => {
-            let (api_version, failed) = ("cli.taffrail.dev/v1alpha1", items.len());
-            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items, errors: [] })
-        }
-        TextOutput::Text => print(kind, passed, &items),
+        TextOutput::Json => get::document(ListOutput::Json, &RuleTrial::new(kind, passed, items), console),
+        TextOutput::Text => print(kind, passed, &items, console),
     })?;
     Ok(exit)
 }
 
-fn print(kind: &str, passed: usize, items: &[Item]) -> io::Result<()> {
-    let mut out = answer::programs();
-    for Item { file, kind, case, message, hint } in items {
+fn print(kind: &str, passed: usize, items: &[RuleFaultRow], console: &Console) -> io::Result<()> {
+    let mut out = console.programs();
+    for RuleFaultRow { file, kind, case, message, hint } in items {
         let place = match (file, kind, case) {
             (Some(file), Some(kind), Some(case)) => format!("{file}: {kind}, {case}: "),
             _ => String::new(),

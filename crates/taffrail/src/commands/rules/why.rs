@@ -1,6 +1,6 @@
 //! `taffrail rules why`: the rules that apply to an object, and the one that decides.
 
-use serde::Serialize;
+use taffrail_api::{AskedBranch, AskedRules, RulingRow};
 use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_status::Verdict;
@@ -9,11 +9,12 @@ use super::WhyArguments;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput};
+use crate::output::answer::Console;
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
-pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
-    status::run(&StatusArguments {
+pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, CommandError> {
+    let asked = StatusArguments {
         objects: arguments.objects.clone(),
         files: arguments.files.clone(),
         selector: None,
@@ -33,40 +34,8 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
         jobs: None,
         source: arguments.source.clone(),
         why: Some(arguments.output),
-    })
-}
-
-#[derive(Serialize)]
-struct Item<'o> {
-    group: &'o str,
-    version: &'o str,
-    kind: &'o str,
-    namespace: String,
-    name: String,
-    status: &'static str,
-    suspended: bool,
-    message: &'o str,
-    /// The name of the rule that decided the status.
-    rule: &'o str,
-    /// The rules that were evaluated for the kind, in that order.
-    asked: Vec<ReadQuery<'o>>,
-}
-
-#[derive(Serialize)]
-struct ReadQuery<'o> {
-    rule: String,
-    source: &'o str,
-    branches: Vec<Branch>,
-}
-
-#[derive(Serialize)]
-struct Branch {
-    number: usize,
-    status: &'static str,
-    suspended: bool,
-    /// True if the tests of this branch hold for the object, so that its status may apply.
-    holds: bool,
-    decides: bool,
+    };
+    status::run(&asked, console)
 }
 
 /// Appends to `out` the rules for an object, and which of them decided `verdict`. `seen` is the verdict of views of
@@ -82,32 +51,32 @@ pub(crate) fn tell(
     let asked = set.find(object.group(), object.kind()).map(|found| {
         let rule = found.name();
         let branches = (1..).zip(found.rules.branches().zip(found.rules.holding(object)));
-        let branches = branches.map(|(number, ((status, suspended), holds))| Branch {
+        let branches = branches.map(|(number, ((status, suspended), holds))| AskedBranch {
             number,
-            status: status.as_str(),
+            status,
             suspended,
             holds,
             decides: verdict.rule == format!("{rule}#{number}"),
         });
         let branches = branches.collect();
-        ReadQuery { rule, source: found.rules.source(), branches }
+        AskedRules { rule, source: found.rules.source().to_owned(), branches }
     });
-    let item = Item {
-        group: object.group(),
-        version: object.version(),
-        kind: object.kind(),
+    let row = RulingRow {
+        group: object.group().to_owned(),
+        version: object.version().to_owned(),
+        kind: object.kind().to_owned(),
         namespace: object.namespace().into_owned(),
         name: object.name().into_owned(),
-        status: verdict.status.as_str(),
+        status: verdict.status,
         suspended: verdict.suspended,
-        message: &verdict.message,
-        rule: &verdict.rule,
+        message: verdict.message.to_string(),
+        rule: verdict.rule.to_string(),
         asked: asked.collect(),
     };
     match form {
-        TextOutput::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
+        TextOutput::Json => out.extend(serde_json::to_vec(&row).unwrap_or_default()),
         TextOutput::Text => {
-            out.extend_from_slice(text(&item, verdict, seen).as_str().as_bytes());
+            out.extend_from_slice(text(&row, seen).as_str().as_bytes());
             out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
         }
     }
@@ -140,34 +109,34 @@ fn lines(lines: &[Phrase]) -> Phrase {
     lines.iter().fold(phrase!(""), |before, line| phrase!("{}{}\n", before, line))
 }
 
-fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
-    let slash = if item.namespace.is_empty() { "" } else { "/" };
-    let suspended = if item.suspended { " (suspended)" } else { "" };
+fn text(row: &RulingRow, seen: Option<&Verdict>) -> Phrase {
+    let slash = if row.namespace.is_empty() { "" } else { "/" };
+    let suspended = if row.suspended { " (suspended)" } else { "" };
     let mut out = vec![phrase!(
         "{} {}{}{} is {}{}, by {}",
-        printable(item.kind),
-        printable(&item.namespace),
+        printable(&row.kind),
+        printable(&row.namespace),
         slash,
-        printable(&item.name),
-        verdict.status.word(),
+        printable(&row.name),
+        row.status.word(),
         suspended,
-        printable(item.rule),
+        printable(&row.rule),
     )];
-    if !item.message.is_empty() {
-        out.push(phrase!("  {}", printable(item.message)));
+    if !row.message.is_empty() {
+        out.push(phrase!("  {}", printable(&row.message)));
     }
-    if let Some(seen) = seen.filter(|seen| seen.status != verdict.status) {
+    if let Some(seen) = seen.filter(|seen| seen.status != row.status) {
         out.push(phrase!("  Views show {}: {}", seen.status.word(), printable(&seen.message)));
     }
-    if item.asked.is_empty() {
-        out.push(match item.rule.starts_with("builtin/") {
+    if row.asked.is_empty() {
+        out.push(match row.rule.starts_with("builtin/") {
             true => phrase!("  Only the built-in rules apply to this kind."),
             false => phrase!("  No rules apply to this kind."),
         });
     }
     let mut is_decided = false;
-    for asked in &item.asked {
-        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(asked.source)));
+    for asked in &row.asked {
+        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(&asked.source)));
         for branch in &asked.branches {
             let suspended = if branch.suspended { " (suspended)" } else { "" };
             let what = match (branch.decides, branch.holds) {
@@ -178,12 +147,11 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
             is_decided |= branch.decides;
             // This branch was not evaluated: an earlier rule decided.
             let what = if branch.holds && !branch.decides && !is_decided { "holds" } else { what };
-            let status = if branch.status == "Current" { "Ready" } else { branch.status };
-            let status = format!("{status}{suspended}");
+            let status = format!("{}{suspended}", branch.status.word());
             out.push(phrase!("    #{:<3}{:<22}{}", branch.number, printable(&status), what));
         }
     }
-    let before = match item.rule {
+    let before = match &*row.rule {
         "generic/generation" => "its controller has not seen the newest generation yet",
         "generic/first-status" => "its controller has not written a status yet",
         "generic/deletion" => "it is being deleted",
@@ -193,6 +161,6 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
         rule if rule.starts_with("builtin/") => "the built-in rule of the kind decides",
         _ => return lines(&out),
     };
-    out.push(phrase!("\n  {}: {}", printable(item.rule), before));
+    out.push(phrase!("\n  {}: {}", printable(&row.rule), before));
     lines(&out)
 }

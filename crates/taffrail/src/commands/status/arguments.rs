@@ -134,9 +134,9 @@ impl StatusArguments {
     /// Returns the shape of its answer.
     pub(crate) fn form(&self) -> Form {
         match self.output {
-            StatusOutput::Table | StatusOutput::Wide => Form::Rows,
-            StatusOutput::Name => Form::Names,
-            StatusOutput::Jsonl => Form::Lines,
+            StatusOutput::Table | StatusOutput::Wide | StatusOutput::Name | StatusOutput::Jsonl => {
+                Form::Lines
+            }
             StatusOutput::Json => Form::Json,
             StatusOutput::Yaml => Form::Yaml,
         }

@@ -17,6 +17,7 @@ use super::kinds;
 use super::print::Printer;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::named::unknown_cluster;
+use crate::output::answer::Console;
 use crate::rule_source::RulesWithOptions;
 use crate::source;
 
@@ -200,10 +201,14 @@ pub(super) fn keys(
         .collect()
 }
 
-pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, CommandError> {
+pub(super) fn run(
+    arguments: &StatusArguments,
+    judge: &Judge,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     let asked = ReadQuery::read(arguments)?;
     if !arguments.source.from.is_empty() {
-        return of_dumps(arguments, judge, &asked);
+        return of_dumps(arguments, judge, &asked, console);
     }
 
     let FleetMembers { members, problems } = source::members(&arguments.source)?;
@@ -217,7 +222,11 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
         let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());
         async move { of_cluster(&live, &asked, plan, now, rules).await }
     })?;
-    source::print_requests(arguments.source.verbose, found.iter().filter_map(|found| found.cluster.as_ref()));
+    source::print_requests(
+        arguments.source.verbose,
+        found.iter().filter_map(|found| found.cluster.as_ref()),
+        console,
+    );
 
     // A kind that no server has is a word that is wrong; where one does not answer, it may be the one that has it.
     let are_all_there = found.iter().all(|found| !found.meant.is_empty());
@@ -227,7 +236,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     {
         return Err(complaint);
     }
-    let mut printer = Printer::new(arguments, found.len() > 1);
+    let mut printer = Printer::new(arguments, found.len() > 1, console);
     for problem in &problems {
         printer.complain(problem.into());
     }
@@ -355,7 +364,12 @@ async fn of_cluster(
 }
 
 /// Prints the statuses of the selected objects in dumps, whose kinds are those of the objects in them.
-fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Result<Exit, CommandError> {
+fn of_dumps(
+    arguments: &StatusArguments,
+    judge: &Judge,
+    asked: &ReadQuery,
+    console: &Console,
+) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
         return Err(CommandError::usage("-l needs a server, so it does not work with dumps"));
     }
@@ -369,7 +383,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Re
         }
         taffrail_apps::ReadQuery { objects, selections, ..plan(judge) }
     };
-    let fleet = source::dumps_of(&arguments.source, &of)?;
+    let fleet = source::dumps_of(&arguments.source, &of, console)?;
     asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
     let judge = &Judge { now: Some(fleet.now), ..judge.clone() };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
@@ -377,7 +391,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Re
     if let Some(complaint) = ReadQuery::wrong_kind(meant.iter().map(Vec::as_slice), known) {
         return Err(complaint);
     }
-    let mut printer = Printer::new(arguments, fleet.snapshots.len() > 1);
+    let mut printer = Printer::new(arguments, fleet.snapshots.len() > 1, console);
     for problem in &fleet.problems {
         printer.complain(problem.into());
     }

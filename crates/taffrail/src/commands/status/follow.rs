@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use taffrail_api::ErrorRow;
+use taffrail_api::diff::{Comparable, KeyedRow};
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -11,11 +13,14 @@ use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
 use super::clusters::{Meant, ReadQuery, keys, of_key, plan};
-use super::judge::{Judge, Row};
+use super::judge::{Answers, Judge, Row};
 use super::print::Printer;
 use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit};
+use crate::commands::changes::Printed;
+use crate::commands::rows::NamedRow;
+use crate::output::answer::Console;
 use crate::runtime::block_on;
 use crate::source::Source;
 
@@ -24,14 +29,53 @@ use crate::source::Source;
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
+/// An object of a cluster, and the answers about it.
+#[derive(Clone, PartialEq)]
+pub(super) struct Judged {
+    cluster: String,
+    key: ObjectKey,
+    pub(super) answers: Answers,
+}
+
+impl Comparable for Judged {}
+
+impl KeyedRow for Judged {
+    type Key = (String, ObjectKey);
+
+    fn key(&self) -> Self::Key {
+        (self.cluster.clone(), self.key.clone())
+    }
+}
+
+impl NamedRow for Judged {
+    fn name(&self, several: bool) -> String {
+        if several { format!("{}/{}", self.cluster, self.key) } else { self.key.to_string() }
+    }
+}
+
+/// The answers about the selected objects, and the scopes that could not be read.
+#[derive(Default)]
+struct Statuses {
+    rows: Vec<Judged>,
+    errors: Vec<ErrorRow>,
+}
+
+impl Statuses {
+    fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
+        let [cluster, reason, message] = [cluster, reason, message].map(str::to_owned);
+        self.errors.push(ErrorRow { cluster, scope: scope.to_string(), reason, message });
+    }
+}
+
 /// Prints the statuses of the selected objects once; with `-o jsonl` also those of objects in `seen` that were
 /// deleted since.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
     judge: &Judge,
-    seen: &mut Seen,
+    (printed, seen): (&mut Printed<Judged>, &mut Seen),
     from: &mut dyn Source,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let asked = ReadQuery::read(arguments)?;
     let reads = plan(judge);
@@ -74,14 +118,24 @@ pub(super) fn look(
         block_on(follow.settle(NO_EXTRA))?;
     }
     let fleet = follow.fleet();
-    let mut printer = Printer::new(arguments, members > 1);
-    for complaint in fleet.problems.iter().map(CommandError::from) {
-        complaint.print();
-    }
+    let mut statuses = Statuses::default();
     for (at, (snapshot, meant)) in fleet.snapshots.iter().zip(&meant).enumerate() {
         let keeps = (arguments.output == StatusOutput::Jsonl).then_some(&mut *seen);
-        show(&mut printer, judge, snapshot, meant, keeps.map(|seen| (at, seen)))?;
+        add(&mut statuses, judge, snapshot, meant, keeps.map(|seen| (at, seen)));
     }
+    let Statuses { rows, errors } = statuses;
+    if !printed.is_other(&rows, &errors) {
+        return Ok(Exit::Yes);
+    }
+    let mut printer = Printer::new(arguments, members > 1, console);
+    for complaint in fleet.problems.iter().map(CommandError::from) {
+        complaint.print(console);
+    }
+    for ErrorRow { cluster, scope, reason, message } in &errors {
+        printer.unread(cluster, scope, reason, message);
+    }
+    printer.print_changed(&rows, printed)?;
+    printed.set(rows, errors);
     printer.finish(false)
 }
 
@@ -99,13 +153,14 @@ fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Res
     }
 }
 
-fn show(
-    printer: &mut Printer,
+/// Adds the statuses in one cluster.
+fn add(
+    statuses: &mut Statuses,
     judge: &Judge,
     snapshot: &Snapshot,
     meant: &[Meant],
     mut seen: Option<(usize, &mut Seen)>,
-) -> Result<(), CommandError> {
+) {
     let name = snapshot.name();
     let state = snapshot.freshness().state;
     let is_live = state == FreshnessState::Live;
@@ -113,38 +168,37 @@ fn show(
     let silence =
         own.map_or_else(|| format!("the cluster {}", state.predicate()), |error| error.message.clone());
     if !is_live || (meant.is_empty() && own.is_some()) {
-        printer.unread(name, Scope::Cluster, own.map_or("", |error| &error.reason), &silence);
+        statuses.unread(name, Scope::Cluster, own.map_or("", |error| &error.reason), &silence);
     }
     let costs = Costs::default();
-    let print =
-        |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), CommandError> {
-            let answers = match is_live {
-                true => of_key(judge, snapshot, &costs, resource, key),
-                false => judge.absent(Row {
-                    cluster: name.to_owned(),
-                    group: resource.group.clone(),
-                    version: resource.version.clone(),
-                    kind: resource.kind.clone(),
-                    namespace: key.namespace.clone(),
-                    name: key.name.clone(),
-                    verdict: Verdict::new(Status::Unknown, silence.clone(), ""),
-                }),
-            };
-            printer.print(answers).map(drop)
+    let judged = |resource: &ApiResource, key: &ObjectKey| {
+        let answers = match is_live {
+            true => of_key(judge, snapshot, &costs, resource, key),
+            false => judge.absent(Row {
+                cluster: name.to_owned(),
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                kind: resource.kind.clone(),
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+                verdict: Verdict::new(Status::Unknown, silence.clone(), ""),
+            }),
         };
+        Judged { cluster: name.to_owned(), key: key.clone(), answers }
+    };
     for meant in meant {
         match meant {
             Meant::NoKind(kind) => {
-                printer.unread(name, kind, "", &format!("the server has no kind called {kind}"));
+                statuses.unread(name, kind, "", &format!("the server has no kind called {kind}"));
             }
             Meant::Elsewhere => {}
-            Meant::Nothing(why) => printer.unread(name, Scope::Cluster, "", why),
-            Meant::One(resource, key) => print(printer, resource, key)?,
+            Meant::Nothing(why) => statuses.unread(name, Scope::Cluster, "", why),
+            Meant::One(resource, key) => statuses.rows.push(judged(resource, key)),
             Meant::All(resource, namespace) => {
                 let kind = GroupKind::new(&*resource.group, &*resource.kind);
                 let scope = Scope::Kind { kind, namespace: namespace.clone() };
                 if let Some(error) = snapshot.errors().iter().find(|error| error.scope == scope) {
-                    printer.unread(name, &error.scope, &error.reason, &error.message);
+                    statuses.unread(name, &error.scope, &error.reason, &error.message);
                 }
                 let here = |key: &&ObjectKey| namespace.as_ref().is_none_or(|place| *place == key.namespace);
                 let mut keys = keys(snapshot, resource, namespace.as_ref());
@@ -156,9 +210,8 @@ fn show(
                     keys = of_it.map(|((_, key), _)| key.clone()).collect();
                 }
                 keys.sort_unstable();
-                keys.iter().try_for_each(|key| print(printer, resource, key))?;
+                statuses.rows.extend(keys.iter().map(|key| judged(resource, key)));
             }
         }
     }
-    Ok(())
 }

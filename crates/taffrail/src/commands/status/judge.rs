@@ -39,6 +39,7 @@ impl From<&StatusArguments> for Form {
 }
 
 /// An object and its verdict.
+#[derive(Clone, PartialEq)]
 pub(super) struct Row {
     /// The name of the object's cluster; empty for manifests.
     pub(super) cluster: String,
@@ -51,6 +52,7 @@ pub(super) struct Row {
 }
 
 /// An object or input that could not be read or judged.
+#[derive(Clone, PartialEq)]
 pub(super) struct Miss {
     /// The line in the manifest, from 1; 0 for an object of a cluster.
     pub(super) line: u64,
@@ -58,6 +60,7 @@ pub(super) struct Miss {
 }
 
 /// The statuses of the objects of a chunk of input.
+#[derive(Clone, PartialEq)]
 pub(super) struct Answers {
     pub(super) source: Arc<str>,
     /// The JSON lines, for [`Form::Lines`].

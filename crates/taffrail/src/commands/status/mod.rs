@@ -22,6 +22,7 @@ use taffrail_status::assess::Budgets;
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::command_error::{CommandError, Exit};
+use crate::output::answer::Console;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
@@ -29,7 +30,7 @@ pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutp
 use judge::{Answers, Judge};
 use print::Printer;
 
-pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit, CommandError> {
     if arguments.files.is_empty() && arguments.objects.is_empty() {
         let complaint = CommandError::usage("nothing to judge");
         return Err(
@@ -52,15 +53,15 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, CommandError> {
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
         let mut seen = follow::Seen::default();
-        return watch::view(&view, arguments.form(), &mut |from| {
-            follow::look(arguments, &view, &judge, &mut seen, from)
+        return watch::view(&view, arguments.form(), console, |from, printed, console| {
+            follow::look(arguments, &view, &judge, (printed, &mut seen), from, console)
         });
     }
     if !arguments.objects.is_empty() {
-        return clusters::run(arguments, &judge);
+        return clusters::run(arguments, &judge, console);
     }
     let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
-    let mut printer = Printer::new(arguments, false);
+    let mut printer = Printer::new(arguments, false, console);
     for problem in problems {
         printer.complain(problem.into());
     }

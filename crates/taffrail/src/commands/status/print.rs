@@ -6,11 +6,15 @@ use taffrail_api::ErrorRow;
 use taffrail_object::ObjectKey;
 
 use super::arguments::{StatusArguments, StatusOutput};
+use super::follow::Judged;
 use super::judge::{Answers, Miss, Row};
 use crate::command_error::{CommandError, Exit, written};
+use crate::commands::changes::Printed;
+use crate::commands::rows::STATUS;
+use crate::output::answer::Console;
 use crate::output::names::Names;
+use crate::output::style;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, style};
 use crate::{phrase, reasons};
 
 /// API version and kind of the document for `--augment`: a list as kubectl prints it.
@@ -31,6 +35,7 @@ pub(super) struct Printer {
     misses: usize,
     /// The scopes that could not be read.
     errors: Vec<ErrorRow>,
+    console: Console,
 }
 
 enum Form {
@@ -49,50 +54,42 @@ enum ItemStyle {
 }
 
 impl Printer {
-    pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
+    pub(super) fn new(arguments: &StatusArguments, several: bool, console: &Console) -> Printer {
         let kind = match arguments.why {
             _ if arguments.augment => AUGMENTED,
             Some(_) => "cli.taffrail.dev/v1alpha1 RulingList",
             None => "cli.taffrail.dev/v1alpha1 StatusList",
         };
-        let raw = || Box::new(answer::programs()) as Out;
+        let raw = || Box::new(console.programs()) as Out;
         let form = match arguments.output {
             StatusOutput::Table | StatusOutput::Wide => {
                 let wide = arguments.output == StatusOutput::Wide;
-                let mut header = vec!["NAMESPACE", "KIND", "NAME", "STATUS", "MESSAGE"];
-                if wide {
-                    header = vec![
-                        "NAMESPACE",
-                        "APIVERSION",
-                        "KIND",
-                        "NAME",
-                        "STATUS",
-                        "REASON",
-                        "RULE",
-                        "MESSAGE",
-                    ];
-                }
-                if several {
-                    header.insert(0, "CLUSTER");
-                }
-                let out: Out = Box::new(answer::people());
-                let table = Table::new(out, header, crate::output::screen());
+                let out: Out = Box::new(console.people());
+                let table = Table::new(out, columns(wide, several), crate::output::screen());
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
                 Form::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => Form::Names(Names::new(raw()), several),
+            StatusOutput::Name => Form::Names(Names::new(console), several),
             StatusOutput::Jsonl => Form::Lines(raw()),
             StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
         };
-        Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0, errors: Vec::new() }
+        Printer {
+            form,
+            exit: Exit::Yes,
+            all_current: true,
+            closed: false,
+            misses: 0,
+            errors: Vec::new(),
+            console: console.clone(),
+        }
     }
 
     /// Prints an error about unreadable input.
     pub(super) fn complain(&mut self, complaint: CommandError) {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
-        complaint.print();
+        complaint.print(&self.console);
     }
 
     /// Prints that `scope` of a cluster could not be read, and adds the error to JSON and YAML output.
@@ -109,6 +106,25 @@ impl Printer {
 
     /// Writes the answers of one chunk. Returns `false` once stdout is closed.
     pub(super) fn print(&mut self, answers: Answers) -> Result<bool, CommandError> {
+        self.tell(&answers);
+        let result = self.form.write(&answers);
+        self.check(result)?;
+        Ok(!self.closed)
+    }
+
+    /// Writes what changed in the statuses since they were printed.
+    pub(super) fn print_changed(
+        &mut self,
+        rows: &[Judged],
+        printed: &mut Printed<Judged>,
+    ) -> Result<(), CommandError> {
+        rows.iter().for_each(|row| self.tell(&row.answers));
+        let result = self.form.write_changed(rows, printed, &self.console);
+        self.check(result)
+    }
+
+    /// Prints what could not be read or judged, and notes what that means for the exit code.
+    fn tell(&mut self, answers: &Answers) {
         self.all_current &= answers.all_current;
         if !answers.misses.is_empty() {
             self.exit = self.exit.max(Exit::Incomplete);
@@ -120,9 +136,6 @@ impl Printer {
                 self.miss(&answers.source, miss);
             }
         }
-        let result = self.form.write(&answers);
-        self.check(result)?;
-        Ok(!self.closed)
     }
 
     fn check(&mut self, result: io::Result<()>) -> Result<(), CommandError> {
@@ -134,13 +147,13 @@ impl Printer {
         self.misses += 1;
         if self.misses <= MAX_MISSES {
             let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
-            CommandError::unreadable(format!("{place}: {}", miss.text)).print();
+            CommandError::unreadable(format!("{place}: {}", miss.text)).print(&self.console);
         }
     }
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, CommandError> {
         if self.misses > MAX_MISSES {
-            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
+            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print(&self.console);
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),
@@ -148,7 +161,7 @@ impl Printer {
         };
         if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
             // As kubectl: silence on an empty answer would look like a failure.
-            answer::tell(phrase!("No objects found.\n"));
+            self.console.tell(phrase!("No objects found.\n"));
         }
         if !self.closed {
             written(self.form.finish(&self.errors))?;
@@ -161,15 +174,44 @@ impl Printer {
 }
 
 impl Form {
+    fn write_changed(
+        &mut self,
+        rows: &[Judged],
+        printed: &mut Printed<Judged>,
+        console: &Console,
+    ) -> io::Result<()> {
+        match self {
+            Form::Table(table, wide, several) => {
+                let columns = columns(*wide, *several);
+                let cells = |row: &Judged| -> Vec<Cell> {
+                    row.answers.rows.iter().flat_map(|row| cells(row, *wide, *several)).collect()
+                };
+                let is_known = printed.columns == columns;
+                if is_known || rows.is_empty() {
+                    table.hide_header();
+                }
+                printed.fill(table, rows, is_known, cells)?;
+                let subject = columns.iter().position(|column| *column == STATUS).unwrap_or_default();
+                for (gone, _) in printed.removed(rows, &Vec::new) {
+                    let before = cells(gone).into_iter().take(subject);
+                    table.row(before.chain([Cell::new("Gone")]).collect())?;
+                }
+                printed.columns = if rows.is_empty() { Vec::new() } else { columns };
+                Ok(())
+            }
+            Form::Names(_, several) => printed.names(rows, &Vec::new, *several, console),
+            Form::Lines(out) => printed
+                .changed(rows, |row| row.answers.lines.clone())
+                .try_for_each(|line| out.write_all(&line)),
+            Form::Items(..) => rows.iter().try_for_each(|row| self.write(&row.answers)),
+        }
+    }
+
     fn write(&mut self, answers: &Answers) -> io::Result<()> {
         match self {
-            Form::Table(table, wide, several) => answers.rows.iter().try_for_each(|row| {
-                let mut cells = cells(row, *wide);
-                if *several {
-                    cells.insert(0, Cell::new(&row.cluster));
-                }
-                table.row(cells)
-            }),
+            Form::Table(table, wide, several) => {
+                answers.rows.iter().try_for_each(|row| table.row(cells(row, *wide, *several)))
+            }
             Form::Names(out, several) => answers.rows.iter().try_for_each(|row| {
                 let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
                 out.write(&if *several { format!("{}/{key}", row.cluster) } else { key.to_string() })
@@ -262,7 +304,20 @@ impl ItemStyle {
     }
 }
 
-fn cells(row: &Row, wide: bool) -> Vec<Cell> {
+fn columns(wide: bool, several: bool) -> Vec<&'static str> {
+    let columns: &[&str] = match wide {
+        true => &["NAMESPACE", "APIVERSION", "KIND", "NAME", STATUS, "REASON", "RULE", "MESSAGE"],
+        false => &["NAMESPACE", "KIND", "NAME", STATUS, "MESSAGE"],
+    };
+    several.then_some("CLUSTER").into_iter().chain(columns.iter().copied()).collect()
+}
+
+fn cells(row: &Row, wide: bool, several: bool) -> Vec<Cell> {
+    let cluster = several.then(|| Cell::new(&row.cluster));
+    cluster.into_iter().chain(own_cells(row, wide)).collect()
+}
+
+fn own_cells(row: &Row, wide: bool) -> Vec<Cell> {
     let word = row.verdict.status.word();
     let word = if row.verdict.suspended { format!("{word} (suspended)") } else { word.to_owned() };
     let status = Cell::styled(word, style(row.verdict.status));

@@ -23,6 +23,7 @@ use super::guard;
 use super::named::{self, check_clusters};
 use crate::cli::{DryRun, Pdb};
 use crate::command_error::{CommandError, Exit};
+use crate::output::answer::Console;
 use crate::program;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
@@ -36,18 +37,20 @@ use print::Printer;
 const WITH_VERBS: [Delivery; 3] =
     [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
 
-pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) -> Result<Exit, CommandError> {
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
             let complaint = CommandError::usage("a dump cannot be changed");
             return Err(complaint.hint("--dry-run=client shows what would be written"));
         }
-        let fleet = source::dumps(&arguments.source)?;
+        let fleet = source::dumps(&arguments.source, console)?;
         let list = fleet.apps(&[]);
         let apps = chosen(verb, arguments, &fleet, &list)?;
         let plan = plan_verb(verb, &apps, &fleet, &list, now());
-        return Printer::new(verb, arguments, &plan).show().map(|exit| exit.max(tell(&fleet, &[], true)));
+        return Printer::new(verb, arguments, &plan, console)
+            .show()
+            .map(|exit| exit.max(tell(&fleet, &[], true, console)));
     }
     let names = names(arguments);
     let asked = ReadQuery {
@@ -75,10 +78,10 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Comma
     let apps = chosen(verb, arguments, fleet, &list)?;
     let plan = plan_verb(verb, &apps, fleet, &list, now());
     let digest = plan.digest();
-    let mut printer = Printer::new(verb, arguments, &plan);
-    confirm(&mut printer, verb, arguments, &apps)?;
+    let mut printer = Printer::new(verb, arguments, &plan, console);
+    confirm(&mut printer, verb, arguments, &apps, console)?;
     let errors = named::concerning(&list, &printer.apps(&list));
-    let exit = tell(fleet, &errors, true);
+    let exit = tell(fleet, &errors, true, console);
     let result = match arguments.dry_run {
         DryRun::Client => printer.show()?,
         DryRun::None | DryRun::Server => {
@@ -95,7 +98,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Comma
             printer.finish()?
         }
     };
-    print_requests(arguments.source.verbose, follow.clusters().iter());
+    print_requests(arguments.source.verbose, follow.clusters().iter(), console);
     Ok(exit.max(result))
 }
 
@@ -153,16 +156,17 @@ fn confirm(
     verb: Verb,
     arguments: &ActingArguments,
     apps: &[&App],
+    console: &Console,
 ) -> Result<(), CommandError> {
     let ActingArguments { yes, dry_run, .. } = *arguments;
     let names: BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
     if !arguments.name.is_empty() || names.len() <= 1 {
         let what = format!("{} {} in", verb.as_str(), printer.called());
-        guard::confirm(&what, "clusters", &printer.clusters(), yes, dry_run, || printer.preview())?;
+        guard::confirm(&what, "clusters", &printer.clusters(), yes, dry_run, console, || printer.preview())?;
     } else {
         let names = Vec::from_iter(names);
-        guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || printer.preview())?;
+        guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, console, || printer.preview())?;
     }
     let sources = printer.elsewhere();
-    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || printer.preview())
+    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, console, || printer.preview())
 }

@@ -17,8 +17,9 @@ use super::ActingArguments;
 use crate::cli::{ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, advise, written};
 use crate::commands::{get, writes};
+use crate::output::answer::Console;
+use crate::output::indented;
 use crate::output::progress::{self, Progress};
-use crate::output::{answer, indented};
 use crate::program;
 use crate::{phrase, say};
 
@@ -50,6 +51,7 @@ pub(super) struct Printer<'a> {
     waiting: Option<(String, Progress)>,
     /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
+    console: &'a Console,
 }
 
 impl<'a> Printer<'a> {
@@ -57,6 +59,7 @@ impl<'a> Printer<'a> {
         verb: Verb,
         arguments: &'a ActingArguments,
         plan: &'a OperationPlan<AppTarget>,
+        console: &'a Console,
     ) -> Printer<'a> {
         let printed = |item: &PlannedItem<AppTarget>| {
             let mut row = ActionRow::new(&item.target.app, "Error", "");
@@ -73,6 +76,7 @@ impl<'a> Printer<'a> {
             begun: Instant::now(),
             waiting: None,
             failed: None,
+            console,
         }
     }
 
@@ -132,7 +136,7 @@ impl<'a> Printer<'a> {
         if more > 0 {
             let _ = say!(out, "… and {} more apps", more);
         }
-        answer::retell(&String::from_utf8_lossy(&out));
+        self.console.message(&String::from_utf8_lossy(&out));
         // If stdout is a file or a document is asked for, the changes are printed there again.
         let is_seen = self.is_text() && io::stdout().is_terminal();
         let items = self.items.iter_mut().take(MAX_PREVIEWED).filter(|_| is_seen);
@@ -148,7 +152,7 @@ impl<'a> Printer<'a> {
         let mut refusals: Vec<CommandError> = (0..self.plan.refused.len()).map(refusal).collect();
         let last = if self.items.is_empty() { refusals.pop() } else { None };
         for refusal in &refusals {
-            refusal.print();
+            refusal.print(self.console);
             self.exit = self.exit.max(refusal.exit);
         }
         if self.items.is_empty() {
@@ -160,7 +164,9 @@ impl<'a> Printer<'a> {
         }
         for PlannedItem { target: AppTarget { app, .. }, warnings, .. } in &self.plan.items {
             for warning in warnings {
-                CommandError::usage(format!("{app} in {}: {warning}", app.home)).harmless().print();
+                CommandError::usage(format!("{app} in {}: {warning}", app.home))
+                    .harmless()
+                    .print(self.console);
             }
         }
         Ok(())
@@ -176,7 +182,7 @@ impl<'a> Printer<'a> {
             }
         }
         if self.is_text() && self.plan.items.iter().any(|item| !item.writes.is_empty()) {
-            written(say!(answer::people(), "nothing was sent (dry run)"))?;
+            written(say!(self.console.people(), "nothing was sent (dry run)"))?;
         }
         self.finish()
     }
@@ -198,7 +204,7 @@ impl<'a> Printer<'a> {
             });
             let rows = self.items.into_iter().map(|item| item.row).chain(refused).collect();
             let list = ActionList::new(self.verb, self.arguments.dry_run.as_str(), rows);
-            written(get::document(ListOutput::Json, &list))?;
+            written(get::document(ListOutput::Json, &list, self.console))?;
         }
         Ok(self.exit)
     }
@@ -223,7 +229,7 @@ impl<'a> Printer<'a> {
         if !self.is_text() || self.items[at].is_previewed {
             return Ok(());
         }
-        let mut out = answer::people();
+        let mut out = self.console.people();
         written(self.print(&mut out, at, write).and_then(|()| out.flush()))
     }
 
@@ -248,7 +254,7 @@ impl<'a> Printer<'a> {
                     self.items[item].is_previewed = false;
                     if self.is_text() {
                         let text = "the tool is too old for this field; instead:";
-                        written(say!(answer::people(), "{}", text))?;
+                        written(say!(self.console.people(), "{}", text))?;
                     }
                 }
                 self.announce(item, write)?;
@@ -315,7 +321,7 @@ impl<'a> Printer<'a> {
             }
             Outcome::Error(error) => {
                 let complaint = CommandError::from(&error);
-                complaint.print();
+                complaint.print(self.console);
                 self.exit = self.exit.max(complaint.exit);
                 self.end(at, "Error", &complaint.to_string());
                 self.items[at].row.hint = complaint.hint;
@@ -330,10 +336,10 @@ impl<'a> Printer<'a> {
         let is_argo = self.app(at).delivery == Delivery::ArgoApplication;
         match (result, after) {
             ("Failed" | "Timeout", _) => {
-                advise(&format!("'{} explain {}' shows more", program::name(), quoted(&name)));
+                advise(&format!("'{} explain {}' shows more", program::name(), quoted(&name)), self.console);
             }
             (_, Some((_, true))) if is_argo => {
-                advise(&format!("'{} reconcile {name} --sync' applies it", program::name()));
+                advise(&format!("'{} reconcile {name} --sync' applies it", program::name()), self.console);
             }
             _ => {}
         }
@@ -349,7 +355,7 @@ impl<'a> Printer<'a> {
             1 if !self.plan.items[at].writes.is_empty() => String::new(),
             _ => format!("{} in {}: ", self.app(at), self.app(at).home),
         };
-        let mut out = answer::people();
+        let mut out = self.console.people();
         written(
             out.write_all(phrase!("{}", style).as_str().as_bytes())
                 .and_then(|()| indented(&mut out, &lead, text))

@@ -18,6 +18,7 @@ use taffrail_observe::{FleetWatcher, Wanted};
 use super::named::check_clusters;
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit, advise};
+use crate::output::answer::Console;
 use crate::output::printable;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
@@ -35,7 +36,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Interval between evaluations while discovery is repeated because a needed kind is not served yet.
 const RESTLESS: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &WaitArguments, console: &Console) -> Result<Exit, CommandError> {
     let asked = ReadQuery::read(arguments)?;
     let options = Options {
         stable_for: arguments.stable_for.unwrap_or_default(),
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
         labels: arguments.grouping.labels(),
         output: arguments.output,
     };
-    question.answer(&arguments.view())
+    question.answer(&arguments.view(), console)
 }
 
 /// Waits until apps are ready, at `revision` if given, and prints the progress. For commands that have just requested
@@ -65,6 +66,7 @@ pub(crate) fn for_apps(
     revision: Option<&str>,
     deadline: Duration,
     output: Option<WaitOutput>,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let revision = revision.map(|text| Until::Revision(taffrail_apps::wait::Revision::new(text)));
     let question = Question {
@@ -75,7 +77,7 @@ pub(crate) fn for_apps(
         labels,
         output,
     };
-    question.answer(view)
+    question.answer(view, console)
 }
 
 /// The targets and options of one run of `wait`.
@@ -106,22 +108,29 @@ impl Question {
         }
     }
 
-    fn answer(self, view: &ViewArguments) -> Result<Exit, CommandError> {
+    fn answer(self, view: &ViewArguments, console: &Console) -> Result<Exit, CommandError> {
         if let Some(word) = self.asked.likely_app() {
             let word = printable(word);
-            advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
+            advise(
+                &format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"),
+                console,
+            );
         }
         let begun = Instant::now();
         let mut follow = source::follow(&view.source, view.rules(), &self.reads(), ListStrategy::Streams)?;
         for complaint in follow.fleet().problems.iter().map(CommandError::from) {
-            complaint.print();
+            complaint.print(console);
         }
         check_clusters(&self.asked.clusters(), follow.fleet())?;
         let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
         let members = names.len();
         let source = &view.source;
-        let mut output =
-            Output::open(self.output, members > 1, source.all_contexts || !source.context.is_empty())?;
+        let mut output = Output::open(
+            self.output,
+            members > 1,
+            source.all_contexts || !source.context.is_empty(),
+            console,
+        )?;
         let apps = self.asked.apps.clone();
         let mut wait = Wait::new(self.until, self.options, apps);
         loop {
@@ -157,7 +166,7 @@ impl Question {
             }
             if let Some(end) = end {
                 output.finish(&wait, end, fleet.now, at)?;
-                print_requests(source.verbose, follow.clusters().iter());
+                print_requests(source.verbose, follow.clusters().iter(), console);
                 return Ok(exit(end));
             }
             if !is_read {

@@ -12,9 +12,10 @@ use taffrail_status::Status;
 use super::arguments::WaitOutput;
 use super::junit;
 use crate::command_error::{CommandError, written};
+use crate::output::answer::Console;
 use crate::output::screen::Screen;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, Phrase, answer, indented, printable};
+use crate::output::{self, Phrase, indented, printable};
 use crate::say;
 
 /// Time for which a target must be unobserved before a line says so: connecting takes a moment.
@@ -36,6 +37,7 @@ pub(super) struct Output {
     met: BTreeMap<(String, Subject), Duration>,
     /// Notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
+    console: Console,
 }
 
 enum Form {
@@ -56,6 +58,7 @@ impl Output {
         asked: Option<WaitOutput>,
         several: bool,
         is_named: bool,
+        console: &Console,
     ) -> Result<Output, CommandError> {
         let screen = || {
             Screen::open()
@@ -69,14 +72,14 @@ impl Output {
             Some(WaitOutput::Junit) => Form::Junit,
         };
         let (told, unseen, met, notes) = Default::default();
-        Ok(Output { form, several, is_named, told, unseen, met, notes })
+        Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
     }
 
     /// Prints notes about the watches, each once.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
-            fresh.for_each(|note| CommandError::unreadable(note).harmless().print());
+            fresh.for_each(|note| CommandError::unreadable(note).harmless().print(&self.console));
         }
         self.notes = notes;
     }
@@ -123,14 +126,14 @@ impl Output {
             }
             let result = match &self.form {
                 Form::Lines => {
-                    let mut out = answer::people();
+                    let mut out = self.console.people();
                     let time = now.strftime("%H:%M:%S");
                     say!(out, "{} {}", printable(&time.to_string()), Phrase::drawn(&line))
                         .and_then(|()| out.flush())
                 }
                 Form::Jsonl => {
                     let change = WaitChange::new(&row, now, self.context(&row));
-                    let mut out = answer::programs();
+                    let mut out = self.console.programs();
                     json(&mut out, &change).and_then(|()| out.flush())
                 }
                 Form::Screen(_) | Form::Table | Form::Junit => Ok(()),
@@ -170,11 +173,11 @@ impl Output {
         let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
         let summary = WaitSummary::new(wait.until(), end, at, items, now);
         match self.form {
-            Form::Jsonl => return written(json(&mut answer::programs(), &summary)),
+            Form::Jsonl => return written(json(&mut self.console.programs(), &summary)),
             Form::Junit => {
                 let met = |row: &Row| self.met.get(&key(row)).copied().unwrap_or(at);
                 let rows = wait.rows().zip(&summary.items).map(|(row, item)| (row, item, met(row)));
-                return written(junit::report(&mut answer::programs(), &summary, rows));
+                return written(junit::report(&mut self.console.programs(), &summary, rows));
             }
             Form::Screen(_) | Form::Table | Form::Lines => {}
         }
@@ -182,7 +185,7 @@ impl Output {
         let several = self.several;
         // The terminal is restored before the result is printed.
         drop(self.form);
-        let mut out = answer::people();
+        let mut out = self.console.people();
         written((|| {
             if is_table {
                 for line in table(wait, several, None) {

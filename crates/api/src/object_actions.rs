@@ -1,0 +1,139 @@
+//! `actions` and `action`: the actions of an object, and the results of one.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use taffrail_object::ObjectKey;
+
+use crate::{API_VERSION, ErrorRow, List, ListItem};
+
+/// The actions of an object, in each cluster that has it.
+pub type ObjectActionList = List<ObjectActionRow>;
+
+/// An action of an object in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectActionRow {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// The object.
+    pub object: ObjectKey,
+    /// The name by which users call the action.
+    pub name: String,
+    /// The origin of the action's script: `user`, `cluster` or `shipped`.
+    pub origin: Cow<'static, str>,
+    /// The purpose, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    /// The class of an icon in Argo CD's pages.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub icon_class: String,
+    /// True if the action makes no sense with the object as it is.
+    pub disabled: bool,
+    /// The parameters.
+    pub parameters: Vec<ActionParameter>,
+}
+
+impl ListItem for ObjectActionRow {
+    const LIST: &'static str = "ObjectActionList";
+}
+
+/// A parameter of an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ActionParameter {
+    /// The name.
+    pub name: String,
+    /// The present value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// The type of the value.
+    #[serde(default, rename = "type", skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The default for a user interface.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub default: String,
+}
+
+/// The results of an action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ActionRun {
+    /// Always [`API_VERSION`].
+    pub api_version: Cow<'static, str>,
+    /// Always `ActionRun`.
+    pub kind: Cow<'static, str>,
+    /// The name of the action.
+    pub action: String,
+    /// The kind of dry run: `none`, `server` or `client`.
+    pub dry_run: Cow<'static, str>,
+    /// One row for each cluster that has the object.
+    pub items: Vec<ActionRunRow>,
+    /// The clusters that could not be read; the failure of an object is in its row.
+    #[serde(default)]
+    pub errors: Vec<ErrorRow>,
+}
+
+impl ActionRun {
+    /// Makes the results of `action`; `dry_run` is `none`, `server` or `client`.
+    pub fn new(
+        action: &str,
+        dry_run: &'static str,
+        items: Vec<ActionRunRow>,
+        errors: Vec<ErrorRow>,
+    ) -> ActionRun {
+        ActionRun {
+            api_version: API_VERSION.into(),
+            kind: "ActionRun".into(),
+            action: action.to_owned(),
+            dry_run: dry_run.into(),
+            items,
+            errors,
+        }
+    }
+}
+
+/// The result of an action for one object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ActionRunRow {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// The object.
+    pub object: ObjectKey,
+    /// The origin of the action's script: `user`, `cluster` or `shipped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Cow<'static, str>>,
+    /// For a script of a cluster, the object in the cluster that contains the script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script_of: Option<String>,
+    /// The result: `Done`, `Unchanged`, `Refused` or `Error`; of dry runs `Planned` or `Accepted`.
+    pub result: Cow<'static, str>,
+    /// The reason for the result.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The next step for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The changes that were or would be written, in order.
+    pub changes: Vec<ObjectChangeRow>,
+}
+
+/// A change of one object, and whether the server stored it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectChangeRow {
+    /// The operation: `patch` or `create`.
+    pub operation: Cow<'static, str>,
+    /// The object.
+    pub object: ObjectKey,
+    /// The JSON merge patch, or the new object.
+    pub body: serde_json::Value,
+    /// True if the server has accepted and stored it.
+    pub written: bool,
+}

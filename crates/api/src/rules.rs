@@ -1,0 +1,142 @@
+//! `rules`: the kinds that have rules, the rules that decide about an object, and what rules fail.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use taffrail_status::Status;
+
+use crate::{API_VERSION, ErrorRow, List, ListItem};
+
+/// The kinds that have rules.
+pub type RuleList = List<RuleRow>;
+
+/// The rules of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RuleRow {
+    /// The group; `*.` stands for any prefix.
+    pub group: String,
+    /// The kind; `*` stands for all other kinds of the group.
+    pub kind: String,
+    /// The origin of the rules: `user`, `shipped` or `builtin`.
+    pub origin: Cow<'static, str>,
+    /// Number of branches; 0 for rules that are not YAML.
+    pub branches: usize,
+    /// The documentation of the kind's fields; for a script, its language.
+    pub source: String,
+}
+
+impl ListItem for RuleRow {
+    const LIST: &'static str = "RuleList";
+}
+
+/// An object, the rule that decides about it, and the rules that were asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RulingRow {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Name of the kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Its status by the rules alone, without evidence beside the object.
+    pub status: Status,
+    /// True if it is suspended on purpose.
+    pub suspended: bool,
+    /// The message.
+    pub message: String,
+    /// The rule that decided.
+    pub rule: String,
+    /// The rules for the kind, in order of evaluation.
+    pub asked: Vec<AskedRules>,
+}
+
+impl ListItem for RulingRow {
+    const LIST: &'static str = "RulingList";
+}
+
+/// The rules of one origin for the kind of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AskedRules {
+    /// The name of the rules.
+    pub rule: String,
+    /// The documentation of the kind's fields.
+    pub source: String,
+    /// The branches, in order of evaluation.
+    pub branches: Vec<AskedBranch>,
+}
+
+/// A branch of rules, and its result for an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AskedBranch {
+    /// The number of the branch, from 1.
+    pub number: usize,
+    /// The status that it states.
+    pub status: Status,
+    /// True if it states that the object is suspended.
+    pub suspended: bool,
+    /// True if its tests hold.
+    pub holds: bool,
+    /// True if it decides.
+    pub decides: bool,
+}
+
+/// The result of `rules test` or `rules lint`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RuleTrial {
+    /// Always [`API_VERSION`].
+    pub api_version: Cow<'static, str>,
+    /// The kind of the answer: `RuleTest` or `RuleLint`.
+    pub kind: Cow<'static, str>,
+    /// Number of cases that hold.
+    pub passed: usize,
+    /// Number of items.
+    pub failed: usize,
+    /// The failures, or the lint findings.
+    pub items: Vec<RuleFaultRow>,
+    /// Always empty.
+    #[serde(default)]
+    pub errors: Vec<ErrorRow>,
+}
+
+impl RuleTrial {
+    /// Makes the result of `kind`, `RuleTest` or `RuleLint`, where `passed` cases hold.
+    pub fn new(kind: &'static str, passed: usize, items: Vec<RuleFaultRow>) -> RuleTrial {
+        let (api_version, failed) = (API_VERSION.into(), items.len());
+        RuleTrial { api_version, kind: kind.into(), passed, failed, items, errors: Vec::new() }
+    }
+}
+
+/// A case that fails, a file that cannot be read, or a lint finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RuleFaultRow {
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The kind whose rules it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The name of the case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
+    /// The message, for people.
+    pub message: String,
+    /// The next step for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
