@@ -6,12 +6,11 @@ use std::sync::Arc;
 use taffrail_object::{Object, ObjectKey};
 
 use super::super::text;
-use super::Definitions;
 use crate::agreement::Mark;
 
 /// The name of a release in Helm's storage, in full or shortened, as its HelmRelease determines it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ReleaseName {
+pub(in crate::delivery) enum ReleaseName {
     Exact(String),
     /// The start of a name longer than 53 characters: helm-controller keeps 40 characters and a dash, and
     /// adds 12 hex digits.
@@ -55,15 +54,23 @@ impl ReleaseName {
     }
 }
 
-/// The releases in Helm's storage that HelmReleases declare, and that are therefore not apps of their own.
-#[derive(Debug, Default)]
-pub(crate) struct Releases {
-    declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
-    /// The object with the newest version of each release with a shortened name, by index of the cluster,
-    /// namespace and start of the name.
-    cut: HashMap<(usize, String, String), Option<ObjectKey>>,
-    pub(super) definitions: Definitions,
+/// The claim of a HelmRelease on a release in the storage of its target cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::delivery) struct ReleaseClaims {
+    /// The index of the target cluster.
+    pub(in crate::delivery) cluster: usize,
+    /// The namespace whose storage holds the release.
+    pub(super) namespace: String,
+    /// The names that the release may have.
+    pub(super) names: Vec<ReleaseName>,
+    /// The condition if the HelmRelease is in another namespace or cluster than the release.
+    pub(super) needed: Option<Needed>,
 }
+
+/// The releases in the Helm storage of one cluster that HelmReleases declare, and that are therefore not apps
+/// of their own: by namespace and name.
+#[derive(Debug, Default)]
+pub(crate) struct Releases<'c>(HashMap<&'c str, HashMap<&'c ReleaseName, Declarers<'c>>>);
 
 /// The conditions under which a release belongs to a HelmRelease in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,53 +86,44 @@ pub(crate) struct Needed {
 }
 
 /// The conditions for HelmReleases in other namespaces than the release, by the marks that they require.
-pub(crate) type Elsewhere = HashMap<Mark, Vec<Needed>>;
+pub(crate) type Elsewhere<'c> = HashMap<&'c Mark, Vec<&'c Needed>>;
 
 /// The HelmReleases that declare releases of one name in one namespace.
 #[derive(Debug, Default)]
-struct Declared {
+struct Declarers<'c> {
     is_beside: bool,
-    elsewhere: Elsewhere,
+    elsewhere: Elsewhere<'c>,
 }
 
-impl Releases {
-    /// Adds the release `name` that is stored in `namespace` of a cluster; `needed` is the condition if its
-    /// HelmRelease is in another namespace.
-    pub(super) fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
-        let declared =
-            self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
-        match needed {
-            Some(needed) => declared.elsewhere.entry(needed.mark.clone()).or_default().push(needed),
-            None => declared.is_beside = true,
+impl<'c> Releases<'c> {
+    /// Collects the claims of HelmReleases on the storage of one cluster.
+    pub(in crate::delivery) fn of_claims(claims: &'c [Arc<ReleaseClaims>]) -> Releases<'c> {
+        let mut releases = Releases::default();
+        for claims in claims {
+            let of_namespace = releases.0.entry(&*claims.namespace).or_default();
+            for name in &claims.names {
+                let declarers = of_namespace.entry(name).or_default();
+                match &claims.needed {
+                    Some(needed) => declarers.elsewhere.entry(&needed.mark).or_default().push(needed),
+                    None => declarers.is_beside = true,
+                }
+            }
         }
+        releases
     }
 
-    /// Returns the object with the newest version of the release whose shortened name begins with `start`;
-    /// calls `newest` to find it at the first call only.
-    pub(super) fn newest_cut(
-        &mut self,
-        cluster: usize,
-        namespace: &str,
-        start: &str,
-        newest: impl FnOnce() -> Option<ObjectKey>,
-    ) -> Option<ObjectKey> {
-        let place = (cluster, namespace.to_owned(), start.to_owned());
-        self.cut.entry(place).or_insert_with(newest).clone()
-    }
-
-    /// Returns the conditions under which the release that is stored in a namespace of a cluster belongs to a
-    /// HelmRelease.
+    /// Returns the conditions under which the release that is stored in a namespace belongs to a HelmRelease.
     ///
     /// `None` if no HelmRelease declares it; an empty list if one in the same namespace does, which needs no
     /// proof; otherwise one of the conditions must be met.
-    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<&Elsewhere>> {
-        let names = self.declared.get(&(cluster, namespace.to_owned()))?;
+    pub(crate) fn of(&self, namespace: &str, name: &str) -> Option<Vec<&Elsewhere<'c>>> {
+        let names = self.0.get(namespace)?;
         let cut = name.get(..=ReleaseName::KEPT_LENGTH).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
         let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();
-        if claims.iter().any(|declared| declared.is_beside) {
+        if claims.iter().any(|declarers| declarers.is_beside) {
             return Some(Vec::new());
         }
-        (!claims.is_empty()).then(|| claims.into_iter().map(|declared| &declared.elsewhere).collect())
+        (!claims.is_empty()).then(|| claims.into_iter().map(|declarers| &declarers.elsewhere).collect())
     }
 }
