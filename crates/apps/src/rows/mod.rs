@@ -11,7 +11,8 @@
 //!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declaration of an object is read again when an object that it reads changes; those of other objects
 //!   are kept ([`Parts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
-//!   the others are not looked at. Only if the claims differ, all label groups are computed again.
+//!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
+//!   groups again; if the apps or their marks differ, all objects are.
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
 //!   goes.
 //!
@@ -23,11 +24,13 @@
 //! The freshness of a cluster is written into its rows without judging them again.
 
 mod changed;
+mod declarations;
 mod graph;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use declarations::{moved_claims, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
@@ -37,7 +40,6 @@ use taffrail_status::{ActiveRules, Observed};
 use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
-use crate::declaration::Declaration;
 use crate::delivery::labels::{self, LabelGroups, Place};
 use crate::delivery::{AppLabels, Declarations, Part, Parts};
 use crate::fleet::Fleet;
@@ -551,7 +553,12 @@ impl Look<'_, '_> {
             kept.graph.set(kept.tools, asked);
             let old = std::mem::replace(&mut kept.found, found);
             let before = std::mem::replace(&mut kept.claims, claims);
-            has_claims = self.goes(Propagation::Claims) && !Arc::ptr_eq(&before, &kept.claims);
+            if self.goes(Propagation::Claims) && !Arc::ptr_eq(&before, &kept.claims) {
+                match moved_claims(old.claiming(), kept.found.claiming()) {
+                    Some(moved) => objects.extend(moved),
+                    None => has_claims = true,
+                }
+            }
             reconcile(&mut kept, &old, &mut plan);
         }
         looked.declared = note_parts(&mut kept);
@@ -685,71 +692,6 @@ impl Look<'_, '_> {
             }
         }
         touched
-    }
-}
-
-/// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
-fn note_parts(kept: &mut Kept) -> usize {
-    let Kept { parts, part_nodes, graph, .. } = kept;
-    let (gone, fresh) = parts.take_changes();
-    for node in gone.iter().filter_map(|part| part_nodes.remove(part)) {
-        graph.remove(node);
-    }
-    let number = fresh.len();
-    for (part, asked) in fresh {
-        match part_nodes.get(&part) {
-            Some(node) => graph.set(*node, asked),
-            None => {
-                let node = graph.add(Subject::Declared(part.clone()), asked);
-                part_nodes.insert(part, node);
-            }
-        }
-    }
-    number
-}
-
-/// Matches the rows with the new declarations of the tools, which replace `old`; adds to `plan` the rows to
-/// add, remove and judge again.
-fn reconcile(kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
-    let Kept { found, rows, .. } = kept;
-    let name = |app: &Declaration| {
-        let cluster = app.cluster().unwrap_or(app.home);
-        (app.home, cluster, app.delivery, app.namespace.clone(), app.name.clone())
-    };
-    let is_one = |(before, after): (&Arc<Declaration>, &Arc<Declaration>)| {
-        Arc::ptr_eq(before, after) || name(before) == name(after)
-    };
-    // The new index of each old declaration, where it is not the same.
-    let mut taken: Option<HashMap<usize, usize>> = None;
-    if old.apps.len() != found.apps.len() || !old.apps.iter().zip(&found.apps).all(is_one) {
-        let mut known: HashMap<_, VecDeque<usize>> = HashMap::new();
-        for (place, app) in old.all().enumerate() {
-            known.entry(name(app)).or_default().push_back(place);
-        }
-        let taken = taken.insert(HashMap::new());
-        for (place, app) in found.all().enumerate() {
-            match known.get_mut(&name(app)).and_then(VecDeque::pop_front) {
-                Some(old) => drop(taken.insert(old, place)),
-                None => plan.fresh.push(Declaring::Tool(place)),
-            }
-        }
-    }
-    let title = |found: &Declarations, app: &Declaration| Some(name(found.get(app.delivered_by?)?));
-    for row in rows {
-        let Declaring::Tool(before) = &mut row.declaring else { continue };
-        let place = taken.as_ref().map_or(Some(*before), |taken| taken.get(before).copied());
-        let Some(place) = place else {
-            plan.gone.insert(row.number);
-            continue;
-        };
-        let both = old.apps.get(*before).zip(found.apps.get(place));
-        *before = place;
-        let is_same = both.is_some_and(|(before, after)| {
-            (Arc::ptr_eq(before, after) || before.says_as(after)) && title(old, before) == title(found, after)
-        });
-        if !is_same {
-            plan.again.insert(row.number);
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::{AppLabels, AppRows, ChangeBatch, Objects, Snapshot, apps_by};
+use taffrail_apps::{AppError, AppLabels, AppRows, ChangeBatch, Objects, Snapshot, apps_by};
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
@@ -476,4 +476,28 @@ fn a_cluster_that_turns_out_to_be_an_alias_is_followed() {
     let changes = alias.take_changes();
     let (is_whole, together) = look(&mut world, &alias, changes);
     assert!(is_whole && together == apart, "{apart} {together}");
+}
+
+/// The limit of errors in a namespace is the same for kept declarations: those with errors are read again.
+#[test]
+fn errors_beyond_the_limit_of_a_namespace_are_counted_as_in_a_single_look() {
+    let app = |at: usize, bad: usize| {
+        let entries: Vec<Value> = (0..bad).map(|_| json!({"id": "nothing", "v": "v1"})).collect();
+        let status = json!({"inventory": {"entries": entries}});
+        let name = format!("k{at}");
+        object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "team", &name, json!({"status": status}))
+    };
+    let mut cluster = Snapshot::dump("prod", NOW);
+    let mut rows = AppRows::new(AppLabels::default());
+    let mut is_reached = Vec::new();
+    for (at, bad) in [(0, 49), (1, 49), (2, 49), (3, 49), (4, 49), (5, 0), (1, 0), (5, 9), (0, 1), (1, 49)] {
+        cluster.insert(document(&app(at, bad)), Projection::Full).unwrap();
+        let changes = [cluster.take_changes()];
+        rows.look(&[&cluster], &changes, &ActiveRules::default(), NOW);
+        let whole = apps_by(&AppLabels::default(), &[&cluster], &ActiveRules::default(), NOW);
+        assert_eq!(difference(rows.list(), &whole), None, "{at} {bad}");
+        let is_rest = |error: &AppError| error.error.message.contains("more complaints are not listed");
+        is_reached.push(whole.errors.iter().any(is_rest));
+    }
+    assert!(is_reached.contains(&true) && is_reached.ends_with(&[false, true]), "{is_reached:?}");
 }

@@ -425,8 +425,10 @@ fn an_inventory_takes_an_object_from_its_labels() {
     for (name, value) in [("name", "web"), ("namespace", "flux-system")] {
         object["metadata"]["labels"][format!("kustomize.toolkit.fluxcd.io/{name}")] = json!(value);
     }
-    let objects = [object, kustomization("web", &[]), source("main@sha1:aaa")];
-    check(Propagation::Claims, &objects, Then::Comes(kustomization("web", &["shop_one__ConfigMap"])));
+    let claiming = kustomization("web", &["shop_one__ConfigMap"]);
+    let objects = [object.clone(), kustomization("web", &[]), source("main@sha1:aaa")];
+    check(Propagation::Claims, &objects, Then::Comes(claiming.clone()));
+    check(Propagation::Claims, &[object, source("main@sha1:aaa")], Then::Comes(claiming));
 }
 
 #[test]
