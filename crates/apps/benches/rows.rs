@@ -111,12 +111,17 @@ impl World {
         self.tell(&deployment(app, ready))
     }
 
-    /// Tells that a Kustomization changed, so that what tools declare is read again; how long that took.
-    fn declaration(&mut self, number: usize) -> Duration {
+    /// Tells that a Kustomization changed, and with `has_claims` that it lists other objects than before; how long
+    /// that took.
+    fn declaration(&mut self, number: usize, has_claims: bool) -> Duration {
         let app = number.wrapping_mul(7_919) % self.apps / 2 * 2;
         let mut own = others(app).into_iter().filter(|object| object["kind"] == "Kustomization");
         let Some(mut object) = own.next() else { return Duration::ZERO };
-        object["status"]["lastHandledReconcileAt"] = json!(number.to_string());
+        object["status"]["conditions"][0]["message"] = json!(format!("Applied for the {number}th time"));
+        if has_claims {
+            let entry = json!({"id": format!("team-{app}_c{number}__ConfigMap"), "v": "v1"});
+            object["status"]["inventory"]["entries"] = json!([entry]);
+        }
         self.tell(&object)
     }
 
@@ -154,19 +159,26 @@ fn main() {
     }
     assert!(worlds.iter().all(World::is_right), "the rows are those of a full look");
     let [few, many] = times.map(median);
-    let mut declared = [Vec::new(), Vec::new()];
-    for number in 0..EVENTS / 10 {
-        for (world, times) in worlds.iter_mut().zip(&mut declared) {
-            times.push(world.declaration(number));
+    let declared = [false, true].map(|has_claims| {
+        let mut declared = [Vec::new(), Vec::new()];
+        for number in 0..EVENTS / 10 {
+            for (world, times) in worlds.iter_mut().zip(&mut declared) {
+                times.push(world.declaration(number, has_claims));
+            }
         }
-    }
-    let [declared_few, declared_many] = declared.map(median);
+        declared.map(median)
+    });
+    assert!(worlds.iter().all(World::is_right), "the rows are those of a full look");
     let clusters: [&dyn Objects; 1] = [&worlds[1].cluster];
     let begun = Instant::now();
     let whole = apps_by(&AppLabels::default(), &clusters, &ActiveRules::default(), NOW);
     let took = begun.elapsed();
     let ratio = many.as_secs_f64() / few.as_secs_f64();
     println!("a status event at 100 apps: {few:?}, at 1,000: {many:?}, ratio {ratio:.3} (at most 1.1)");
-    println!("an event of what declares an app at 100: {declared_few:?}, at 1,000: {declared_many:?}");
+    for (what, [few, many]) in
+        ["an event of a declaring object", "one that changes its claims"].iter().zip(declared)
+    {
+        println!("{what} at 100 apps: {few:?}, at 1,000: {many:?}");
+    }
     println!("a full look at {} apps: {took:?}", whole.apps.len());
 }

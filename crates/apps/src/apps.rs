@@ -2,6 +2,7 @@
 //! reports.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
@@ -59,8 +60,7 @@ pub fn declared(
 ) -> AppList {
     let fleet = Fleet::new(clusters);
     let apps = (0..fleet.members.len()).map(|home| Declaration::of_objects(home, objects));
-    let found = Declarations { apps: apps.collect(), ..Declarations::default() };
-    list(&fleet, found, rules, now)
+    list(&fleet, Declarations::of_apps(apps), rules, now)
 }
 
 /// Makes an app of each object in `objects`, in this order, and judges it like [`declared`].
@@ -72,16 +72,15 @@ pub fn declared_each(
 ) -> AppList {
     let fleet = Fleet::new(&[cluster]);
     let apps = objects.iter().map(|key| Declaration::of_objects(0, std::slice::from_ref(key)));
-    let found = Declarations { apps: apps.collect(), ..Declarations::default() };
-    list(&fleet, found, rules, now)
+    list(&fleet, Declarations::of_apps(apps), rules, now)
 }
 
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
     let judge = Judge::new(fleet, rules, now);
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
-    let row = |app: Declaration| {
+    let row = |app: Arc<Declaration>| {
         let via = app.delivered_by.and_then(|place| names.get(place)).cloned();
-        let (cluster, row) = judge.row(app);
+        let (cluster, row) = judge.row(Arc::unwrap_or_clone(app));
         (cluster, App { delivered_by: via, ..row })
     };
     let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();

@@ -4,6 +4,7 @@
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
@@ -41,7 +42,7 @@ pub(crate) struct ClaimIndex {
 
 impl ClaimIndex {
     /// Builds the index of `apps`, which it refers to by their positions in the slice.
-    pub(crate) fn of(apps: &[Declaration]) -> ClaimIndex {
+    pub(crate) fn of(apps: &[Arc<Declaration>]) -> ClaimIndex {
         let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
         let mut labels = BTreeSet::new();
         for (place, app) in apps.iter().enumerate() {
@@ -78,7 +79,7 @@ impl ClaimIndex {
 /// The apps, with the index of their claims.
 #[derive(Clone, Copy)]
 pub(crate) struct Claims<'a> {
-    apps: &'a [Declaration],
+    apps: &'a [Arc<Declaration>],
     index: &'a ClaimIndex,
 }
 
@@ -99,7 +100,7 @@ pub(crate) struct Named {
 
 impl<'a> Claims<'a> {
     /// Joins `apps` with the `index` that was built of them.
-    pub(crate) fn new(apps: &'a [Declaration], index: &'a ClaimIndex) -> Claims<'a> {
+    pub(crate) fn new(apps: &'a [Arc<Declaration>], index: &'a ClaimIndex) -> Claims<'a> {
         Claims { apps, index }
     }
 
@@ -119,7 +120,7 @@ impl<'a> Claims<'a> {
             let app = self.apps.get(usize::try_from(*place).ok()?)?;
             let objects = if is_hook { &app.claimant.hooks } else { &app.objects };
             let is_it = objects.get(usize::try_from(*at).ok()?).is_some_and(|own| own.as_ref() == key);
-            Some(app).filter(|app| is_it && app.cluster() == Some(cluster))
+            Some(&**app).filter(|app| is_it && app.cluster() == Some(cluster))
         })
     }
 
@@ -185,7 +186,7 @@ impl<'a> Claims<'a> {
         // A HelmRelease is found by the mark of helm-controller: others with the same release name are not
         // meant.
         let of_another = marks.iter().any(|it| it.is_of_helm_release() && it != mark);
-        let apps = named.filter_map(|&place| self.apps.get(place));
+        let apps = named.filter_map(|&place| self.apps.get(place)).map(|app| &**app);
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
@@ -286,8 +287,8 @@ mod tests {
             claimant: Claimant::in_namespace(0, namespace, vec![Mark::of_release("x", "r")]),
             ..Declaration::by_nobody(0, Delivery::Kpt, namespace.to_owned(), format!("a{at}"), Vec::new())
         };
-        let apps: Vec<Declaration> =
-            (0..100).map(|at| app("aaa", at)).chain((0..100).map(|at| app("bbb", at))).collect();
+        let apps = (0..100).map(|at| app("aaa", at)).chain((0..100).map(|at| app("bbb", at)));
+        let apps: Vec<_> = apps.map(Arc::new).collect();
         let claims = ClaimIndex::of(&apps);
         let most = claims.named.values().map(Vec::len).max();
         assert_eq!(most, Some(2));

@@ -104,14 +104,21 @@ impl Declaration {
 
     /// Returns true if two declarations claim the same objects with the same marks.
     pub(crate) fn claims_as(&self, other: &Declaration) -> bool {
+        self.is_claimant_as(other)
+            && self.claimant.hooks == other.claimant.hooks
+            && self.objects == other.objects
+    }
+
+    /// Returns true if two declarations claim objects in the same name, apart from which objects these are.
+    pub(crate) fn is_claimant_as(&self, other: &Declaration) -> bool {
         self.home == other.home
             && self.cluster() == other.cluster()
             && self.delivery == other.delivery
             && self.namespace == other.namespace
             && self.name == other.name
             && self.unreadable.is_some() == other.unreadable.is_some()
-            && self.claimant == other.claimant
-            && self.objects == other.objects
+            && self.claimant.place == other.claimant.place
+            && self.claimant.marks == other.claimant.marks
     }
 
     /// Returns the name of the app for sentences: `flux-kustomization flux-system/shop`.

@@ -9,10 +9,14 @@ use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::{ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Trust};
 
+use crate::declaration::Destination;
 use crate::delivery::controllers::Stops;
+use crate::delivery::destination::{Addresses, Target};
 use crate::delivery::drift::Writes;
+use crate::delivery::flux::definitions::Definitions;
 use crate::delivery::flux::sources::Sources;
 use crate::delivery::helm_storage::Storage;
+use crate::delivery::release::ReadReleases;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
@@ -45,6 +49,9 @@ pub(crate) struct Fleet<'a> {
     /// A cache of the parsed Flux sources in all clusters.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
+    pub(crate) addresses: Addresses,
+    pub(crate) definitions: Definitions,
+    pub(crate) releases: ReadReleases,
     storages: Vec<OnceCell<(Storage<'a>, Option<Arc<QuestionRecord>>)>>,
 }
 
@@ -71,6 +78,9 @@ impl<'a> Fleet<'a> {
             stops: Stops::default(),
             sources: Sources::default(),
             writes: Writes::default(),
+            addresses: Addresses::default(),
+            definitions: Definitions::default(),
+            releases: ReadReleases::default(),
             storages,
         }
     }
@@ -108,10 +118,17 @@ impl<'a> Fleet<'a> {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// Returns the index of the cluster with the server address `server`; `None` if it was not queried.
-    pub(crate) fn by_server(&self, server: &str) -> Option<usize> {
-        let server = address(server);
-        self.members.iter().position(|member| member.servers.contains(&server))
+    /// Returns the cluster that a declaration in the cluster `home` names as the target of its app.
+    pub(crate) fn find(&self, home: usize, target: Target) -> Destination {
+        match target {
+            Target::Home => Destination::Cluster(home),
+            Target::Server(server, title) => {
+                let server = address(&server);
+                let found = self.members.iter().position(|member| member.servers.contains(&server));
+                found.map_or(Destination::OutOfReach(title), Destination::Cluster)
+            }
+            Target::Unknown(title) => Destination::OutOfReach(title),
+        }
     }
 }
 

@@ -23,6 +23,11 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Memo<K, V> {
+    /// Drops all values.
+    pub(crate) fn clear(&self) {
+        self.0.take();
+    }
+
     /// Returns the value for the key `place`, computed by `find` at the first call; its questions count as
     /// asked in the log of `objects`.
     pub(crate) fn get(&self, objects: &dyn Objects, place: K, find: impl FnOnce() -> V) -> V {

@@ -18,6 +18,11 @@ pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, fin
     log.quietly(find)
 }
 
+/// Lists the objects of a kind for a caller that uses only their keys, and records just that question.
+pub(crate) fn keys_of<'o>(objects: &'o dyn Objects, group: &str, kind: &str) -> Listing<'o> {
+    ask_at_once(objects, &Question::Keys(group, kind), || objects.of_kind(group, kind, None))
+}
+
 /// Returns the time from `at` to `now`. Records the moment at which it exceeds `limit`, because the caller's result
 /// changes then.
 pub(crate) fn elapsed(

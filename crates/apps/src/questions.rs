@@ -21,6 +21,8 @@ pub(crate) enum Question<'q> {
     Metadata(ObjectKeyRef<'q>),
     /// The objects of a group and kind, in a namespace, or in all if `None`.
     Kind(&'q str, &'q str, Option<&'q str>),
+    /// The keys of the objects of a group and kind.
+    Keys(&'q str, &'q str),
     /// True or false for a group and kind: namespaced or cluster-scoped.
     IsNamespaced(&'q str, &'q str),
     /// The objects whose controller has this UID.

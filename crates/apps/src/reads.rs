@@ -272,28 +272,28 @@ impl<'p> Plan<'p> {
         };
         if !self.asked.only.is_empty() {
             let is_meant = |app: &&Declaration| self.asked.only.iter().any(|query| means(app, query));
-            let meant = found.apps.iter().filter(is_meant);
+            let meant = found.all().filter(is_meant);
             // The objects of an app that only states its wish are among those of the app that delivers it.
             let with_carrier = |app: &'f Declaration| {
-                [Some(app), app.delivered_by.and_then(|place| found.apps.get(place))].into_iter().flatten()
+                [Some(app), app.delivered_by.and_then(|place| found.get(place))].into_iter().flatten()
             };
             return meant.flat_map(with_carrier).collect();
         }
-        let Some(namespace) = self.namespace else { return found.apps.iter().collect() };
-        let places = || found.apps.iter().enumerate();
+        let Some(namespace) = self.namespace else { return found.all().collect() };
+        let places = || found.all().enumerate();
         let declaring: BTreeMap<&ObjectKey, usize> =
             places().filter_map(|(place, app)| Some((app.declaring.as_ref()?, place))).collect();
         let mut waiting: Vec<usize> =
             places().filter(|(_, app)| app.namespace == namespace).map(|(place, _)| place).collect();
         let mut wanted = BTreeSet::new();
         while let Some(place) = waiting.pop() {
-            let Some(app) = found.apps.get(place).filter(|_| wanted.insert(place)) else { continue };
+            let Some(app) = found.get(place).filter(|_| wanted.insert(place)) else { continue };
             waiting.extend(app.delivered_by);
             if self.asked.dependents != Dependents::None {
                 waiting.extend(app.objects.iter().filter_map(|key| declaring.get(key)));
             }
         }
-        wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
+        wanted.into_iter().filter_map(|place| found.get(place)).collect()
     }
 
     /// Returns the objects that the apps of [`Plan::apps`] declare, if their cluster was queried.
@@ -307,7 +307,7 @@ impl<'p> Plan<'p> {
     fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
-        let inside = found.apps.iter().filter(|app| app.namespace == namespace);
+        let inside = found.all().filter(|app| app.namespace == namespace);
         let declaring = inside.filter_map(|app| match self.snapshot.get(app.declaring.as_ref()?.as_ref()) {
             Presence::Present(observed) => Some((app.delivery, observed)),
             Presence::Absent | Presence::Unobserved(_) => None,
@@ -334,7 +334,7 @@ impl<'p> Plan<'p> {
             let is_such = |app: &Declaration| {
                 app.namespace == namespace && app.delivery == delivery && app.delivered_by.is_none()
             };
-            deliveries.contains(&delivery) && found.apps.iter().any(is_such)
+            deliveries.contains(&delivery) && found.all().any(is_such)
         };
         let kinds = DECLARING.into_iter().filter(|(_, _, kind, _)| match *kind {
             "Application" => has(Delivery::Label),

@@ -1,5 +1,6 @@
 //! Apps of Argo CD, declared by an `Application`.
 
+pub(super) mod homes;
 pub(crate) mod installs;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -7,11 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::{Observed, Presence, Trust, cut};
+use taffrail_status::{Observed, Presence, cut};
 
+use super::declared::{Declared, Declaring};
+use super::destination::{Addresses, Target};
+use super::notes::Notes;
 use super::{
-    Applied, Declaration, Declarations, Destination, declared_objects, destination, entries, is_blank, late,
-    one_after_another, text, time, written,
+    Applied, Declaration, Destination, declared_objects, entries, is_blank, late, one_after_another, text,
+    time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
@@ -21,7 +25,7 @@ use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, shorten};
-use installs::{INSTALLED, Standing, argo_standing};
+use homes::{Homes, instance_label};
 
 pub(crate) const GROUP: &str = "argoproj.io";
 
@@ -68,59 +72,18 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
-/// The namespaces of a cluster in which an Argo CD is installed.
-///
-/// Marks name an Application in such a namespace by its bare name, which any author can give to an
-/// Application elsewhere.
-pub(crate) struct Homes {
-    /// The namespaces, each with the label by which its Argo CD tracks objects.
-    namespaces: BTreeMap<String, String>,
-    /// The namespaces that hold Applications.
-    all: installs::Namespaces,
-    /// True if the user trusts what this cluster declares for objects of all clusters.
-    is_trusted: bool,
-}
-
-impl Homes {
-    /// Finds the namespaces with a proved Argo CD in the cluster with index `home`; if there is none, takes the
-    /// namespace of Argo CD's installer.
-    ///
-    /// Only the cluster's administrators create that one, not its tenants.
-    pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
-        let objects = fleet.objects(home);
-        let all = installs::Namespaces::of(objects, trust);
-        let mut namespaces = all.looked_into.clone();
-        namespaces.retain(|namespace| argo_standing(objects, namespace, trust) == Standing::Known);
-        if namespaces.is_empty() {
-            namespaces.insert(INSTALLED.to_owned());
-        }
-        let with_label = |namespace: String| {
-            let label = instance_label(objects, &namespace);
-            (namespace, label)
-        };
-        let namespaces = namespaces.into_iter().map(with_label).collect();
-        Homes { namespaces, all, is_trusted: fleet.trusts(home, trust) }
-    }
-}
-
-/// Adds the Applications of the cluster with index `home` to `found`.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
-    let objects = fleet.objects(home);
-    let settings = |namespace: &String| ObjectKey::new("", "ConfigMap", &**namespace, installs::SETTINGS);
-    let mut maps: BTreeSet<ObjectKey> = homes.all.looked_into.iter().map(settings).collect();
-    homes.all.error().into_iter().for_each(|error| found.report(home, error));
-    let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    for observed in objects.of_kind(GROUP, "Application", None) {
-        if let Some(controller) = controller(&observed.object) {
-            let named = controllers.entry(observed.key.namespace.to_owned()).or_default();
-            *named.entry(controller).or_default() += 1;
-        }
-        let app = application(fleet, home, &observed, homes, found);
-        found.apps.push(app);
-    }
+/// Returns the settings of Argo CDs in a cluster that were not read; `controllers` counts, for each namespace,
+/// how often its Applications name each controller namespace.
+pub(super) fn unread(
+    objects: &dyn Objects,
+    homes: &Homes,
+    controllers: BTreeMap<String, BTreeMap<String, usize>>,
+) -> Vec<ObjectKey> {
+    let map = |namespace: &str, name| ObjectKey::new("", "ConfigMap", namespace, name);
+    let mut maps: BTreeSet<ObjectKey> =
+        homes.all.looked_into.iter().map(|namespace| map(namespace, installs::SETTINGS)).collect();
     for namespace in looked_at(controllers) {
-        let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
-        maps.extend([installs::SETTINGS, installs::PARAMETERS].map(map));
+        maps.extend([installs::SETTINGS, installs::PARAMETERS].map(|name| map(&namespace, name)));
     }
     // A list of metadata does not show the settings.
     let is_unread = |key: &ObjectKey| match objects.get(key.as_ref()) {
@@ -128,7 +91,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
         Presence::Absent => false,
         Presence::Unobserved(_) => true,
     };
-    found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
+    maps.into_iter().filter(is_unread).collect()
 }
 
 /// Returns the controller namespaces to read. `named` has, for each namespace, the controller namespaces that its
@@ -147,14 +110,11 @@ fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     wanted.into_iter().take(MAX_CONTROLLERS).map(|(namespace, _)| namespace).collect()
 }
 
-fn application(
-    fleet: &Fleet<'_>,
-    home: usize,
-    observed: &Observed<'_>,
-    homes: &Homes,
-    found: &mut Declarations,
-) -> Declaration {
+/// Returns the app that an Application declares.
+pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
+    let Declaring { home, objects, observed, addresses, homes, .. } = *declaring;
     let (key, object) = (observed.key, &observed.object);
+    notes.controller = controller(object);
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     let (sync, trouble) = sync(object, is_skipped);
     let message = match (sync.state, &sync.desired, &sync.applied) {
@@ -166,23 +126,19 @@ fn application(
     // Objects of hooks come and go; objects that wait for pruning still exist.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
-    let destination = place(fleet, home, object, homes, found);
-    let mut claimant = claimant(home, key, object, homes);
-    if destination != Destination::Cluster(home) && !homes.is_trusted {
-        claimant.marks.retain(|mark| !mark.is_label());
-    }
-    claimant.hooks = hooks(object).into();
-    let resources = entries(object.at(&["status", "resources"]), home, key, found).enumerate();
-    Declaration {
+    let target = target(objects, home, object, homes, addresses);
+    let claimant = Claimant { hooks: hooks(object).into(), ..claimant(home, key, object, homes) };
+    let resources = entries(object.at(&["status", "resources"]), home, key, notes).enumerate();
+    let app = Declaration {
         home,
-        destination,
+        destination: Destination::Cluster(home),
         delivery: Delivery::ArgoApplication,
         namespace: key.namespace.to_owned(),
         name: key.name.to_owned(),
         key: AppKey::of(Delivery::ArgoApplication, key.namespace, key.name, Some(object)),
         declaring: Some(key.to_owned()),
         never_reconciled: object.at(&["status"]).is_none_or(is_blank),
-        objects: declared_objects(resources.filter(managed), home, key, found).into(),
+        objects: declared_objects(resources.filter(managed), home, key, notes).into(),
         unreadable: None,
         sync,
         suspended: is_kept_off(object),
@@ -191,7 +147,8 @@ fn application(
         source: source(object),
         delivered_by: None,
         claimant,
-    }
+    };
+    Declared { app, target, release: None }
 }
 
 /// Returns the claimant (author and marks) for the objects that an Application manages.
@@ -203,19 +160,6 @@ fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Hom
     let label = beside.map_or(INSTANCE_LABEL, String::as_str);
     let marks = Mark::of_application(key.namespace, key.name, beside.is_none(), label);
     Claimant::in_namespace(home, key.namespace, marks)
-}
-
-/// Returns the label by which the Argo CD in a namespace tracks objects without a tracking id.
-fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
-    let settings = ObjectKey::new("", "ConfigMap", namespace, installs::SETTINGS);
-    let told = match objects.get(settings.as_ref()) {
-        Presence::Present(settings) => {
-            text(settings.object.root(), &["data", "application.instanceLabelKey"])
-        }
-        Presence::Absent | Presence::Unobserved(_) => None,
-    };
-    let told = told.filter(|label| label.parse::<super::AppLabel>().is_ok());
-    told.unwrap_or_else(|| INSTANCE_LABEL.to_owned())
 }
 
 /// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name: namespace, and name
@@ -246,9 +190,8 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     let label = instance_label(objects, argo);
     let marks = Mark::all(key.as_ref(), object, &[&label]);
     let fleet = Fleet::new(&[objects]);
-    let mut found = Declarations::default();
     let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
-    let homes = Homes { namespaces, all: installs::Namespaces::default(), is_trusted: false };
+    let homes = Homes { namespaces, all: installs::Namespaces::default() };
     objects.of_kind(GROUP, "Application", None).any(|observed| {
         let ObjectKeyRef { namespace, name, .. } = observed.key;
         let application = &observed.object;
@@ -258,7 +201,8 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
             && controller(application).is_none_or(|controller| is_elsewhere && controller == argo)
             && (!is_elsewhere || installs::serves(objects, argo, namespace))
             && lists(application, &key)
-            && place(&fleet, 0, application, &homes, &mut found) == Destination::Cluster(0)
+            && fleet.find(0, target(objects, 0, application, &homes, &fleet.addresses))
+                == Destination::Cluster(0)
     })
 }
 
@@ -292,20 +236,21 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     listed.filter_map(hook).take(MAX_HOOKS).collect()
 }
 
-fn place(
-    fleet: &Fleet<'_>,
+/// Returns the cluster that an Application names as its target.
+fn target(
+    objects: &dyn Objects,
     home: usize,
     object: &Object<'_>,
     homes: &Homes,
-    found: &mut Declarations,
-) -> Destination {
+    addresses: &Addresses,
+) -> Target {
     let field = |name| text(object.root(), &["spec", "destination", name]);
     if let Some(server) = field("server") {
-        return destination::at(fleet, home, &server);
+        return Target::at(&server);
     }
     match field("name") {
-        None => Destination::OutOfReach("an unnamed cluster".to_owned()),
-        Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
+        None => Target::unknown("an unnamed cluster"),
+        Some(name) if name == IN_CLUSTER_NAME => Target::Home,
         Some(name) => {
             let (controller, own) = (controller(object), object.namespace());
             // An Application that names its controller is served by that alone.
@@ -313,7 +258,7 @@ fn place(
                 Some(controller) => vec![controller],
                 None => [&*own].into_iter().chain(homes.namespaces.keys().map(String::as_str)).collect(),
             };
-            destination::of_argo_cluster(fleet, home, found, &name, &places)
+            addresses.of_argo_cluster(objects, home, &name, &places)
         }
     }
 }

@@ -2,6 +2,7 @@
 //! for every reader.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
@@ -27,9 +28,15 @@ pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
 /// lose their objects first. Objects that apps share count for each of them, because they are judged and
 /// shown for each.
 pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
+    let number = |app: &Arc<Declaration>| app.objects.len().min(MAX_OBJECTS) + app.claimant.hooks.len();
+    let apps = || found.apps.iter().skip(first);
+    if apps().all(|app| app.objects.len() <= MAX_OBJECTS)
+        && apps().map(number).sum::<usize>() <= MAX_OBJECTS_PER_NAMESPACE
+    {
+        return;
+    }
     let mut namespaces: BTreeMap<(usize, &str), Vec<usize>> = BTreeMap::new();
     let mut cuts: Vec<(usize, ObjectKeys, String)> = Vec::new();
-    let number = |app: &Declaration| app.objects.len().min(MAX_OBJECTS) + app.claimant.hooks.len();
     for (place, app) in found.apps.iter().enumerate().skip(first) {
         if app.objects.len() > MAX_OBJECTS {
             let kept = app.objects.iter().take(MAX_OBJECTS).cloned().collect();
@@ -60,7 +67,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
         }
     }
     for (place, kept, why) in cuts {
-        let Some(app) = found.apps.get_mut(place) else { continue };
+        let Some(app) = found.apps.get_mut(place).map(Arc::make_mut) else { continue };
         if kept.is_empty() {
             app.claimant.hooks = ObjectKeys::default();
         }
@@ -97,6 +104,7 @@ mod tests {
         let mut apps: Vec<Declaration> = (0..20).map(|at| app("team-a", &format!("a{at}"), 5_000)).collect();
         apps.push(app("team-a", "small", 10));
         apps.push(app("team-b", "large", 5_000));
+        let apps = apps.into_iter().map(Arc::new).collect();
         let mut found = Declarations { apps, ..Declarations::default() };
         bound_claims(&mut found, 0);
         let Declarations { mut apps, errors, .. } = found;
@@ -105,7 +113,8 @@ mod tests {
             apps.iter().filter(|app| app.unreadable.is_some()).map(|app| &*app.name).collect();
         assert_eq!(cut, ["a19"], "ties go by place");
         assert!(apps.iter().find(|app| app.name == "a19").is_some_and(|app| app.objects.is_empty()));
-        let (_, why) = apps.swap_remove(19).unreadable.unwrap_or_else(|| panic!("it is cut"));
+        let cut = apps.swap_remove(19);
+        let (_, why) = cut.unreadable.as_ref().unwrap_or_else(|| panic!("it is cut"));
         assert!(why.contains("the apps of namespace team-a name more than 100000 in all"), "{why}");
     }
 
@@ -132,7 +141,7 @@ mod tests {
     }
 
     fn of(found: &Declarations, delivery: Delivery) -> Vec<&Declaration> {
-        found.apps.iter().filter(|app| app.delivery == delivery).collect()
+        found.apps.iter().map(|app| &**app).filter(|app| app.delivery == delivery).collect()
     }
 
     /// Checks that all apps share one list, and that those whose list was cut say so.

@@ -6,53 +6,46 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
-use super::{Condition, Declaration, Declarations, Destination, is_blank, resource_group, text, time};
+use super::declared::{Declared, Declaring};
+use super::destination::Target;
+use super::notes::Notes;
+use super::{Condition, Declaration, Destination, is_blank, resource_group, text, time};
 use crate::agreement::{Claimant, Mark};
-use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::{Source, Sync, SyncState};
 
-const GROUP: &str = "configsync.gke.io";
+pub(super) const GROUP: &str = "configsync.gke.io";
 const KINDS: [&str; 2] = ["RootSync", "RepoSync"];
 
-/// Adds the RootSyncs and RepoSyncs of the cluster with index `home` to `found`.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    for kind in KINDS {
-        for observed in fleet.objects(home).of_kind(GROUP, kind, None) {
-            let app = reconciler(fleet, home, &observed, found);
-            found.apps.push(app);
-        }
-    }
+/// Returns the app that a RootSync or RepoSync declares.
+pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
+    let Declaring { home, objects, observed, .. } = *declaring;
+    Declared { app: reconciler(objects, home, observed, notes), target: Target::Home, release: None }
 }
 
 /// Returns true if a ResourceGroup belongs to a RootSync or RepoSync of the same cluster, so that it is not an app
 /// of kpt.
-pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: ObjectKeyRef<'_>) -> bool {
+pub(super) fn owns(objects: &dyn Objects, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
-        matches!(fleet.objects(home).get(key.as_ref()), Presence::Present(_))
+        matches!(objects.get(key.as_ref()), Presence::Present(_))
     })
 }
 
-fn reconciler(
-    fleet: &Fleet<'_>,
-    home: usize,
-    observed: &Observed<'_>,
-    found: &mut Declarations,
-) -> Declaration {
+fn reconciler(objects: &dyn Objects, home: usize, observed: &Observed<'_>, notes: &mut Notes) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
     let inventory = ObjectKey::new(resource_group::GROUP, resource_group::KIND, key.namespace, key.name);
     let mut unreadable = None;
-    let objects = match fleet.objects(home).get(inventory.as_ref()) {
-        Presence::Present(group) => resource_group::objects(&group, home, found),
+    let objects = match objects.get(inventory.as_ref()) {
+        Presence::Present(group) => resource_group::objects(&group, home, notes),
         // Nothing was applied yet.
         Presence::Absent => Vec::new(),
         Presence::Unobserved(why) => {
             let message = format!("ResourceGroup {} cannot be read: {why}", inventory.path());
-            found.lacking.insert((home, inventory.clone()));
+            notes.lacking.insert((home, inventory.clone()));
             unreadable = Some((inventory, message));
             Vec::new()
         }

@@ -1,7 +1,9 @@
 //! The cluster to which an app is delivered, found by an address, a kubeconfig or a cluster Secret.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,16 +12,9 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, yaml};
 use taffrail_status::Presence;
 
-use super::{Declarations, Destination, text};
-use crate::fleet::Fleet;
-
-impl Destination {
-    /// Makes a destination that was not queried; `place` describes it and is cut if it is long, because each object
-    /// of the app repeats it.
-    pub(super) fn out_of_reach(place: impl Into<String>) -> Destination {
-        Destination::OutOfReach(super::short(place.into()))
-    }
-}
+use super::{Lacking, short, text};
+use crate::memo::Memo;
+use crate::objects::Objects;
 
 /// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
 const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
@@ -31,172 +26,164 @@ const OWN_SERVERS: [&str; 3] = [
     "https://kubernetes.default.svc.cluster.local",
 ];
 
-/// Returns the cluster at the address `server`; addresses inside a cluster mean `home` itself.
-pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
-    let host = server.trim().trim_end_matches('/');
-    if OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
-        return Destination::Cluster(home);
+/// The target cluster of an app as its home names it, before it is looked for in the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The cluster of the declaring object.
+    Home,
+    /// The cluster at a server address, with a description for messages in case that it was not queried.
+    Server(String, String),
+    /// A cluster that cannot be found; holds its description for messages.
+    Unknown(String),
+}
+
+impl Target {
+    /// Makes the target at the address `server`; addresses inside a cluster mean the home itself.
+    pub(super) fn at(server: &str) -> Target {
+        let host = server.trim().trim_end_matches('/');
+        match OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
+            true => Target::Home,
+            false => Target::Server(server.to_owned(), short(format!("the cluster at {server}"))),
+        }
     }
-    match fleet.by_server(server) {
-        Some(cluster) => Destination::Cluster(cluster),
-        None => Destination::out_of_reach(format!("the cluster at {server}")),
+
+    /// Makes a target that cannot be found. A long description is cut, because each of the app's objects
+    /// repeats it.
+    pub(super) fn unknown(place: impl Into<String>) -> Target {
+        Target::Unknown(short(place.into()))
     }
 }
+
+/// The targets of the kubeconfigs in a Secret, by the key that holds each; `None` where a key holds no
+/// kubeconfig.
+type Kubeconfigs = HashMap<String, Option<Target>>;
 
 /// A cache of the destinations that Secrets and ConfigMaps contain, because many apps may refer to one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     /// For each Secret, the cluster of each kubeconfig by the key that contains it; `None` if the key contains no
     /// kubeconfig.
-    kubeconfigs: HashMap<(usize, ObjectKey), HashMap<String, Option<Destination>>>,
-    config_maps: HashMap<(usize, ObjectKey), Option<Destination>>,
+    kubeconfigs: Memo<(usize, ObjectKey), Arc<Kubeconfigs>>,
+    config_maps: Memo<(usize, ObjectKey), Option<Target>>,
+    /// By index of the cluster and namespace: the clusters that the Argo CD there knows, by name.
+    argo_clusters: Memo<(usize, String), Arc<BTreeMap<String, Target>>>,
+    /// The Secrets and ConfigMaps whose bodies were not read, each with the index of its cluster.
+    lacking: RefCell<Lacking>,
 }
 
-/// Returns the cluster of the kubeconfig under `key` in a Secret; without `key`, under the keys that Flux
-/// tries by default.
-pub(super) fn of_kubeconfig(
-    fleet: &Fleet<'_>,
-    home: usize,
-    found: &mut Declarations,
-    secret: &ObjectKey,
-    key: Option<&str>,
-) -> Destination {
-    let unknown =
-        || Destination::out_of_reach(format!("the cluster of the kubeconfig in Secret {}", secret.path()));
-    let place = (home, secret.clone());
-    if !found.addresses_read.kubeconfigs.contains_key(&place) {
-        let configs = kubeconfigs(fleet, home, found, secret);
-        found.addresses_read.kubeconfigs.insert(place.clone(), configs);
+impl Addresses {
+    /// Returns the unread Secrets and ConfigMaps with addresses, and forgets them.
+    pub(super) fn take_lacking(&self) -> Lacking {
+        self.lacking.take()
     }
-    let Some(configs) = found.addresses_read.kubeconfigs.get(&place) else { return unknown() };
-    let known = match key {
-        Some(key) => configs.get(key),
-        None => ["value", "value.yaml"].iter().find_map(|key| configs.get(*key)),
-    };
-    known.cloned().flatten().unwrap_or_else(unknown)
-}
 
-/// Returns the cluster of each kubeconfig in a Secret, by the key that holds it; `None` where a key holds
-/// none.
-fn kubeconfigs(
-    fleet: &Fleet<'_>,
-    home: usize,
-    found: &mut Declarations,
-    secret: &ObjectKey,
-) -> HashMap<String, Option<Destination>> {
-    let Some(object) = object(fleet, home, found, secret.as_ref()) else { return HashMap::new() };
-    let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
-    let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
-        let config = config.as_str().filter(|config| !config.is_empty())?;
-        let cluster = match config.len() > MAX_KUBECONFIG_BYTES {
-            true => Some(Destination::out_of_reach(format!(
-                "the cluster of the kubeconfig in Secret {}, which is larger than {} KiB",
-                secret.path(),
-                MAX_KUBECONFIG_BYTES >> 10
-            ))),
-            false => server(&config).map(|server| at(fleet, home, &server)),
+    /// Returns the target of the kubeconfig under `key` in a Secret; without `key`, under the keys that Flux
+    /// tries by default.
+    pub(super) fn of_kubeconfig(
+        &self,
+        objects: &dyn Objects,
+        home: usize,
+        secret: &ObjectKey,
+        key: Option<&str>,
+    ) -> Target {
+        let read = || Arc::new(self.kubeconfigs(objects, home, secret));
+        let configs = self.kubeconfigs.get(objects, (home, secret.clone()), read);
+        let known = match key {
+            Some(key) => configs.get(key),
+            None => ["value", "value.yaml"].iter().find_map(|key| configs.get(*key)),
         };
-        Some((key.into_owned(), cluster))
-    };
-    data.filter_map(read).collect()
-}
-
-/// Returns the cluster at the address that a ConfigMap holds under the key that Flux reads.
-pub(super) fn of_config_map(
-    fleet: &Fleet<'_>,
-    home: usize,
-    found: &mut Declarations,
-    config_map: &ObjectKey,
-) -> Destination {
-    let place = (home, config_map.clone());
-    if !found.addresses_read.config_maps.contains_key(&place) {
-        let object = object(fleet, home, found, config_map.as_ref());
-        let server = object.and_then(|object| text(object.root(), &["data", "address"]));
-        let cluster = server.map(|server| at(fleet, home, &server));
-        found.addresses_read.config_maps.insert(place.clone(), cluster);
+        known.cloned().flatten().unwrap_or_else(|| {
+            Target::unknown(format!("the cluster of the kubeconfig in Secret {}", secret.path()))
+        })
     }
-    let known = found.addresses_read.config_maps.get(&place).cloned().flatten();
-    known.unwrap_or_else(|| {
-        Destination::out_of_reach(format!("the cluster of the ConfigMap {}", config_map.path()))
-    })
-}
 
-/// Returns the cluster that Argo CD knows by a name: a labelled Secret holds name and address.
-///
-/// Argo CD reads only the Secrets in its own namespace, so that a tenant cannot redirect the Applications of
-/// others: only those in `places` count, and of these the first namespace that has the name.
-pub(super) fn of_argo_cluster(
-    fleet: &Fleet<'_>,
-    home: usize,
-    found: &mut Declarations,
-    name: &str,
-    places: &[&str],
-) -> Destination {
-    for place in places {
-        let read = |own: &BTreeMap<String, Destination>| own.get(name).cloned();
-        let own = (home, (*place).to_owned());
-        let known = match found.argo_clusters.get(&own) {
-            Some(clusters) => read(clusters),
-            None => {
-                let clusters = argo_clusters(fleet, home, found, place);
-                let known = read(&clusters);
-                found.argo_clusters.insert(own, clusters);
-                known
+    /// Returns the target of each kubeconfig in a Secret.
+    fn kubeconfigs(&self, objects: &dyn Objects, home: usize, secret: &ObjectKey) -> Kubeconfigs {
+        let Some(object) = self.object(objects, home, secret.as_ref()) else { return Kubeconfigs::new() };
+        let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
+        let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
+            let config = config.as_str().filter(|config| !config.is_empty())?;
+            let target = match config.len() > MAX_KUBECONFIG_BYTES {
+                true => Some(Target::unknown(format!(
+                    "the cluster of the kubeconfig in Secret {}, which is larger than {} KiB",
+                    secret.path(),
+                    MAX_KUBECONFIG_BYTES >> 10
+                ))),
+                false => server(&config).map(|server| Target::at(&server)),
+            };
+            Some((key.into_owned(), target))
+        };
+        data.filter_map(read).collect()
+    }
+
+    /// Returns the target at the address that a ConfigMap holds under the key that Flux reads.
+    pub(super) fn of_config_map(&self, objects: &dyn Objects, home: usize, config_map: &ObjectKey) -> Target {
+        let read = || {
+            let object = self.object(objects, home, config_map.as_ref())?;
+            Some(Target::at(&text(object.root(), &["data", "address"])?))
+        };
+        let known = self.config_maps.get(objects, (home, config_map.clone()), read);
+        known
+            .unwrap_or_else(|| Target::unknown(format!("the cluster of the ConfigMap {}", config_map.path())))
+    }
+
+    /// Returns the target that Argo CD knows by a name: a labelled Secret holds name and address.
+    ///
+    /// Argo CD reads only the Secrets in its own namespace, so that a tenant cannot redirect the Applications
+    /// of others: only those in `places` count, and of these the first namespace that has the name.
+    pub(super) fn of_argo_cluster(
+        &self,
+        objects: &dyn Objects,
+        home: usize,
+        name: &str,
+        places: &[&str],
+    ) -> Target {
+        let known = |place: &&str| {
+            let read = || Arc::new(self.argo_clusters(objects, home, place));
+            self.argo_clusters.get(objects, (home, (*place).to_owned()), read).get(name).cloned()
+        };
+        places.iter().find_map(known).unwrap_or_else(|| Target::unknown(name))
+    }
+
+    /// Returns the clusters that an Argo CD in a namespace knows, by name. Of several with one name the first
+    /// counts.
+    fn argo_clusters(&self, objects: &dyn Objects, home: usize, place: &str) -> BTreeMap<String, Target> {
+        let mut clusters = BTreeMap::new();
+        for secret in objects.of_kind("", "Secret", Some(place)) {
+            let kind = secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]);
+            if kind != "cluster" {
+                continue;
             }
-        };
-        if let Some(known) = known {
-            return known;
+            let Some(object) = self.object(objects, home, secret.key) else { continue };
+            let field = |key| {
+                let packed = text(object.root(), &["data", key])?;
+                String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
+            };
+            let Some(name) = field("name") else { continue };
+            clusters.entry(name).or_insert_with_key(|name| match field("server") {
+                Some(server) => match Target::at(&server) {
+                    Target::Server(server, _) => {
+                        let title = short(format!("{name} at {server}"));
+                        Target::Server(server, title)
+                    }
+                    target => target,
+                },
+                None => Target::unknown(name.as_str()),
+            });
         }
+        clusters
     }
-    Destination::out_of_reach(name)
-}
 
-/// Returns the clusters that an Argo CD in a namespace knows, by name. Of several with one name the first
-/// counts.
-fn argo_clusters(
-    fleet: &Fleet<'_>,
-    home: usize,
-    found: &mut Declarations,
-    place: &str,
-) -> BTreeMap<String, Destination> {
-    let mut clusters = BTreeMap::new();
-    for secret in fleet.objects(home).of_kind("", "Secret", Some(place)) {
-        if secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) != "cluster" {
-            continue;
-        }
-        let Some(object) = object(fleet, home, found, secret.key) else { continue };
-        let field = |key| {
-            let packed = text(object.root(), &["data", key])?;
-            String::from_utf8(BASE64.decode(packed.trim()).ok()?).ok()
-        };
-        let Some(name) = field("name") else { continue };
-        clusters.entry(name).or_insert_with_key(|name| {
-            match field("server").map(|server| (at(fleet, home, &server), server)) {
-                Some((found @ Destination::Cluster(_), _)) => found,
-                Some((Destination::OutOfReach(_), server)) => {
-                    Destination::out_of_reach(format!("{name} at {server}"))
-                }
-                None => Destination::out_of_reach(name.as_str()),
+    /// Returns the object `key`, which holds an address; `None` if its body was not read, which is then
+    /// recorded.
+    fn object<'a>(&self, objects: &'a dyn Objects, home: usize, key: ObjectKeyRef<'_>) -> Option<Object<'a>> {
+        match objects.get(key) {
+            Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
+            Presence::Absent => None,
+            Presence::Present(_) | Presence::Unobserved(_) => {
+                self.lacking.borrow_mut().insert((home, key.to_owned()));
+                None
             }
-        });
-    }
-    clusters
-}
-
-/// Returns the object `key` of the cluster `home`, which should contain an address; `None` if it was not read, and
-/// then records in `found` that it must be.
-fn object<'a>(
-    fleet: &Fleet<'a>,
-    home: usize,
-    found: &mut Declarations,
-    key: ObjectKeyRef<'_>,
-) -> Option<Object<'a>> {
-    match fleet.objects(home).get(key) {
-        Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
-        Presence::Absent => None,
-        Presence::Present(_) | Presence::Unobserved(_) => {
-            found.addresses.insert((home, key.to_owned()));
-            None
         }
     }
 }

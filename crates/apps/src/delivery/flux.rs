@@ -1,8 +1,9 @@
 //! Apps of Flux, declared by a `Kustomization` or `HelmRelease`.
 
-mod definitions;
+pub(crate) mod definitions;
 pub(crate) mod releases;
 pub(crate) mod sources;
+pub(super) mod stored;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -13,9 +14,12 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
+use super::declared::{Declared, Declaring};
+use super::destination::{Addresses, Target};
+use super::notes::Notes;
 use super::{
-    Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm_storage,
-    late, one_after_another, span, text, time, written,
+    Applied, Condition, Declaration, Destination, ObjectKeys, helm_storage, late, one_after_another, span,
+    text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
@@ -27,11 +31,9 @@ use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::{Source, Sync, SyncState, shorten};
 
-pub(crate) use definitions::Definitions;
 use releases::ReleaseName;
-use releases::Releases;
-use sources::Sources;
-use sources::{Artifact, KnownSource, Origin};
+use sources::{Artifact, KnownSource, Origin, Sources};
+use stored::DeclaredRelease;
 use taffrail_object::ObjectKey;
 
 pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
@@ -45,26 +47,19 @@ const SOURCES: [&str; 6] =
 /// The maximum number of history entries that are read; Flux itself keeps about five.
 const MAX_HISTORY: usize = 20;
 
-/// Adds the Kustomizations and HelmReleases of the cluster with index `home` to `found`, and their Helm
-/// releases to `releases`.
-pub(crate) fn declare(
-    fleet: &Fleet<'_>,
-    home: usize,
-    now: Timestamp,
-    found: &mut Declarations,
-    releases: &mut Releases,
-) {
-    let objects = fleet.objects(home);
-    for observed in objects.of_kind(KUSTOMIZE, "Kustomization", None) {
-        let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
-        let app = reader.kustomization(fleet, found);
-        found.apps.push(app);
-    }
-    for observed in objects.of_kind(HELM, "HelmRelease", None) {
-        let reader = Reader { home, objects, observed: &observed, now, sources: &fleet.sources };
-        let app = reader.helm_release(fleet, found, releases);
-        found.apps.push(app);
-    }
+/// Returns the app that a Kustomization or HelmRelease declares.
+pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
+    let Declaring { home, objects, observed, sources, addresses, now, .. } = *declaring;
+    let reader = Reader { home, objects, observed, now, sources };
+    let target = reader.target(addresses);
+    let (app, release) = match observed.key.kind {
+        "HelmRelease" => {
+            let (app, release) = reader.helm_release(notes);
+            (app, Some(release))
+        }
+        _ => (reader.kustomization(notes), None),
+    };
+    Declared { app, target, release }
 }
 
 /// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it.
@@ -246,9 +241,9 @@ impl<'a> Reader<'_, 'a> {
         self.object().at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
     }
 
-    fn kustomization(&self, fleet: &Fleet<'_>, found: &mut Declarations) -> Declaration {
+    fn kustomization(&self, notes: &mut Notes) -> Declaration {
         let source = self.object().at(&["spec", "sourceRef"]).and_then(|reference| self.reference(reference));
-        let artifact = self.artifact(source.as_ref(), found);
+        let artifact = self.artifact(source.as_ref(), notes);
         let applied = self.text(&["status", "lastAppliedRevision"]);
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
         let last_success = self.last_success();
@@ -257,18 +252,13 @@ impl<'a> Reader<'_, 'a> {
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
         let source = source.map(|key| Source { path: self.text(&["spec", "path"]), ..self.describe(&key) });
         Declaration {
-            objects: self.inventory(found).unwrap_or_default().into(),
-            ..self.declaration(fleet, found, Delivery::FluxKustomization, sync, trouble, source)
+            objects: self.inventory(notes).unwrap_or_default().into(),
+            ..self.declaration(Delivery::FluxKustomization, sync, trouble, source)
         }
     }
 
-    fn helm_release(
-        &self,
-        fleet: &Fleet<'_>,
-        found: &mut Declarations,
-        releases: &mut Releases,
-    ) -> Declaration {
-        let artifact = self.artifact(self.chart().as_ref(), found);
+    fn helm_release(&self, notes: &mut Notes) -> (Declaration, DeclaredRelease) {
+        let artifact = self.artifact(self.chart().as_ref(), notes);
         let deployed = newest(self.object(), |status| matches!(status, "deployed" | "superseded"));
         // Versions of the API before v2 have no history.
         let applied = match deployed {
@@ -282,66 +272,24 @@ impl<'a> Reader<'_, 'a> {
         let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed")));
         let (state, trouble) = self.sync(&artifact, applied.as_deref(), attempted.as_deref(), is_chart_of);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
-        let mut declaration =
-            self.declaration(fleet, found, Delivery::FluxHelmRelease, sync, trouble, self.chart_source());
-        let ObjectKeyRef { namespace: own, name, .. } = self.observed.key;
-        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.to_owned());
-        let mark = Mark::of_helm_release(own, name);
-        let names: Vec<ReleaseName> = self.release_names().collect();
-        // An author of a HelmRelease chooses the name of the release and the namespace that it is delivered
-        // into, so marks of Helm prove something only in the namespace of the HelmRelease itself.
-        let is_own = delivered == *own && declaration.cluster() == Some(self.home);
-        let of_helm = names.iter().filter(|_| is_own).map(|name| name.mark(&delivered));
-        declaration.claimant.marks = of_helm.chain([mark.clone()]).collect();
-
-        let Some(cluster) = declaration.cluster() else {
-            return Declaration { objects: self.inventory(found).unwrap_or_default().into(), ..declaration };
+        let inventory = self.inventory(notes);
+        let own = self.observed.key.namespace;
+        let release = DeclaredRelease {
+            names: self.release_names().collect(),
+            storage_namespace: self.storage_namespace(),
+            delivered: self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.to_owned()),
+            has_inventory: inventory.is_some(),
+            latest: self.latest_stored(),
         };
-        let namespace = self.storage_namespace();
-        let is_beside = cluster == self.home && namespace == *own;
-        let inventory = self.inventory(found);
-        let listed = || inventory.as_ref().map(|keys| Arc::new(keys.iter().cloned().collect()));
-        let needed = (!is_beside).then(|| releases::Needed {
-            mark,
-            delivered: delivered.clone(),
-            own: own.to_owned(),
-            listed: listed(),
-        });
-        for name in names {
-            releases.add(cluster, &namespace, name, needed.clone());
-        }
-        if let Some(objects) = inventory {
-            return Declaration { objects: objects.into(), ..declaration };
-        }
-        let Some(key) = self.stored(fleet.storage(cluster), cluster, &namespace, releases) else {
-            return declaration;
+        let app = Declaration {
+            objects: inventory.unwrap_or_default().into(),
+            ..self.declaration(Delivery::FluxHelmRelease, sync, trouble, self.chart_source())
         };
-        match found.release_for(own, fleet, cluster, key.as_ref(), Some(&delivered)) {
-            Ok(release) => {
-                found.report_release(cluster, key.as_ref(), &release.written.malformed);
-                // They are not part of the release, but helm-controller labels those that it applies.
-                let own = releases.definitions.of(fleet.objects(cluster), cluster, own, name);
-                let mut objects = release.objects.clone();
-                if !own.is_empty() {
-                    let mut keys = [&objects[..], own].concat();
-                    dedup(&mut keys);
-                    objects = keys.into();
-                }
-                found.definitions.insert(cluster);
-                declaration.claimant.hooks = release.hooks.clone();
-                Declaration { objects, ..declaration }
-            }
-            Err(error) => {
-                let message = found.unreadable(cluster, key.as_ref(), &error);
-                Declaration { unreadable: Some((key, message)), ..declaration }
-            }
-        }
+        (app, release)
     }
 
     fn declaration(
         &self,
-        fleet: &Fleet<'_>,
-        found: &mut Declarations,
         delivery: Delivery,
         sync: Sync,
         trouble: Option<String>,
@@ -351,7 +299,7 @@ impl<'a> Reader<'_, 'a> {
         let message = Condition::find(self.object(), "Ready").map(|ready| ready.text("message"));
         Declaration {
             home: self.home,
-            destination: self.destination(fleet, found),
+            destination: Destination::Cluster(self.home),
             delivery,
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -374,34 +322,29 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn destination(&self, fleet: &Fleet<'_>, found: &mut Declarations) -> Destination {
+    /// Returns the cluster that the object names as its target.
+    fn target(&self, addresses: &Addresses) -> Target {
         let place = |kind, name: String| ObjectKey::new("", kind, &*self.observed.key.namespace, name);
         let config = |path: &[&str]| self.text(&[&["spec", "kubeConfig"], path].concat());
         if let Some(name) = config(&["secretRef", "name"]) {
-            let key = config(&["secretRef", "key"]);
-            return destination::of_kubeconfig(
-                fleet,
-                self.home,
-                found,
-                &place("Secret", name),
-                key.as_deref(),
-            );
+            let (secret, key) = (place("Secret", name), config(&["secretRef", "key"]));
+            return addresses.of_kubeconfig(self.objects, self.home, &secret, key.as_deref());
         }
         if let Some(name) = config(&["configMapRef", "name"]) {
-            return destination::of_config_map(fleet, self.home, found, &place("ConfigMap", name));
+            return addresses.of_config_map(self.objects, self.home, &place("ConfigMap", name));
         }
-        Destination::Cluster(self.home)
+        Target::Home
     }
 
     /// Returns the objects in the status inventory; `None` without an inventory. Malformed entries are
-    /// reported in `found`.
-    fn inventory(&self, found: &mut Declarations) -> Option<Vec<ObjectKey>> {
+    /// reported in `notes`.
+    fn inventory(&self, notes: &mut Notes) -> Option<Vec<ObjectKey>> {
         let entries = self.object().at(&["status", "inventory", "entries"]);
         if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
             return None;
         }
         let mut bad = super::Malformed::of(self.home, self.observed.key);
-        let entries = super::entries(entries, self.home, self.observed.key, found);
+        let entries = super::entries(entries, self.home, self.observed.key, notes);
         let objects = super::gather(entries.filter_map(|entry| {
             let id = text(entry, &["id"]).unwrap_or_default();
             let key = inventory_id::parse(&id).map_err(|error| error.to_string());
@@ -409,9 +352,9 @@ impl<'a> Reader<'_, 'a> {
                 Ok(()) => Ok(key),
                 Err(error) => Err(format!("an inventory entry is not a valid object reference: {error}")),
             });
-            named.map_err(|what| bad.add(what, found)).ok()
+            named.map_err(|what| bad.add(what, notes)).ok()
         }));
-        bad.finish(found);
+        bad.finish(notes);
         Some(objects)
     }
 
@@ -585,14 +528,14 @@ impl<'a> Reader<'_, 'a> {
         self::reference(reference, self.observed.key.namespace)
     }
 
-    fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
+    fn artifact(&self, source: Option<&ObjectKey>, notes: &mut Notes) -> Artifact {
         let Some(key) = source else { return Artifact::Unknown("it names no source".to_owned()) };
         if !is_source(key) {
             return Artifact::Unknown(format!("{} {} is not a Flux source", key.group_kind(), key.path()));
         }
         let known = self.sources.read(self.objects, self.home, key);
         if known.is_unobserved {
-            found.lacking.insert_for(self.observed.key.namespace, (self.home, key.clone()));
+            notes.lacking.insert_for(self.observed.key.namespace, (self.home, key.clone()));
         }
         known.artifact.clone()
     }
@@ -648,37 +591,21 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// Returns the Secret with the newest version of the HelmRelease's Helm release; `None` if none is stored.
-    fn stored(
-        &self,
-        storage: &helm_storage::Storage<'_>,
-        cluster: usize,
-        namespace: &str,
-        releases: &mut Releases,
-    ) -> Option<ObjectKey> {
-        let name = ReleaseName::of(self.object());
-        let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
-        let newest_stored = match &name {
-            ReleaseName::Exact(name) => storage.of_name(namespace, name).map(ObjectKeyRef::to_owned),
-            ReleaseName::Shortened(_) => {
-                let newest =
-                    || storage.newest(namespace, start, |own| name.is(own)).map(ObjectKeyRef::to_owned);
-                releases.newest_cut(cluster, namespace, start, newest)
-            }
-        };
-        if newest_stored.is_some() {
-            return newest_stored;
-        }
-        // The status says that there is one, but it was not read.
+    /// Returns the Secret that stores the newest version of the HelmRelease's release by its status; `None` if
+    /// the status names none.
+    fn latest_stored(&self) -> Option<ObjectKey> {
         let latest = newest(self.object(), |_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);
         let version = version.or_else(|| self.object().at(&["status", "lastReleaseRevision"])?.as_i64());
         let version = version.filter(|version| *version > 0)?;
-        let name = match (latest.and_then(|snapshot| text(snapshot, &["name"])), name) {
-            (Some(name), _) | (None, ReleaseName::Exact(name)) => name,
-            (None, ReleaseName::Shortened(kept)) => format!("{kept}…"),
+        let name = match latest.and_then(|snapshot| text(snapshot, &["name"])) {
+            Some(name) => name,
+            None => match ReleaseName::of(self.object()) {
+                ReleaseName::Exact(name) => name,
+                ReleaseName::Shortened(kept) => format!("{kept}…"),
+            },
         };
-        Some(helm_storage::storage_key(namespace, &name, version))
+        Some(helm_storage::storage_key(&self.storage_namespace(), &name, version))
     }
 }
 

@@ -8,8 +8,9 @@ use taffrail_status::{Observed, Presence};
 
 use super::flux::releases::{Elsewhere, Needed, Releases};
 use super::helm_storage::Storage;
+use super::notes::Notes;
 use super::release::Release;
-use super::{Applied, Declaration, Declarations, Destination, ObjectKeys, time};
+use super::{Applied, Declaration, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
@@ -19,13 +20,20 @@ use crate::objects::Objects;
 use crate::questions::Question;
 use crate::sync::{Source, Sync, SyncState};
 
-/// Adds the Helm releases of the cluster `home` that no HelmRelease declares to `found`.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found: &mut Declarations) {
-    for (&(namespace, name), versions) in &fleet.storage(home).0 {
+/// Returns the apps of the releases in Helm's storage that no HelmRelease declares, of the cluster with index
+/// `home`.
+pub(super) fn declare(
+    fleet: &Fleet<'_>,
+    home: usize,
+    releases: &Releases<'_>,
+    notes: &mut Notes,
+) -> Vec<Arc<Declaration>> {
+    let mut apps = Vec::new();
+    for (&(namespace, name), versions) in &fleet.storage(home).releases {
         let Some((_, newest)) = versions.last_key_value() else { continue };
-        let is_of_helm_release = match releases.of(home, namespace, name) {
+        let is_of_helm_release = match releases.of(namespace, name) {
             Some(needed) if needed.is_empty() => true,
-            Some(needed) => is_marked(fleet, home, newest.key, &needed, found),
+            Some(needed) => is_marked(fleet, home, newest.key, &needed, notes),
             None => false,
         };
         if is_of_helm_release || !names::is_short(name) {
@@ -54,7 +62,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                 vec![Mark::of_release(newest.key.namespace, name)],
             ),
         };
-        match found.release(fleet, home, newest.key, None) {
+        match notes.release(newest.key.namespace, fleet, home, newest.key, None) {
             Ok(release) if release.written.status == "uninstalled" => {}
             Ok(release) => {
                 let deployed = match &*release.written.status {
@@ -63,7 +71,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                         .values()
                         .rev()
                         .skip(1)
-                        .find_map(|older| last_deployed(fleet, home, older, found)),
+                        .find_map(|older| last_deployed(fleet, home, older, notes)),
                 };
                 let sync = sync(&release, deployed.as_deref());
                 let well = sync.state == SyncState::Synced;
@@ -72,9 +80,9 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                     true => format!("{}, revision {}", written.chart, written.version),
                     false => written.description.clone(),
                 };
-                found.report_release(home, newest.key, &written.malformed);
+                notes.report_release(home, newest.key, &written.malformed);
                 let own = app(release.namespace.clone(), release.objects.clone(), sync, message);
-                found.apps.push(Declaration {
+                apps.push(Declaration {
                     trouble: (!well).then(|| written.description.clone()),
                     source: Some(Source {
                         kind: "HelmChart".to_owned(),
@@ -92,16 +100,17 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                 // Its label already shows that an older version will be needed: both can be read at once.
                 if !was_deployed(newest) {
                     let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
-                    older.map(|older| found.release(fleet, home, older.key, None));
+                    older.map(|older| notes.release(older.key.namespace, fleet, home, older.key, None));
                 }
-                let message = found.unreadable(home, newest.key, &error);
-                found.apps.push(Declaration {
+                let message = notes.unreadable(home, newest.key, &error);
+                apps.push(Declaration {
                     unreadable: Some((newest.key.to_owned(), message)),
                     ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())
                 });
             }
         }
     }
+    apps.into_iter().map(Arc::new).collect()
 }
 
 /// Returns true if a release belongs to one of the HelmReleases `needed`, which are in other namespaces:
@@ -115,13 +124,14 @@ fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
     key: ObjectKeyRef<'_>,
-    needed: &[&Elsewhere],
-    found: &mut Declarations,
+    needed: &[&Elsewhere<'_>],
+    notes: &mut Notes,
 ) -> bool {
     let objects = fleet.objects(home);
-    let all = || needed.iter().flat_map(|needed| needed.values()).flatten();
+    let all = || needed.iter().flat_map(|needed| needed.values()).flatten().copied();
     let Some(first) = all().next() else { return false };
-    let Ok(release) = found.release(fleet, home, key, Some(&first.delivered)) else { return false };
+    let mut read = |needed: &Needed| notes.release(key.namespace, fleet, home, key, Some(&needed.delivered));
+    let Ok(release) = read(first) else { return false };
     // Helm itself stores a release where it is installed: only helm-controller stores it elsewhere.
     let is_own_release = |release: &Release, needed: &Needed| {
         release.written.namespace.as_ref() == Some(&needed.own)
@@ -134,7 +144,7 @@ fn is_marked(
         // A HelmRelease that the first object does not name is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
         let named = named.iter().flat_map(|mark| needed.iter().filter_map(move |needed| needed.get(mark)));
-        named.flatten().filter(|needed| is_meant(needed)).any(|needed| {
+        named.flatten().copied().filter(|needed| is_meant(needed)).any(|needed| {
             let listed = needed.listed.as_ref();
             let is_own = |key: ObjectKeyRef<'_>| key.namespace == needed.own;
             others.iter().all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
@@ -150,8 +160,7 @@ fn is_marked(
         return true;
     }
     let Some(other) = all().find(|needed| is_there(needed) != way) else { return false };
-    let release = found.release(fleet, home, key, Some(&other.delivered));
-    release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
+    read(other).is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
 /// Looks up an object by metadata, and records only that question.
@@ -166,7 +175,7 @@ pub(crate) fn applied(
     release: &str,
     sync: &Sync,
 ) -> Option<(ObjectKey, Applied)> {
-    let versions = storage.0.get(&(namespace, release))?;
+    let versions = storage.releases.get(&(namespace, release))?;
     let (newest, observed) = versions.last_key_value()?;
     let when = time(observed.object.at(&["metadata", "creationTimestamp"]))?;
     let chart = sync.attempted.as_ref().map(|chart| format!(", {chart}")).unwrap_or_default();
@@ -195,12 +204,12 @@ fn last_deployed(
     fleet: &Fleet<'_>,
     home: usize,
     older: &Observed<'_>,
-    found: &mut Declarations,
+    notes: &mut Notes,
 ) -> Option<Arc<Release>> {
     if !was_deployed(older) {
         return None;
     }
-    let release = found.release(fleet, home, older.key, None).ok()?;
+    let release = notes.release(older.key.namespace, fleet, home, older.key, None).ok()?;
     matches!(&*release.written.status, "deployed" | "superseded").then_some(release)
 }
 

@@ -2,7 +2,8 @@
 //! that name where `HELM_DRIVER=configmap` was set (Helm v3 and v4,
 //! `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 
 use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Observed;
@@ -38,8 +39,14 @@ pub(super) fn is_secret(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Secret"
 }
 
-/// Helm's storage in one cluster: the versions of each release, by namespace and release, oldest first.
-pub(crate) struct Storage<'o>(pub(super) BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>);
+/// Helm's storage in one cluster.
+pub(crate) struct Storage<'o> {
+    /// The versions of each release, by namespace and release, oldest first.
+    pub(super) releases: BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>,
+    /// A cache of the results of [`Storage::newest`], by namespace and start of the name: many apps may have
+    /// one.
+    newest: RefCell<HashMap<(String, String), Option<ObjectKeyRef<'o>>>>,
+}
 
 impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
@@ -55,12 +62,12 @@ impl<'o> Storage<'o> {
             }
         };
         ask_at_once(objects, &Question::Storage, &mut read);
-        Storage(storage)
+        Storage { releases: storage, newest: RefCell::default() }
     }
 
     /// Returns the object that stores the newest version of a release; `None` if the release is not stored.
     pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
-        let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
+        let (_, newest) = self.releases.get(&(namespace, name))?.last_key_value()?;
         Some(newest.key)
     }
 
@@ -72,10 +79,15 @@ impl<'o> Storage<'o> {
         start: &str,
         is_it: impl Fn(&str) -> bool,
     ) -> Option<ObjectKeyRef<'o>> {
-        let found = self.0.range((namespace, start)..);
-        let found = found.take_while(|((own, release), _)| *own == namespace && release.starts_with(start));
-        let found = found.filter(|((_, release), _)| is_it(release));
-        let newest = found.filter_map(|(_, versions)| versions.last_key_value());
-        newest.max_by_key(|(version, _)| **version).map(|(_, observed)| observed.key)
+        let find = || {
+            let found = self.releases.range((namespace, start)..);
+            let found =
+                found.take_while(|((own, release), _)| *own == namespace && release.starts_with(start));
+            let found = found.filter(|((_, release), _)| is_it(release));
+            let newest = found.filter_map(|(_, versions)| versions.last_key_value());
+            newest.max_by_key(|(version, _)| **version).map(|(_, observed)| observed.key)
+        };
+        let place = (namespace.to_owned(), start.to_owned());
+        *self.newest.borrow_mut().entry(place).or_insert_with(find)
     }
 }

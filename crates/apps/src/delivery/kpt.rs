@@ -8,21 +8,24 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
-use super::resource_group::{GROUP, KIND, objects};
-use super::{Condition, Declaration, Declarations, Destination, config_sync, is_blank, text};
+use super::declared::{Declared, Declaring};
+use super::destination::Target;
+use super::notes::Notes;
+use super::resource_group::objects;
+use super::{Condition, Declaration, Destination, config_sync, is_blank, text};
 use crate::agreement::{Claimant, Mark};
-use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::sync::{Sync, SyncState};
 
-/// Adds the ResourceGroups of the cluster `home` to `found`, without the inventories of Config Sync.
-pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
-    for observed in fleet.objects(home).of_kind(GROUP, KIND, None) {
-        if !config_sync::owns(fleet, home, observed.key) {
-            let app = resource_group(home, &observed, found);
-            found.apps.push(app);
-        }
-    }
+/// Returns the app that a ResourceGroup declares; `None` for an inventory of Config Sync.
+pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Option<Declared> {
+    let Declaring { home, objects, observed, .. } = *declaring;
+    let is_own = !config_sync::owns(objects, observed.key);
+    is_own.then(|| Declared {
+        app: resource_group(home, observed, notes),
+        target: Target::Home,
+        release: None,
+    })
 }
 
 /// Returns the inventory id of a ResourceGroup, which its objects carry as a mark.
@@ -40,7 +43,7 @@ fn is_generated(id: &str, group: ObjectKeyRef<'_>) -> bool {
         && digits.zip(own).all(|(digits, byte)| digits == format!("{byte:02x}").as_bytes())
 }
 
-fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
+fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
     // Any author can give a group the id that objects elsewhere carry, if the group with that id was deleted
     // or is not shown. Only an id that is made of the group's own names cannot be another group's.
@@ -58,7 +61,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         declaring: Some(key.to_owned()),
         // Without its controller a ResourceGroup never gets a status; its objects decide.
         never_reconciled: false,
-        objects: objects(observed, home, found).into(),
+        objects: objects(observed, home, notes).into(),
         unreadable: None,
         sync: sync(object),
         suspended: false,

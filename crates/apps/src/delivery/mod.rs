@@ -5,7 +5,8 @@ mod bounds;
 mod complaints;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;
-mod destination;
+mod declared;
+pub(crate) mod destination;
 pub(crate) mod drift;
 pub(crate) mod flux;
 mod flux_source;
@@ -16,16 +17,18 @@ pub(crate) mod labels;
 mod lacking;
 pub(crate) mod late;
 mod manifest;
+mod notes;
+mod parts;
 pub(crate) mod porch;
-mod release;
+pub(crate) mod release;
 mod resource_group;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKeyRef, duration};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, duration};
 use taffrail_status::{Observed, Trust};
 
 use crate::claims::{ClaimIndex, Claims};
@@ -33,22 +36,36 @@ use crate::declaration::{Declaration, Destination};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::names;
+use crate::noting::keys_of;
 use crate::object_keys::{ObjectKeys, dedup};
 use crate::scope::{Scope, ScopeError};
 
 pub use argo::{argo_delivers, argo_names};
 use bounds::{bound_claims, gather};
 use complaints::{Complaints, Subject};
+use declared::{Declared, Declaring, Resolved};
+use flux::releases::{ReleaseClaims, Releases};
 use labels::LabelGroups;
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
-use release::{ReadReleases, Release, ReleaseError};
-use taffrail_object::ObjectKey;
+use notes::{Complaint, Notes};
+pub(crate) use parts::{Part, Parts};
+
+/// The kinds of objects that declare an app each: those of Flux in all clusters come before the others.
+const DECLARING: [&[(&str, &str)]; 2] = [
+    &[(flux::KUSTOMIZE, "Kustomization"), (flux::HELM, "HelmRelease")],
+    &[
+        (argo::GROUP, "Application"),
+        (config_sync::GROUP, "RootSync"),
+        (config_sync::GROUP, "RepoSync"),
+        (resource_group::GROUP, resource_group::KIND),
+    ],
+];
 
 /// The apps that all delivery tools of a fleet declare, and the objects that must be read to know the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
-    pub(crate) apps: Vec<Declaration>,
+    pub(crate) apps: Vec<Arc<Declaration>>,
     /// Number of apps at the start of `apps` that tools declare, and that claim their objects; label groups come
     /// after them.
     pub(crate) delivered: usize,
@@ -64,56 +81,97 @@ pub(crate) struct Declarations {
     /// cluster.
     pub(crate) addresses: Lacking,
     /// Number of errors in the declarations of each namespace, to limit how many are reported.
-    pub(crate) complaints: Complaints,
-    /// The target clusters that each Argo CD knows, by their name there; the Argo CDs by index of their cluster and
-    /// namespace.
-    pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
-    /// A cache of the destinations in kubeconfigs and ConfigMaps.
-    pub(crate) addresses_read: destination::Addresses,
-    /// A cache of the parsed Helm releases.
-    pub(crate) read: ReadReleases,
+    complaints: Complaints,
 }
 
 impl Declarations {
     /// Reads the declarations of all clusters. Those of tools come before label groups, which take only objects
     /// that no tool claims.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
-        let (mut found, index) = Declarations::by_tools(fleet, trust, now);
+        let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut Parts::default());
         let mut owners = BTreeSet::new();
         let strong = Claims::new(found.claiming(), &index);
         let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
         let labelled: Vec<LabelGroups> = (0..fleet.members.len()).map(groups).collect();
-        found.apps.extend(labelled.iter().flat_map(LabelGroups::declarations));
+        found.apps.extend(labelled.iter().flat_map(LabelGroups::declarations).map(Arc::new));
         found.owners = owners;
         found
     }
 
+    /// Makes the declarations of some apps that no object declares.
+    pub(crate) fn of_apps(apps: impl Iterator<Item = Declaration>) -> Declarations {
+        Declarations { apps: apps.map(Arc::new).collect(), ..Declarations::default() }
+    }
+
+    /// Iterates over the declared apps.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Declaration> {
+        self.apps.iter().map(|app| &**app)
+    }
+
+    /// Returns the app at the index `place`.
+    pub(crate) fn get(&self, place: usize) -> Option<&Declaration> {
+        self.apps.get(place).map(|app| &**app)
+    }
+
     /// Returns the apps that claim the objects they declare.
-    pub(crate) fn claiming(&self) -> &[Declaration] {
+    pub(crate) fn claiming(&self) -> &[Arc<Declaration>] {
         self.apps.get(..self.delivered).unwrap_or_default()
     }
 
-    /// Reads the declarations of all tools, with the index of their claims.
-    pub(crate) fn by_tools(fleet: &Fleet<'_>, trust: &Trust, now: Timestamp) -> (Declarations, ClaimIndex) {
+    /// Reads the declarations of all tools that `parts` does not hold; returns all, with the index of their
+    /// claims.
+    pub(crate) fn by_tools(
+        fleet: &Fleet<'_>,
+        trust: &Trust,
+        now: Timestamp,
+        parts: &mut Parts,
+    ) -> (Declarations, Arc<ClaimIndex>) {
         let mut found = Declarations::default();
-        let argos: Vec<_> =
-            (0..fleet.members.len()).map(|home| argo::Homes::of(fleet, home, trust)).collect();
-        let mut releases = flux::releases::Releases::default();
-        for cluster in 0..fleet.members.len() {
-            flux::declare(fleet, cluster, now, &mut found, &mut releases);
-        }
-        for (cluster, homes) in argos.iter().enumerate() {
-            argo::declare(fleet, cluster, homes, &mut found);
-            config_sync::declare(fleet, cluster, &mut found);
-            kpt::declare(fleet, cluster, &mut found);
+        // The order in which releases use up the limits of their namespaces is that of this function.
+        fleet.releases.clear();
+        parts.begin();
+        let clusters: Vec<_> = fleet.members.iter().map(|member| member.objects).enumerate().collect();
+        let homes: Vec<_> =
+            clusters.iter().map(|(home, objects)| parts.argo_homes(*objects, *home, trust)).collect();
+        let mut releases: Vec<Vec<Arc<ReleaseClaims>>> = vec![Vec::new(); clusters.len()];
+        for kinds in DECLARING {
+            for (&(home, objects), homes) in clusters.iter().zip(&homes) {
+                let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
+                for observed in kinds.iter().flat_map(|(group, kind)| keys_of(objects, group, kind)) {
+                    let place = found.apps.len();
+                    let (resolved, mut notes) = parts.object(objects, (home, observed.key), place, |notes| {
+                        let app = declare(&Declaring::of(fleet, home, homes, &observed, now), notes);
+                        app.map(|app| resolve(fleet, trust, app, notes)).unwrap_or_default()
+                    });
+                    if let Some(controller) = notes.controller.take() {
+                        let named = controllers.entry(observed.key.namespace.to_owned()).or_default();
+                        *named.entry(controller).or_default() += 1;
+                    }
+                    if let Some(claims) = &resolved.releases
+                        && let Some(all) = releases.get_mut(claims.cluster)
+                    {
+                        all.push(claims.clone());
+                    }
+                    found.add(&resolved, notes);
+                }
+                if kinds.contains(&(argo::GROUP, "Application")) {
+                    homes.all.error().into_iter().for_each(|error| found.report(home, error));
+                    let unread = argo::unread(objects, homes, controllers);
+                    found.lacking.extend(unread.into_iter().map(|key| (home, key)));
+                }
+            }
         }
         bound_claims(&mut found, 0);
-        for cluster in 0..fleet.members.len() {
-            helm::declare(fleet, cluster, &releases, &mut found);
+        for (&(home, objects), claims) in clusters.iter().zip(releases) {
+            let (resolved, notes) = parts.helm(objects, home, claims, |claims, notes| {
+                let apps = helm::declare(fleet, home, &Releases::of_claims(claims), notes);
+                Resolved { apps, releases: None }
+            });
+            found.add(&resolved, notes);
         }
-        found.read = ReadReleases::default();
-        let index = ClaimIndex::of(&found.apps);
-        found.errors.extend(Claims::new(&found.apps, &index).overlaps(fleet));
+        fleet.releases.clear();
+        let (index, overlaps) = parts.claims(&found.apps, fleet);
+        found.errors.extend(overlaps);
         // A package only states a wish and claims nothing: the app that delivers it does.
         found.delivered = found.apps.len();
         porch::declare(fleet, &mut found);
@@ -121,47 +179,56 @@ impl Declarations {
         bound_claims(&mut found, delivered);
         let more = found.complaints.finish();
         found.errors.extend(more);
+        found.addresses = fleet.addresses.take_lacking();
+        parts.finish();
         (found, index)
     }
 
-    /// Parses a release of Helm's storage, with `delivered` as the namespace into which its HelmRelease
-    /// delivers; see [`ReadReleases::read`].
-    fn release(
+    /// Reads the declaration of one object again, and replaces its app; returns the index of the app.
+    ///
+    /// Returns `None` if the new declaration may change more than this app: then all have to be put together
+    /// again.
+    pub(crate) fn redeclare(
         &mut self,
         fleet: &Fleet<'_>,
-        cluster: usize,
-        key: ObjectKeyRef<'_>,
-        delivered: Option<&str>,
-    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
-        self.release_for(key.namespace, fleet, cluster, key, delivered)
+        trust: &Trust,
+        now: Timestamp,
+        parts: &mut Parts,
+        (home, key): (usize, &ObjectKey),
+    ) -> Option<usize> {
+        let (before, place) = parts.take(home, key)?;
+        // Packages say what the apps that deliver them say.
+        let has_packages = self.apps.len() > self.delivered;
+        let objects = fleet.objects(home);
+        let observed = objects.get(key.as_ref()).present().filter(|_| !has_packages)?;
+        let homes = parts.argo_homes(objects, home, trust);
+        let (after, notes) = parts.object(objects, (home, observed.key), place, |notes| {
+            let app = declare(&Declaring::of(fleet, home, &homes, &observed, now), notes);
+            app.map(|app| resolve(fleet, trust, app, notes)).unwrap_or_default()
+        });
+        let own = self.apps.get_mut(place)?;
+        let ([old], [new]) = (&*before.apps, &*after.apps) else { return None };
+        // An app whose claims were cut is not the one that its object declares.
+        let is_local = notes.is_repeatable()
+            && Arc::ptr_eq(own, old)
+            && old.claims_as(new)
+            && before.releases == after.releases;
+        is_local.then(|| {
+            parts.replace(place, new);
+            own.clone_from(new);
+            place
+        })
     }
 
-    /// Parses a Helm release for an app in the namespace `asker`; if the body was not read, records that this
-    /// namespace needs it.
-    fn release_for(
-        &mut self,
-        asker: &str,
-        fleet: &Fleet<'_>,
-        cluster: usize,
-        key: ObjectKeyRef<'_>,
-        delivered: Option<&str>,
-    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
-        let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
-        let error = release.as_ref().err().map(|error| &**error);
-        if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
-            self.lacking.insert_for(asker, (cluster, key.to_owned()));
+    /// Adds apps, and what was noted while they were read.
+    fn add(&mut self, resolved: &Resolved, notes: Notes) {
+        self.apps.extend(resolved.apps.iter().cloned());
+        for Complaint { cluster, key, subject, errors } in notes.complaints {
+            let told = self.complaints.admit(cluster, key.as_ref(), subject, errors.len());
+            self.errors.extend(errors.into_iter().take(told).map(|error| (cluster, error)));
         }
-        release
-    }
-
-    /// Returns the message that a release cannot be read; reports it as an error, unless the release is only not
-    /// read yet.
-    fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
-        let message = format!("Helm release {} cannot be read: {error}", key.path());
-        if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
-            self.complain(cluster, key, "Unreadable", &message);
-        }
-        message
+        self.lacking.add(notes.lacking);
+        self.definitions.extend(notes.definitions);
     }
 
     fn report(&mut self, cluster: usize, error: ScopeError) {
@@ -175,15 +242,30 @@ impl Declarations {
             self.report(cluster, ScopeError { scope, reason, message: message.to_owned() });
         }
     }
+}
 
-    /// Reports the errors in a Helm release, unless its namespace has reached the limit of errors.
-    fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
-        if malformed.is_empty() {
-            return;
-        }
-        let told = self.complaints.admit(cluster, key, Subject::Releases, malformed.len());
-        self.errors.extend(malformed.iter().take(told).map(|error| (cluster, error.clone())));
+/// Returns the app that an object declares; `None` if it declares none.
+///
+/// Reads its own cluster alone, so that the result is the same in any fleet.
+fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Option<Declared> {
+    match declaring.observed.key.group {
+        flux::KUSTOMIZE | flux::HELM => Some(flux::declare(declaring, notes)),
+        argo::GROUP => Some(argo::declare(declaring, notes)),
+        config_sync::GROUP => Some(config_sync::declare(declaring, notes)),
+        _ => kpt::declare(declaring, notes),
     }
+}
+
+/// Finds the target cluster of a declared app in the fleet, and the objects that only that cluster knows.
+fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Notes) -> Resolved {
+    let Declared { mut app, target, release } = declared;
+    app.destination = fleet.find(app.home, target);
+    // Users write labels, too: in other clusters only those of a trusted home count as marks.
+    if app.destination != Destination::Cluster(app.home) && !fleet.trusts(app.home, trust) {
+        app.claimant.marks.retain(|mark| !mark.is_label());
+    }
+    let releases = release.and_then(|release| release.resolve(fleet, &mut app, notes));
+    Resolved { apps: vec![Arc::new(app)], releases: releases.map(Arc::new) }
 }
 
 /// A revision that a delivery tool applied, or tried to apply.
@@ -270,13 +352,13 @@ fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
     declaring: ObjectKeyRef<'_>,
-    found: &mut Declarations,
+    notes: &mut Notes,
 ) -> impl Iterator<Item = Value<'v>> + use<'v> {
     let list = list.filter(|list| !list.is_null());
     if list.is_some_and(|list| list.items().is_none()) {
         let ObjectKeyRef { kind, .. } = declaring;
         let message = format!("{kind} {}: the field that lists its objects is not a list", declaring.path());
-        found.complain(home, declaring, "Malformed", &message);
+        notes.complain(home, declaring, "Malformed", &message);
     }
     list.and_then(Value::items).into_iter().flatten()
 }
@@ -297,24 +379,24 @@ impl<'d> Malformed<'d> {
         Malformed { home, declaring, number: 0 }
     }
 
-    fn report(&self, what: &str, found: &mut Declarations) {
+    fn report(&self, what: &str, notes: &mut Notes) {
         let message = format!("{} {}: {what}", self.declaring.kind, self.declaring.path());
-        found.complain(self.home, self.declaring, "Malformed", &message);
+        notes.complain(self.home, self.declaring, "Malformed", &message);
     }
 
     /// Reports a malformed entry with the reason `what`, unless [`MOST_MALFORMED`] were reported.
-    fn add(&mut self, what: String, found: &mut Declarations) {
+    fn add(&mut self, what: String, notes: &mut Notes) {
         self.number += 1;
         if self.number <= MOST_MALFORMED {
-            self.report(&what, found);
+            self.report(&what, notes);
         }
     }
 
     /// Reports the number of malformed entries beyond those that were reported.
-    fn finish(self, found: &mut Declarations) {
+    fn finish(self, notes: &mut Notes) {
         let more = self.number.saturating_sub(MOST_MALFORMED);
         if more > 0 {
-            self.report(&format!("{more} more entries of its object list are invalid"), found);
+            self.report(&format!("{more} more entries of its object list are invalid"), notes);
         }
     }
 }
@@ -325,7 +407,7 @@ fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
     declaring: ObjectKeyRef<'_>,
-    found: &mut Declarations,
+    notes: &mut Notes,
 ) -> Vec<ObjectKey> {
     let mut bad = Malformed::of(home, declaring);
     let objects = gather(entries.filter_map(|(number, entry)| {
@@ -339,9 +421,9 @@ fn declared_objects<'v>(
             }
             _ => Err("has no kind or name".to_owned()),
         };
-        named.map_err(|why| bad.add(format!("entry {number} of its object list {why}"), found)).ok()
+        named.map_err(|why| bad.add(format!("entry {number} of its object list {why}"), notes)).ok()
     }));
-    bad.finish(found);
+    bad.finish(notes);
     objects
 }
 

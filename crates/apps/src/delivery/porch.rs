@@ -12,6 +12,7 @@ mod carriers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
@@ -52,7 +53,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
             apps.extend(package.declarations(fleet, &carriers, &folders, &mut parted, &found.apps));
         }
     }
-    found.apps.extend(apps);
+    found.apps.extend(apps.into_iter().map(Arc::new));
 }
 
 /// A PackageRevision that is published.
@@ -223,7 +224,7 @@ impl Package<'_> {
         carriers: &Carriers<'_>,
         folders: &PackageFolders<'_>,
         parted: &mut HashMap<usize, Parted>,
-        apps: &[Declaration],
+        apps: &[Arc<Declaration>],
     ) -> Vec<Declaration> {
         let Some(newest) = self.newest() else { return Vec::new() };
         let said = format!("{} ({})", newest.name(), newest.lifecycle);
@@ -279,7 +280,7 @@ impl Package<'_> {
         // names it.
         let chosen = |all: Vec<&Carrier>| {
             let grounds = all.into_iter().filter_map(|carrier| {
-                let by = apps.get(carrier.app)?;
+                let by = &**apps.get(carrier.app)?;
                 let is_beside = by.home == self.home && by.namespace == self.namespace;
                 let ground = if is_beside { Ground::Beside } else { carrier.ground(fleet, by) };
                 Some((ground, carrier, by))

@@ -1,5 +1,6 @@
 //! Parser for Helm releases in storage, each parsed once per computation, with limits for each namespace.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -8,12 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_object::json::{self, Parser, Value};
-use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
 use super::bounds::MAX_OBJECTS;
 use super::helm_storage::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
+use crate::memo::Memo;
 use crate::objects::{Objects, why_unread};
 use crate::scope::{Scope, ScopeError};
 
@@ -98,58 +100,63 @@ pub(crate) struct Release {
 }
 
 /// The limits left for the releases of one namespace: bytes to unpack, and bytes to parse as YAML.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Left {
     unpacked: usize,
     yaml: usize,
 }
 
-/// A parsed release; and the [`Release`]s for the two namespaces in which it may be placed: that of its storage and
-/// the one that it states.
-#[derive(Debug)]
-struct Known {
-    written: Arc<Written>,
-    placed: [Option<Arc<Release>>; 2],
+impl Left {
+    const ALL: Left = Left { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES };
 }
 
-/// A cache of the parsed releases of each cluster: several HelmReleases may name one.
+/// A release as it was parsed, with true if the limits of its namespace may have affected the result.
+type Parsed = (Result<Arc<Written>, Arc<ReleaseError>>, bool);
+
+/// A cache of the parsed releases of each cluster, by index of the cluster and key: several HelmReleases may
+/// name one.
 #[derive(Debug, Default)]
 pub(crate) struct ReadReleases {
-    known: HashMap<usize, HashMap<ObjectKey, Result<Known, Arc<ReleaseError>>>>,
-    left: HashMap<(usize, String), Left>,
+    written: Memo<(usize, ObjectKey), Parsed>,
+    /// The releases in the namespace of their storage, or, where the last part of the key is true, in the one
+    /// that they state.
+    placed: Memo<(usize, ObjectKey, bool), Arc<Release>>,
+    left: RefCell<HashMap<(usize, String), Left>>,
 }
 
 impl ReadReleases {
     /// Returns the release that a Secret or ConfigMap of a cluster holds, parsed at the first call.
     ///
     /// Its author can write any name and namespace into it, so the release is placed in the namespace of its
-    /// storage, unless it names `delivered`, the namespace that its HelmRelease delivers into.
+    /// storage, unless it names `delivered`, the namespace that its HelmRelease delivers into. The second value
+    /// is true if the limits of its namespace may have affected the result.
     pub(super) fn read(
-        &mut self,
+        &self,
         cluster: usize,
         objects: &dyn Objects,
         key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
-    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
-        let known = self.known.entry(cluster).or_default();
-        if !known.contains_key(&key as &dyn AsObjectKey) {
-            let left = self.left.entry((cluster, key.namespace.to_owned()));
-            let left = left.or_insert(Left { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES });
-            let written = read(objects, key, left).map_err(Arc::new);
-            let written = written.map(|it| Known { written: Arc::new(it), placed: [None, None] });
-            known.insert(key.to_owned(), written);
-        }
-        let Some(known) = known.get_mut(&key as &dyn AsObjectKey) else {
-            return Err(Arc::new(ReleaseError::Absent));
+    ) -> (Result<Arc<Release>, Arc<ReleaseError>>, bool) {
+        let parse = || {
+            let mut all = self.left.borrow_mut();
+            let left = all.entry((cluster, key.namespace.to_owned())).or_insert(Left::ALL);
+            let written = read(objects, key, left).map(Arc::new).map_err(Arc::new);
+            (written, *left != Left::ALL)
         };
-        let Known { written, placed } = known.as_mut().map_err(|error| error.clone())?;
-        let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
-        let [here, there] = placed;
-        let (place, namespace) = match own {
-            Some(own) => (there, own),
-            None => (here, key.namespace),
+        let (written, is_limited) = self.written.get(objects, (cluster, key.to_owned()), parse);
+        let place = |written: Arc<Written>| {
+            let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
+            let place = || Arc::new(Release::placed(objects, own.unwrap_or(key.namespace), &written));
+            self.placed.get(objects, (cluster, key.to_owned(), own.is_some()), place)
         };
-        Ok(place.get_or_insert_with(|| Arc::new(Release::placed(objects, namespace, written))).clone())
+        (written.map(place), is_limited)
+    }
+
+    /// Drops all releases.
+    pub(super) fn clear(&self) {
+        self.written.clear();
+        self.placed.clear();
+        self.left.take();
     }
 }
 

@@ -4,7 +4,8 @@ use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 use taffrail_status::Observed;
 
-use super::{Declarations, declared_objects, entries, gather, text};
+use super::notes::Notes;
+use super::{declared_objects, entries, gather, text};
 use crate::names;
 
 pub(super) const GROUP: &str = "kpt.dev";
@@ -12,12 +13,12 @@ pub(super) const KIND: &str = "ResourceGroup";
 
 /// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are
 /// reported in `found`.
-pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
+pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
-    let resources = entries(list("resources"), home, group.key, found);
-    let objects = declared_objects(resources.enumerate(), home, group.key, found);
+    let resources = entries(list("resources"), home, group.key, notes);
+    let objects = declared_objects(resources.enumerate(), home, group.key, notes);
     let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
-    let subgroups = entries(list("subgroups"), home, group.key, found).filter_map(subgroup);
+    let subgroups = entries(list("subgroups"), home, group.key, notes).filter_map(subgroup);
     let subgroups = subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name));
     gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
 }

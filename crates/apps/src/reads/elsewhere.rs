@@ -150,7 +150,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     // The objects of a label group are all in one cluster.
     let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
     let mut pairs: BTreeMap<(usize, usize), Vec<&Declaration>> = BTreeMap::new();
-    for app in &found.apps {
+    for app in found.all() {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
         pairs.entry((app.home, cluster)).or_default().push(app);
     }

@@ -63,8 +63,7 @@ impl Plan<'_> {
         for (namespace, name) in UNLABELLED {
             let key = ObjectKey::new("apps", "Deployment", namespace, name);
             let is_used = found
-                .apps
-                .iter()
+                .all()
                 .any(|app| matches!(app.delivery, crate::Delivery::ConfigSync | crate::Delivery::Kpt));
             if is_used && self.lacks(&key, Projection::Full) {
                 reads.extend(self.object(catalog, &key, Projection::Full));
@@ -76,7 +75,7 @@ impl Plan<'_> {
 
     /// Plans reads of the definitions of custom resources whose objects have no status.
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
-        let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
+        let objects = found.all().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
             is_namespaced(&key.group, &key.kind).is_none()
                 && matches!(self.snapshot.get(key.as_ref()), Presence::Present(observed) if observed.object.at(&["status"]).is_none_or(is_empty))

@@ -29,6 +29,7 @@ pub(super) fn questions(
         tell(Question::Metadata(key.as_ref()));
     }
     if old.is_some() != new.is_some() {
+        tell(Question::Keys(group, kind));
         tell(Question::IsNamespaced(group, kind));
     }
     for observed in both() {

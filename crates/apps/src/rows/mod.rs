@@ -9,8 +9,10 @@
 //! * A row depends on its objects, their evidence and events, and the sources and controllers of its tool. It
 //!   is judged again when one of these answers may have changed, or at the time at which time alone changes
 //!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
-//! * The declarations of all tools are read again when an object that they read changes. Rows with an
-//!   unchanged declaration stay. Only if the claims differ, all label groups are computed again.
+//! * The declaration of an object is read again when an object that it reads changes; those of other objects
+//!   are kept ([`Parts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
+//!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
+//!   groups again; if the apps or their marks differ, all objects are.
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
 //!   goes.
 //!
@@ -22,10 +24,13 @@
 //! The freshness of a cluster is written into its rows without judging them again.
 
 mod changed;
+mod declarations;
 mod graph;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
+use declarations::{moved_claims, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
@@ -35,9 +40,8 @@ use taffrail_status::{ActiveRules, Observed};
 use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
-use crate::declaration::Declaration;
 use crate::delivery::labels::{self, LabelGroups, Place};
-use crate::delivery::{AppLabels, Declarations};
+use crate::delivery::{AppLabels, Declarations, Part, Parts};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
@@ -53,7 +57,7 @@ pub struct Looked {
     /// Number of rows that were judged.
     pub judged: usize,
     /// True if the declarations were read.
-    pub declared: bool,
+    pub declared: usize,
     /// True if everything was computed without using earlier results.
     pub is_whole: bool,
 }
@@ -65,6 +69,7 @@ pub enum Propagation {
     Object,
     Metadata,
     Kind,
+    Keys,
     IsNamespaced,
     Controlled,
     Owned,
@@ -86,6 +91,8 @@ pub enum Propagation {
     Labels,
     /// By the names of PersistentVolumeClaims that StatefulSets create.
     ClaimTemplates,
+    /// From a declaring object to its kept declaration.
+    Declared,
     /// By the claims of tools, to label groups.
     Claims,
     /// By time alone.
@@ -98,6 +105,7 @@ impl Question<'_> {
             Question::Object(_) => Propagation::Object,
             Question::Metadata(_) => Propagation::Metadata,
             Question::Kind(..) | Question::All => Propagation::Kind,
+            Question::Keys(..) => Propagation::Keys,
             Question::IsNamespaced(..) => Propagation::IsNamespaced,
             Question::Controlled(_) => Propagation::Controlled,
             Question::Owned(_) => Propagation::Owned,
@@ -123,6 +131,8 @@ impl Question<'_> {
 enum Subject {
     /// The declarations of all delivery tools.
     Tools,
+    /// A declaration that is kept on its own.
+    Declared(Part),
     /// The label group of one object: index of its cluster, and its key.
     Labelled(usize, ObjectKey),
     /// A row, by its number.
@@ -146,7 +156,10 @@ struct Kept {
     /// The latest time at which the rows were updated.
     now: Timestamp,
     found: Declarations,
-    claims: ClaimIndex,
+    /// The declarations from which `found` was put together, and the node of each.
+    parts: Parts,
+    part_nodes: HashMap<Part, Node>,
+    claims: Arc<ClaimIndex>,
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
     labelled: HashMap<(usize, ObjectKey), Node>,
@@ -301,8 +314,9 @@ impl Look<'_, '_> {
     /// Computes declarations, label groups and rows without using earlier results.
     fn whole(self, identity: Vec<Identity>) -> Looked {
         let Look { log, fleet, rules, now, .. } = self;
+        let mut parts = Parts::kept();
         let ((found, claims), asked) =
-            log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now));
+            log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut parts));
         let mut graph = Graph::default();
         graph.forgets_shared = !self.goes(Propagation::Shared);
         let tools = graph.add(Subject::Tools, asked);
@@ -316,10 +330,12 @@ impl Look<'_, '_> {
         });
         let by_tools = (0..found.apps.len()).map(Declaring::Tool);
         let fresh = by_tools.chain(names.map(Declaring::Labels)).collect();
-        let kept = Kept {
+        let mut kept = Kept {
             identity,
             now,
             found,
+            parts,
+            part_nodes: HashMap::new(),
             claims,
             groups,
             labelled,
@@ -331,9 +347,10 @@ impl Look<'_, '_> {
             freshness: self.freshness(),
             is_bounded: false,
         };
+        let declared = note_parts(&mut kept);
         self.rows.list = AppList::default();
         let plan = Plan { fresh, ..Plan::default() };
-        let looked = Looked { declared: true, is_whole: true, ..Looked::default() };
+        let looked = Looked { declared, is_whole: true, ..Looked::default() };
         self.judge(kept, plan, true, looked)
     }
 
@@ -407,10 +424,10 @@ impl Look<'_, '_> {
         declaring: &Declaring,
     ) -> Option<(usize, App, QuestionRecord)> {
         let declaration = match declaring {
-            Declaring::Tool(place) => found.apps.get(*place)?.clone(),
+            Declaring::Tool(place) => found.get(*place)?.clone(),
             Declaring::Labels((home, namespace, name)) => groups.get(*home)?.declaration(namespace, name)?,
         };
-        let via = declaration.delivered_by.and_then(|place| found.apps.get(place)).map(|app| judge.name(app));
+        let via = declaration.delivered_by.and_then(|place| found.get(place)).map(|app| judge.name(app));
         let ((cluster, app), asked) = self.log.record(|| judge.row(declaration));
         Some((cluster, App { delivered_by: via, ..app }, asked))
     }
@@ -518,27 +535,36 @@ impl Look<'_, '_> {
         let mut looked = Looked::default();
         let mut plan = Plan::default();
         let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
+        let (mut is_list_dirty, mut parts) = (false, Vec::new());
         for subject in self.dirty(&kept, changes) {
             match subject {
-                Subject::Tools => looked.declared = true,
+                Subject::Tools => is_list_dirty = true,
+                Subject::Declared(part) => parts.push(part),
                 Subject::Labelled(home, key) => drop(objects.insert((home, key))),
                 Subject::Row(number) => drop(plan.again.insert(number)),
             }
         }
+        if !self.goes(Propagation::Declared) {
+            parts.clear();
+        }
+        let is_put_together = !self.redeclare(&mut kept, &parts, is_list_dirty, &mut plan);
         let mut has_claims = false;
-        if looked.declared {
+        if is_put_together {
             let Look { log, fleet, rules, now, .. } = self;
             let ((found, claims), asked) =
-                log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now));
+                log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut kept.parts));
             kept.graph.set(kept.tools, asked);
-            has_claims = !same_claims(kept.found.claiming(), found.claiming());
             let old = std::mem::replace(&mut kept.found, found);
-            if has_claims {
-                kept.claims = claims;
+            let before = std::mem::replace(&mut kept.claims, claims);
+            if self.goes(Propagation::Claims) && !Arc::ptr_eq(&before, &kept.claims) {
+                match moved_claims(old.claiming(), kept.found.claiming()) {
+                    Some(moved) => objects.extend(moved),
+                    None => has_claims = true,
+                }
             }
-            has_claims &= self.goes(Propagation::Claims);
-            self.reconcile(&mut kept, &old, &mut plan);
+            reconcile(&mut kept, &old, &mut plan);
         }
+        looked.declared = note_parts(&mut kept);
         for name in self.regroup(&mut kept, changes, objects, has_claims) {
             let (home, namespace, app) = &name;
             let is_there = kept.groups.get(*home).is_some_and(|it| it.has(namespace, app));
@@ -550,48 +576,38 @@ impl Look<'_, '_> {
             }
         }
         plan.again.retain(|number| !plan.gone.contains(number));
-        let has_errors = looked.declared || changes.iter().any(|batch| batch.has_errors);
+        let has_errors = is_put_together || changes.iter().any(|batch| batch.has_errors);
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Matches the rows with the new declarations of the tools, which replace `old`. Adds to `plan` the rows to
-    /// add, remove and judge again.
-    fn reconcile(&self, kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
-        let name = |app: &Declaration| {
-            let cluster = app.cluster().unwrap_or(app.home);
-            (app.home, cluster, app.delivery, app.namespace.clone(), app.name.clone())
-        };
-        let mut known: HashMap<_, VecDeque<usize>> = HashMap::new();
-        for (place, app) in old.apps.iter().enumerate() {
-            known.entry(name(app)).or_default().push_back(place);
-        }
-        // The new index of each old declaration.
-        let mut taken: HashMap<usize, usize> = HashMap::new();
-        for (place, app) in kept.found.apps.iter().enumerate() {
-            match known.get_mut(&name(app)).and_then(VecDeque::pop_front) {
-                Some(old) => drop(taken.insert(old, place)),
-                None => plan.fresh.push(Declaring::Tool(place)),
-            }
-        }
-        let title = |found: &Declarations, app: &Declaration| {
-            let via = found.apps.get(app.delivered_by?)?;
-            Some((via.home, via.cluster(), via.delivery, via.namespace.clone(), via.name.clone()))
-        };
-        for row in &mut kept.rows {
-            let Declaring::Tool(before) = &mut row.declaring else { continue };
-            let Some(place) = taken.get(before).copied() else {
-                plan.gone.insert(row.number);
-                continue;
+    /// Reads the declarations `changed` again, each on its own; adds the rows of those that differ to `plan`.
+    ///
+    /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be
+    /// put together again, and those of `changed` that were not read are dropped.
+    fn redeclare(&self, kept: &mut Kept, changed: &[Part], is_list_dirty: bool, plan: &mut Plan) -> bool {
+        let Look { fleet, rules, now, .. } = *self;
+        let Kept { found, parts, rows, .. } = kept;
+        let mut places = HashSet::new();
+        let mut is_local = !is_list_dirty;
+        for part in changed {
+            let place = match part {
+                Part::Object(home, key) if is_local => {
+                    found.redeclare(fleet, &rules.options.trust, now, parts, (*home, key))
+                }
+                _ => {
+                    parts.forget(part);
+                    None
+                }
             };
-            let both = old.apps.get(*before).zip(kept.found.apps.get(place));
-            *before = place;
-            let is_same = both.is_some_and(|(before, after)| {
-                before.says_as(after) && title(old, before) == title(&kept.found, after)
-            });
-            if !is_same {
-                plan.again.insert(row.number);
-            }
+            is_local &= place.is_some();
+            places.extend(place);
         }
+        if !places.is_empty() {
+            let is_changed =
+                |row: &&Row| matches!(row.declaring, Declaring::Tool(place) if places.contains(&place));
+            plan.again.extend(rows.iter().filter(is_changed).map(|row| row.number));
+        }
+        is_local
     }
 
     /// Computes the label groups of objects again where they may have changed: of those in `dirty`, and of all if
@@ -710,11 +726,6 @@ fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
         apps.push(app);
         kept.rows.push(row);
     }
-}
-
-/// Returns true if two lists of apps make the same claims.
-fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
 }
 
 /// Returns true if a part of an app was not judged because of a cost limit, so that the next update may judge it.

@@ -21,6 +21,7 @@ mod changes;
 mod claims;
 mod copies;
 mod costs;
+mod declarations;
 mod detail;
 mod dump;
 mod events;

@@ -10,7 +10,7 @@ use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 use taffrail_status::assess::{Budgets, Options};
 
-use crate::dump::{NOW, document, holding, release};
+use crate::dump::{NOW, base64, document, holding, release};
 
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/v1";
 
@@ -136,7 +136,27 @@ fn an_object_of_a_row_changes() {
 #[test]
 fn an_app_comes_into_a_list() {
     let objects = [kustomization("web", &[]), source("main@sha1:aaa")];
-    check(Propagation::Kind, &objects, Then::Comes(kustomization("other", &[])));
+    check(Propagation::Keys, &objects, Then::Comes(kustomization("other", &[])));
+}
+
+#[test]
+fn an_argo_cd_learns_the_address_of_a_cluster() {
+    let mut app = object("argoproj.io/v1alpha1", "Application", "argocd", "web");
+    app["spec"] = json!({"destination": {"name": "edge"}});
+    app["status"] = json!({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}});
+    let mut secret = object("v1", "Secret", "argocd", "edge");
+    secret["metadata"]["labels"] = json!({"argocd.argoproj.io/secret-type": "cluster"});
+    secret["data"] = json!({"name": base64("edge"), "server": base64("https://edge.example")});
+    check(Propagation::Kind, &[app], Then::Comes(secret));
+}
+
+#[test]
+fn a_declaration_is_kept_until_its_object_changes() {
+    let objects = [kustomization("web", &[]), kustomization("other", &[]), source("main@sha1:aaa")];
+    let suspended = with(kustomization("web", &[]), "/spec/suspend", json!(true));
+    check(Propagation::Declared, &objects, Then::Comes(suspended));
+    let more = kustomization("web", &["shop_one__ConfigMap"]);
+    check(Propagation::Declared, &objects, Then::Comes(more));
 }
 
 #[test]
@@ -405,8 +425,10 @@ fn an_inventory_takes_an_object_from_its_labels() {
     for (name, value) in [("name", "web"), ("namespace", "flux-system")] {
         object["metadata"]["labels"][format!("kustomize.toolkit.fluxcd.io/{name}")] = json!(value);
     }
-    let objects = [object, kustomization("web", &[]), source("main@sha1:aaa")];
-    check(Propagation::Claims, &objects, Then::Comes(kustomization("web", &["shop_one__ConfigMap"])));
+    let claiming = kustomization("web", &["shop_one__ConfigMap"]);
+    let objects = [object.clone(), kustomization("web", &[]), source("main@sha1:aaa")];
+    check(Propagation::Claims, &objects, Then::Comes(claiming.clone()));
+    check(Propagation::Claims, &[object, source("main@sha1:aaa")], Then::Comes(claiming));
 }
 
 #[test]
@@ -456,5 +478,28 @@ fn a_status_event_judges_one_row() {
     cluster.insert(document(&objects[7]), Projection::Full).unwrap();
     let changes = [cluster.take_changes()];
     let looked = rows.look(&[&cluster], &changes, &ActiveRules::default(), NOW);
-    assert_eq!((looked.judged, looked.declared, looked.is_whole), (1, false, false));
+    assert_eq!((looked.judged, looked.declared, looked.is_whole), (1, 0, false));
+}
+
+/// A change of one declaring object leaves the declarations of others as they are.
+#[test]
+fn an_event_of_a_declaring_object_reads_one_declaration() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n";
+    let mut objects: Vec<Value> = (0..20).map(|at| kustomization(&format!("k{at}"), &[])).collect();
+    objects.extend([source("main@sha1:aaa"), release("shop", "web", 1, "deployed", map)]);
+    let mut cluster = holding("prod", &objects);
+    let mut rows = AppRows::new(AppLabels::default());
+    let mut told = |object: Value| {
+        cluster.insert(document(&object), Projection::Full).unwrap();
+        let changes = [cluster.take_changes()];
+        let looked = rows.look(&[&cluster], &changes, &ActiveRules::default(), NOW);
+        assert_eq!(*rows.list(), apps_by(&AppLabels::default(), &[&cluster], &ActiveRules::default(), NOW));
+        (looked.judged, looked.declared, looked.is_whole)
+    };
+    assert_eq!(told(kustomization("k3", &[])), (21, 22, true), "20 objects, the storage and the Argo CDs");
+    let suspended = with(kustomization("k3", &[]), "/spec/suspend", json!(true));
+    assert_eq!(told(suspended), (1, 1, false));
+    assert_eq!(told(kustomization("k3", &["shop_one__ConfigMap"])), (1, 1, false), "its claims change");
+    assert_eq!(told(kustomization("new", &[])), (1, 1, false));
+    assert_eq!(told(release("shop", "web", 2, "deployed", map)), (1, 1, false), "only the storage");
 }

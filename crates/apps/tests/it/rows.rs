@@ -333,7 +333,7 @@ impl World {
 }
 
 /// Returns how two lists differ, in words; nothing where they are equal.
-fn difference(kept: &AppList, whole: &AppList) -> Option<String> {
+pub(crate) fn difference(kept: &AppList, whole: &AppList) -> Option<String> {
     if kept == whole {
         return None;
     }

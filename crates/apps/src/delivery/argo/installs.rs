@@ -12,7 +12,7 @@ use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::{Observed, Presence, Trust};
 
 use super::{GROUP, controller};
-use crate::noting::ask_at_once;
+use crate::noting::{ask_at_once, keys_of};
 use crate::objects::Objects;
 use crate::questions::Question;
 use crate::scope::{Scope, ScopeError};
@@ -70,7 +70,7 @@ impl Namespaces {
     /// with most Applications.
     pub(crate) fn of(objects: &dyn Objects, trust: &Trust) -> Namespaces {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
-        for application in objects.of_kind(GROUP, "Application", None) {
+        for application in keys_of(objects, GROUP, "Application") {
             *numbers.entry(application.key.namespace).or_default() += 1;
         }
         let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();

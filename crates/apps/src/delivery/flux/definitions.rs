@@ -1,10 +1,12 @@
 //! The CustomResourceDefinitions of the charts of HelmReleases.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
 use super::super::labels;
+use crate::memo::Memo;
 use crate::objects::Objects;
 
 /// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease in their labels.
@@ -12,18 +14,18 @@ type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;
 
 /// A cache of the CustomResourceDefinitions of each cluster, by the index of the cluster.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions(HashMap<usize, ByRelease>);
+pub(crate) struct Definitions(Memo<usize, Arc<ByRelease>>);
 
 impl Definitions {
     /// Returns the CustomResourceDefinitions in a cluster that helm-controller labelled for the HelmRelease
     /// `namespace`/`name`.
     pub(super) fn of(
-        &mut self,
+        &self,
         objects: &dyn Objects,
         cluster: usize,
         namespace: &str,
         name: &str,
-    ) -> &[ObjectKey] {
+    ) -> Vec<ObjectKey> {
         let read = || {
             let mut known = ByRelease::new();
             for found in objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
@@ -35,9 +37,9 @@ impl Definitions {
                     own.push(found.key.to_owned());
                 }
             }
-            known
+            Arc::new(known)
         };
-        let known = self.0.entry(cluster).or_insert_with(read);
-        known.get(&(namespace.to_owned(), name.to_owned())).map(Vec::as_slice).unwrap_or_default()
+        let known = self.0.get(objects, cluster, read);
+        known.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 }

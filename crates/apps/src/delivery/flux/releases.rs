@@ -6,12 +6,11 @@ use std::sync::Arc;
 use taffrail_object::{Object, ObjectKey};
 
 use super::super::text;
-use super::Definitions;
 use crate::agreement::Mark;
 
 /// The name of a Helm release in storage, as its HelmRelease determines it; a long one is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum ReleaseName {
+pub(in crate::delivery) enum ReleaseName {
     Exact(String),
     /// The start of a name longer than 53 characters: helm-controller keeps 40 characters and a dash, and
     /// adds 12 hex digits.
@@ -55,15 +54,22 @@ impl ReleaseName {
     }
 }
 
+/// The claim of a HelmRelease on a release in the storage of its target cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::delivery) struct ReleaseClaims {
+    /// The index of the target cluster.
+    pub(in crate::delivery) cluster: usize,
+    /// The namespace whose storage holds the release.
+    pub(super) namespace: String,
+    /// The names that the release may have.
+    pub(super) names: Vec<ReleaseName>,
+    /// The condition if the HelmRelease is in another namespace or cluster than the release.
+    pub(super) needed: Option<Needed>,
+}
+
 /// The stored releases that HelmReleases declare, by cluster, namespace and name.
 #[derive(Debug, Default)]
-pub(crate) struct Releases {
-    declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
-    /// The object with the newest version of each release with a shortened name, by index of the cluster,
-    /// namespace and start of the name.
-    cut: HashMap<(usize, String, String), Option<ObjectKey>>,
-    pub(super) definitions: Definitions,
-}
+pub(crate) struct Releases<'c>(HashMap<&'c str, HashMap<&'c ReleaseName, Declarers<'c>>>);
 
 /// The proof that a stored release belongs to a HelmRelease in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,38 +86,30 @@ pub(crate) struct Needed {
 }
 
 /// The required proofs of HelmReleases in other namespaces than the release's storage, by their mark.
-pub(crate) type Elsewhere = HashMap<Mark, Vec<Needed>>;
+pub(crate) type Elsewhere<'c> = HashMap<&'c Mark, Vec<&'c Needed>>;
 
 /// The HelmReleases that declare a release of one name, stored in one namespace.
 #[derive(Debug, Default)]
-struct Declared {
+struct Declarers<'c> {
     is_beside: bool,
-    elsewhere: Elsewhere,
+    elsewhere: Elsewhere<'c>,
 }
 
-impl Releases {
-    /// Adds a release that is stored in `namespace` of the cluster with this index; `needed` is the required proof
-    /// if its HelmRelease is in another namespace.
-    pub(super) fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
-        let declared =
-            self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
-        match needed {
-            Some(needed) => declared.elsewhere.entry(needed.mark.clone()).or_default().push(needed),
-            None => declared.is_beside = true,
+impl<'c> Releases<'c> {
+    /// Collects the claims of HelmReleases on the storage of one cluster.
+    pub(in crate::delivery) fn of_claims(claims: &'c [Arc<ReleaseClaims>]) -> Releases<'c> {
+        let mut releases = Releases::default();
+        for claims in claims {
+            let of_namespace = releases.0.entry(&*claims.namespace).or_default();
+            for name in &claims.names {
+                let declarers = of_namespace.entry(name).or_default();
+                match &claims.needed {
+                    Some(needed) => declarers.elsewhere.entry(&needed.mark).or_default().push(needed),
+                    None => declarers.is_beside = true,
+                }
+            }
         }
-    }
-
-    /// Returns the object with the newest version of the release whose shortened name begins with `start`;
-    /// calls `newest` to find it at the first call only.
-    pub(super) fn newest_cut(
-        &mut self,
-        cluster: usize,
-        namespace: &str,
-        start: &str,
-        newest: impl FnOnce() -> Option<ObjectKey>,
-    ) -> Option<ObjectKey> {
-        let place = (cluster, namespace.to_owned(), start.to_owned());
-        self.cut.entry(place).or_insert_with(newest).clone()
+        releases
     }
 
     /// Returns the proofs of which one is required for the stored release to belong to a HelmRelease; empty if none
@@ -119,14 +117,14 @@ impl Releases {
     ///
     /// `None` if no HelmRelease declares it; an empty list if one in the same namespace does, which needs no
     /// proof; otherwise one of the conditions must be met.
-    pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<&Elsewhere>> {
-        let names = self.declared.get(&(cluster, namespace.to_owned()))?;
+    pub(crate) fn of(&self, namespace: &str, name: &str) -> Option<Vec<&Elsewhere<'c>>> {
+        let names = self.0.get(namespace)?;
         let cut = name.get(..=ReleaseName::KEPT_LENGTH).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
         let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();
-        if claims.iter().any(|declared| declared.is_beside) {
+        if claims.iter().any(|declarers| declarers.is_beside) {
             return Some(Vec::new());
         }
-        (!claims.is_empty()).then(|| claims.into_iter().map(|declared| &declared.elsewhere).collect())
+        (!claims.is_empty()).then(|| claims.into_iter().map(|declarers| &declarers.elsewhere).collect())
     }
 }

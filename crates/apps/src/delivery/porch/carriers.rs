@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 use taffrail_status::{Observed, Presence};
@@ -136,8 +137,8 @@ pub(super) struct Parted {
 }
 
 impl Carrier {
-    pub(super) fn all(fleet: &Fleet<'_>, apps: &[Declaration]) -> Vec<Carrier> {
-        let carrier = |(place, app): (usize, &Declaration)| {
+    pub(super) fn all(fleet: &Fleet<'_>, apps: &[Arc<Declaration>]) -> Vec<Carrier> {
+        let carrier = |(place, app): (usize, &Arc<Declaration>)| {
             let objects = fleet.objects(app.home);
             let declaring = app.declaring.as_ref()?;
             let (url, branch, directory) = match app.delivery {

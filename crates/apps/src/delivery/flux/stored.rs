@@ -1,0 +1,95 @@
+//! The Helm release of a HelmRelease in the storage of its target cluster.
+
+use std::sync::Arc;
+
+use taffrail_object::{ObjectKey, ObjectKeyRef};
+
+use super::super::helm_storage::Storage;
+use super::super::notes::Notes;
+use super::super::{Declaration, dedup};
+use super::releases::{Needed, ReleaseClaims, ReleaseName};
+use crate::agreement::Mark;
+use crate::fleet::Fleet;
+
+/// The release that a HelmRelease declares.
+#[derive(Debug)]
+pub(in crate::delivery) struct DeclaredRelease {
+    /// The names that the release has and had, the present one first.
+    pub(super) names: Vec<ReleaseName>,
+    /// The namespace whose storage holds the release.
+    pub(super) storage_namespace: String,
+    /// The namespace into which the objects are delivered.
+    pub(super) delivered: String,
+    /// True if the HelmRelease itself lists its objects, so that the release need not be read.
+    pub(super) has_inventory: bool,
+    /// The object that stores the newest version, by the status of the HelmRelease.
+    pub(super) latest: Option<ObjectKey>,
+}
+
+impl DeclaredRelease {
+    /// Adds the marks of the release to `app`, and its objects unless they are listed; returns the names under
+    /// which the target cluster may store it. `None` if that cluster was not queried.
+    pub(in crate::delivery) fn resolve(
+        self,
+        fleet: &Fleet<'_>,
+        app: &mut Declaration,
+        notes: &mut Notes,
+    ) -> Option<ReleaseClaims> {
+        let cluster = app.cluster();
+        let mark = Mark::of_helm_release(&app.namespace, &app.name);
+        // An author of a HelmRelease chooses the name of the release and the namespace that it is delivered
+        // into, so marks of Helm prove something only in the namespace of the HelmRelease itself.
+        let is_own = self.delivered == app.namespace && cluster == Some(app.home);
+        let of_helm = self.names.iter().filter(|_| is_own).map(|name| name.mark(&self.delivered));
+        app.claimant.marks = of_helm.chain([mark.clone()]).collect();
+        let cluster = cluster?;
+        let is_beside = cluster == app.home && self.storage_namespace == app.namespace;
+        let listed = || Arc::new(app.objects.iter().cloned().collect());
+        let needed = (!is_beside).then(|| Needed {
+            mark,
+            delivered: self.delivered.clone(),
+            own: app.namespace.clone(),
+            listed: self.has_inventory.then(listed),
+        });
+        if !self.has_inventory {
+            self.read_objects(fleet, cluster, app, notes);
+        }
+        let DeclaredRelease { names, storage_namespace: namespace, .. } = self;
+        Some(ReleaseClaims { cluster, namespace, names, needed })
+    }
+
+    /// Adds the objects of the stored release to `app`.
+    fn read_objects(&self, fleet: &Fleet<'_>, cluster: usize, app: &mut Declaration, notes: &mut Notes) {
+        let Some(key) = self.stored(fleet.storage(cluster)) else { return };
+        match notes.release(&app.namespace, fleet, cluster, key.as_ref(), Some(&self.delivered)) {
+            Ok(release) => {
+                notes.report_release(cluster, key.as_ref(), &release.written.malformed);
+                // They are not part of the release, but helm-controller labels those that it applies.
+                let own = fleet.definitions.of(fleet.objects(cluster), cluster, &app.namespace, &app.name);
+                app.objects = release.objects.clone();
+                if !own.is_empty() {
+                    let mut keys = [&release.objects[..], &own].concat();
+                    dedup(&mut keys);
+                    app.objects = keys.into();
+                }
+                notes.definitions = Some(cluster);
+                app.claimant.hooks = release.hooks.clone();
+            }
+            Err(error) => {
+                let message = notes.unreadable(cluster, key.as_ref(), &error);
+                app.unreadable = Some((key, message));
+            }
+        }
+    }
+
+    /// Returns the object that stores the newest version of the release; `None` if none is stored.
+    fn stored(&self, storage: &Storage<'_>) -> Option<ObjectKey> {
+        let namespace = &*self.storage_namespace;
+        let newest = self.names.first().and_then(|name| match name {
+            ReleaseName::Exact(name) => storage.of_name(namespace, name),
+            ReleaseName::Shortened(start) => storage.newest(namespace, start, |own| name.is(own)),
+        });
+        // If only the status says that there is one, it was not read.
+        newest.map(ObjectKeyRef::to_owned).or_else(|| self.latest.clone())
+    }
+}

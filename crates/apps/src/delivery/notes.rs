@@ -1,0 +1,97 @@
+//! Errors in declarations, and the objects that must still be read to complete them.
+
+use std::sync::Arc;
+
+use taffrail_object::{ObjectKey, ObjectKeyRef};
+
+use super::Lacking;
+use super::complaints::Subject;
+use super::release::{Release, ReleaseError};
+use crate::fleet::Fleet;
+use crate::scope::{Scope, ScopeError};
+
+/// Errors about one declaring object or release, of which a namespace may report only some.
+#[derive(Debug)]
+pub(super) struct Complaint {
+    pub(super) cluster: usize,
+    pub(super) key: ObjectKey,
+    pub(super) subject: Subject,
+    pub(super) errors: Vec<ScopeError>,
+}
+
+/// The errors in some declarations, and what is missing to read them in full.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// In the order in which they were found, before the limits of each namespace are applied.
+    pub(super) complaints: Vec<Complaint>,
+    /// Objects whose body is needed and was not read, each with the index of its cluster.
+    pub(super) lacking: Lacking,
+    /// The index of the cluster into which a HelmRelease delivers the objects of a stored release.
+    pub(super) definitions: Option<usize>,
+    /// The namespace of the controller that an Application names.
+    pub(super) controller: Option<String>,
+    /// True if a limit that all releases of a namespace share affected a release, so that the order of reading
+    /// matters.
+    pub(super) is_limited: bool,
+}
+
+impl Notes {
+    /// Returns true if the same declarations, read at another time among others, have the same result and
+    /// no errors.
+    pub(super) fn is_repeatable(&self) -> bool {
+        !self.is_limited && self.complaints.is_empty()
+    }
+
+    /// Adds an error about the object `key`.
+    pub(super) fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
+        let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
+        let errors = vec![ScopeError { scope, reason, message: message.to_owned() }];
+        self.complaints.push(Complaint { cluster, key: key.to_owned(), subject: Subject::Apps, errors });
+    }
+
+    /// Adds the errors in a Helm release.
+    pub(super) fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
+        if malformed.is_empty() {
+            return;
+        }
+        let errors = malformed.to_vec();
+        self.complaints.push(Complaint { cluster, key: key.to_owned(), subject: Subject::Releases, errors });
+    }
+
+    /// Parses a release of Helm's storage for an app of the namespace `asker`; an unread body is recorded as
+    /// needed by that namespace.
+    ///
+    /// `delivered` is the namespace into which the HelmRelease of the release delivers; see
+    /// [`ReadReleases::read`](super::release::ReadReleases::read).
+    pub(super) fn release(
+        &mut self,
+        asker: &str,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        key: ObjectKeyRef<'_>,
+        delivered: Option<&str>,
+    ) -> Result<Arc<Release>, Arc<ReleaseError>> {
+        let (release, is_limited) = fleet.releases.read(cluster, fleet.objects(cluster), key, delivered);
+        self.is_limited |= is_limited;
+        let error = release.as_ref().err().map(|error| &**error);
+        if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
+            self.lacking.insert_for(asker, (cluster, key.to_owned()));
+        }
+        release
+    }
+
+    /// Returns the message about a release that cannot be read, and adds it as an error unless it was only
+    /// not read yet.
+    pub(super) fn unreadable(
+        &mut self,
+        cluster: usize,
+        key: ObjectKeyRef<'_>,
+        error: &ReleaseError,
+    ) -> String {
+        let message = format!("Helm release {} cannot be read: {error}", key.path());
+        if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
+            self.complain(cluster, key, "Unreadable", &message);
+        }
+        message
+    }
+}

@@ -1,0 +1,264 @@
+//! Declarations that are kept from one look at the fleet to the next.
+//!
+//! Each is kept until a question that was asked for it may have another answer; then it is read again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef};
+use taffrail_status::Trust;
+
+use super::Declaration;
+use super::argo::GROUP;
+use super::argo::homes::Homes;
+use super::declared::Resolved;
+use super::flux::releases::ReleaseClaims;
+use super::notes::Notes;
+use crate::claims::{ClaimIndex, Claims};
+use crate::fleet::Fleet;
+use crate::noting::ask_at_once;
+use crate::objects::Objects;
+use crate::questions::{Question, QuestionRecord};
+use crate::scope::ScopeError;
+
+/// The name of a part of the declarations that is kept on its own, with the index of its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// The app that an object declares.
+    Object(usize, ObjectKey),
+    /// The namespaces in which an Argo CD is installed.
+    ArgoHomes(usize),
+    /// The apps of Helm's storage.
+    Helm(usize),
+}
+
+/// The kept parts of the declarations of a fleet.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// False for a single look, after which nothing is kept.
+    is_kept: bool,
+    /// The number of the look, to detect parts that no longer exist.
+    look: u64,
+    clusters: HashMap<usize, OfCluster>,
+    claims: Option<KnownClaims>,
+    /// The parts that were read in this look, with the questions asked for each.
+    fresh: Vec<(Part, QuestionRecord)>,
+    gone: Vec<Part>,
+}
+
+/// The kept parts of one cluster.
+#[derive(Debug, Default)]
+struct OfCluster {
+    objects: HashMap<ObjectKey, OfObject>,
+    /// The former value stays for a comparison with the new one; the flag is false if it must be read again.
+    homes: Option<(Arc<Homes>, bool)>,
+    /// The apps of Helm's storage, with the claims of HelmReleases on its releases.
+    helm: Option<(Arc<Resolved>, Vec<Arc<ReleaseClaims>>)>,
+}
+
+/// The kept declaration of one object.
+#[derive(Debug)]
+struct OfObject {
+    resolved: Arc<Resolved>,
+    /// The index of its app among all declared apps.
+    place: usize,
+    /// The number of the last look that used it.
+    look: u64,
+}
+
+/// The index of the claims of some apps, and the objects that several of them claim.
+#[derive(Debug)]
+struct KnownClaims {
+    apps: Vec<Arc<Declaration>>,
+    index: Arc<ClaimIndex>,
+    overlaps: Vec<(usize, ScopeError)>,
+}
+
+impl Parts {
+    /// Makes an empty store for a fleet that is looked at again and again.
+    pub(crate) fn kept() -> Parts {
+        Parts { is_kept: true, ..Parts::default() }
+    }
+
+    /// Drops a part, which is then read again at the next look.
+    pub(crate) fn forget(&mut self, part: &Part) {
+        let (Part::Object(home, _) | Part::ArgoHomes(home) | Part::Helm(home)) = part;
+        let Some(own) = self.clusters.get_mut(home) else { return };
+        match part {
+            Part::Object(_, key) => drop(own.objects.remove(key)),
+            Part::ArgoHomes(_) => own.homes.iter_mut().for_each(|(_, is_valid)| *is_valid = false),
+            Part::Helm(_) => own.helm = None,
+        }
+        self.gone.push(part.clone());
+    }
+
+    /// Returns the parts that were dropped since the last call, and those that were read, with the questions
+    /// asked. A part that was dropped and read again is in both lists.
+    pub(crate) fn take_changes(&mut self) -> (Vec<Part>, Vec<(Part, QuestionRecord)>) {
+        (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
+    }
+
+    /// Begins a look.
+    pub(super) fn begin(&mut self) {
+        self.look += 1;
+    }
+
+    /// Ends a look: drops the parts of objects that it did not use.
+    pub(super) fn finish(&mut self) {
+        let Parts { look, clusters, gone, .. } = self;
+        for (home, own) in clusters {
+            own.objects.retain(|key, kept| {
+                if kept.look != *look {
+                    gone.push(Part::Object(*home, key.clone()));
+                }
+                kept.look == *look
+            });
+        }
+    }
+
+    /// Drops the declaration of an object; returns it with the index of its app.
+    pub(super) fn take(&mut self, home: usize, key: &ObjectKey) -> Option<(Arc<Resolved>, usize)> {
+        let kept = self.clusters.get_mut(&home)?.objects.remove(key)?;
+        self.gone.push(Part::Object(home, key.clone()));
+        Some((kept.resolved, kept.place))
+    }
+
+    /// Replaces an app by another one with the same claims.
+    pub(super) fn replace(&mut self, place: usize, app: &Arc<Declaration>) {
+        let own = self.claims.as_mut().and_then(|claims| claims.apps.get_mut(place));
+        own.into_iter().for_each(|own| own.clone_from(app));
+    }
+
+    /// Returns the app that an object of the cluster `home` declares, which gets the index `place`; `find`
+    /// reads it if it is not kept.
+    pub(super) fn object(
+        &mut self,
+        objects: &dyn Objects,
+        (home, key): (usize, ObjectKeyRef<'_>),
+        place: usize,
+        find: impl FnOnce(&mut Notes) -> Resolved,
+    ) -> (Arc<Resolved>, Notes) {
+        let look = self.look;
+        let own = self.clusters.get_mut(&home).and_then(|own| own.objects.get_mut(&key as &dyn AsObjectKey));
+        if let Some(kept) = own {
+            (kept.look, kept.place) = (look, place);
+            return (kept.resolved.clone(), Notes::default());
+        }
+        let find = |notes: &mut Notes| {
+            ask_at_once(objects, &Question::Object(key), || ());
+            find(notes)
+        };
+        let (found, notes, is_kept) = self.read(objects, || Part::Object(home, key.to_owned()), find);
+        if is_kept {
+            let own = self.clusters.entry(home).or_default();
+            own.objects.insert(key.to_owned(), OfObject { resolved: found.clone(), place, look });
+        }
+        (found, notes)
+    }
+
+    /// Returns the apps of Helm's storage in a cluster, on which HelmReleases make the claims `claims`; `find`
+    /// reads them if they are not kept.
+    pub(super) fn helm(
+        &mut self,
+        objects: &dyn Objects,
+        home: usize,
+        claims: Vec<Arc<ReleaseClaims>>,
+        find: impl FnOnce(&[Arc<ReleaseClaims>], &mut Notes) -> Resolved,
+    ) -> (Arc<Resolved>, Notes) {
+        let own = self.clusters.get(&home).and_then(|own| own.helm.as_ref());
+        if let Some((kept, before)) = own
+            && *before == claims
+        {
+            return (kept.clone(), Notes::default());
+        }
+        let (found, notes, is_kept) = self.read(objects, || Part::Helm(home), |notes| find(&claims, notes));
+        if self.is_kept {
+            let own = self.clusters.entry(home).or_default();
+            own.helm = is_kept.then(|| (found.clone(), claims));
+            if !is_kept {
+                self.gone.push(Part::Helm(home));
+            }
+        }
+        (found, notes)
+    }
+
+    /// Returns the namespaces of a cluster in which an Argo CD is installed.
+    ///
+    /// If they changed, the Applications of the cluster are read again.
+    pub(super) fn argo_homes(&mut self, objects: &dyn Objects, home: usize, trust: &Trust) -> Arc<Homes> {
+        let own = self.clusters.get(&home).and_then(|own| own.homes.as_ref());
+        if let Some((kept, true)) = own {
+            return kept.clone();
+        }
+        let find = || Homes::of(objects, trust);
+        let Some((log, _)) = objects.question_log().filter(|_| self.is_kept) else { return Arc::new(find()) };
+        let (found, asked) = log.record(find);
+        self.fresh.push((Part::ArgoHomes(home), asked));
+        let own = self.clusters.entry(home).or_default();
+        let found = Arc::new(found);
+        let before = own.homes.replace((found.clone(), true));
+        if before.is_some_and(|(before, _)| before != found) {
+            let Parts { clusters, gone, .. } = self;
+            let objects = clusters.get_mut(&home).map(|own| &mut own.objects);
+            objects.into_iter().for_each(|all| {
+                all.retain(|key, _| {
+                    let is_kept = key.group != GROUP;
+                    if !is_kept {
+                        gone.push(Part::Object(home, key.clone()));
+                    }
+                    is_kept
+                });
+            });
+        }
+        found
+    }
+
+    /// Returns the index of the claims of `apps`, and the errors about objects that several of them claim.
+    pub(super) fn claims(
+        &mut self,
+        apps: &[Arc<Declaration>],
+        fleet: &Fleet<'_>,
+    ) -> (Arc<ClaimIndex>, Vec<(usize, ScopeError)>) {
+        if let Some(KnownClaims { apps: before, index, overlaps }) = &self.claims
+            && are_alike(before, apps)
+        {
+            return (index.clone(), overlaps.clone());
+        }
+        let index = Arc::new(ClaimIndex::of(apps));
+        let overlaps = Claims::new(apps, &index).overlaps(fleet);
+        if self.is_kept {
+            let (index, overlaps) = (index.clone(), overlaps.clone());
+            self.claims = Some(KnownClaims { apps: apps.to_vec(), index, overlaps });
+        }
+        (index, overlaps)
+    }
+
+    /// Reads a part; returns it with true if it may be kept. Otherwise its questions are those of the running
+    /// computation.
+    fn read(
+        &mut self,
+        objects: &dyn Objects,
+        part: impl FnOnce() -> Part,
+        find: impl FnOnce(&mut Notes) -> Resolved,
+    ) -> (Arc<Resolved>, Notes, bool) {
+        let mut notes = Notes::default();
+        let Some((log, _)) = objects.question_log().filter(|_| self.is_kept) else {
+            return (Arc::new(find(&mut notes)), notes, false);
+        };
+        let (found, asked) = log.record(|| find(&mut notes));
+        let is_kept = notes.is_repeatable();
+        match is_kept {
+            true => self.fresh.push((part(), asked)),
+            false => log.add(asked),
+        }
+        (Arc::new(found), notes, is_kept)
+    }
+}
+
+/// Returns true if two lists of apps make the same claims.
+fn are_alike(one: &[Arc<Declaration>], other: &[Arc<Declaration>]) -> bool {
+    let is_alike = |(one, other): (&Arc<Declaration>, &Arc<Declaration>)| {
+        Arc::ptr_eq(one, other) || one.claims_as(other)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(is_alike)
+}
