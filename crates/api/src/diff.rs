@@ -119,8 +119,8 @@ impl KeyedRow for ClusterRow {
 }
 
 impl KeyedRow for ResourceRow {
-    /// The cluster, the object, and the app that declares it.
-    type Key = (String, ObjectKey, AppName);
+    /// The cluster, the object, and the app that declares it, if one does.
+    type Key = (String, ObjectKey, Option<AppName>);
 
     fn key(&self) -> Self::Key {
         let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);

@@ -31,7 +31,16 @@ impl From<&AppList> for ResourceList {
     }
 }
 
-/// A declared object.
+impl ResourceList {
+    /// Makes the list of the objects of `list` without the apps, which no tool declares.
+    pub fn of_orphans(list: &AppList) -> ResourceList {
+        let mut rows = ResourceList::from(list);
+        rows.items.iter_mut().for_each(|row| row.app = None);
+        rows
+    }
+}
+
+/// A declared object, or one that no app declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -72,8 +81,9 @@ pub struct ResourceRow {
     /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The app that declares it.
-    pub app: AppName,
+    /// The app that declares it; absent if none does (`--orphaned`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
 }
 
 /// The apps by their declaring objects.
@@ -127,6 +137,6 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
-        app: AppName::from(&app.app),
+        app: Some(AppName::from(&app.app)),
     }
 }

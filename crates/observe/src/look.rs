@@ -23,7 +23,7 @@ use crate::fleet::FleetSnapshot;
 use crate::members::{FleetMembers, Member};
 use crate::read::{Outcome, read_one};
 use crate::rules::FleetRules;
-use crate::timing::Timing;
+use crate::timing::{TimeLimits, Timing};
 use crate::{reading, sameness};
 
 /// A function that returns further objects to read of a cluster, in view of its snapshot and of the namespace of its
@@ -37,8 +37,8 @@ pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 pub struct LookRequest {
     /// The clusters.
     pub members: FleetMembers,
-    /// The time for each of them. [`look`] as a whole takes twice as long at most.
-    pub timeout: Duration,
+    /// The time for them, and for each request.
+    pub limits: TimeLimits,
     /// The query by which each cluster is read.
     pub asked: ReadQuery,
     /// The time at which the answer is judged.
@@ -65,11 +65,11 @@ pub async fn look(
     request: LookRequest,
     more: ExtraObjects<'_>,
 ) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
-    let LookRequest { members: FleetMembers { members, problems }, timeout, asked, now, rules, answered } =
+    let LookRequest { members: FleetMembers { members, problems }, limits, asked, now, rules, answered } =
         request;
     let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
     let labels = asked.app_labels.clone();
-    let lives = of_members(members, timeout, asked, now, &rules, answered, more).await?;
+    let lives = of_members(members, limits, asked, now, &rules, answered, more).await?;
     let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();
     let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows: None };
     Ok((fleet, clusters.into_iter().flatten().collect()))
@@ -78,20 +78,20 @@ pub async fn look(
 /// Reads of all members as [`look`] says. How the time is divided says [`crate::timing`].
 async fn of_members(
     members: Vec<Member>,
-    timeout: Duration,
+    limits: TimeLimits,
     asked: ReadQuery,
     now: Timestamp,
     rules: &Arc<dyn FleetRules>,
     answered: Arc<dyn Fn(&str) + Send + Sync>,
     more: ExtraObjects<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, ObserveError> {
-    let timing = Timing::start(timeout);
+    let timing = Timing::start(limits.total);
     let asked = Arc::new(asked);
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
     let first = |(place, member)| {
-        let (live, asked, answered) = (ClusterConnector { member, timeout }, asked.clone(), answered.clone());
+        let (live, asked, answered) = (ClusterConnector { member, limits }, asked.clone(), answered.clone());
         let rules = rules.clone();
         tokio::spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
@@ -453,7 +453,7 @@ mod tests {
             let kubeconfig = Some(file.path().to_owned());
             let selection = ClusterSelection { kubeconfig, ..ClusterSelection::default() };
             let member = members(&selection).unwrap().members.remove(0);
-            ClusterConnector { member, timeout: LONG }.connect().await.unwrap()
+            ClusterConnector { member, limits: TimeLimits::each(LONG) }.connect().await.unwrap()
         });
         let slow = Slow::default();
         for _ in 0..8 {

@@ -17,6 +17,7 @@ use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Interpreter;
+use crate::cli::SourceArguments;
 use crate::command_error::chain;
 use taffrail_observe::FleetRules;
 use taffrail_observe::input::{self, Chunk, InputShape};
@@ -72,12 +73,13 @@ impl RuleSource {
         self.is_kstatus
     }
 
-    /// Adds the effect of a PodDisruptionBudget, the time limit for judging each cluster's objects, and the user's
-    /// trust.
-    pub(crate) fn with_options(&self, pdb: Budgets, timeout: Duration, trust: &Trust) -> RulesWithOptions {
-        let patience = Some(patience("--timeout", timeout));
+    /// Adds the effect of a PodDisruptionBudget, and of `source` the time limit for judging each cluster's objects and
+    /// the user's trust.
+    pub(crate) fn with_options(&self, pdb: Budgets, source: &SourceArguments) -> RulesWithOptions {
+        let bound = format!("--timeout {:?}", source.timeout);
+        let patience = Some(patience(bound, source.judging(source.timeout / 4 * 3)));
         // kstatus knows of no tool, so no trust in one changes what it says.
-        let trust = if self.is_kstatus { Trust::default() } else { trust.clone() };
+        let trust = if self.is_kstatus { Trust::default() } else { source.trust.clone() };
         let options = Options { pdb, patience, trust };
         RulesWithOptions { source: self.clone(), kstatus: Kstatus::default(), options }
     }
@@ -89,10 +91,9 @@ impl RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Limits the time for judging each cluster's objects to `timeout`; `option` is the name of the flag for
-    /// messages.
-    pub(crate) fn with_patience(mut self, option: &str, timeout: Duration) -> RulesWithOptions {
-        self.options.patience = Some(patience(option, timeout));
+    /// Limits the time for judging each cluster's objects to `limit`; `bound` names the limit in messages.
+    pub(crate) fn with_patience(mut self, bound: String, limit: Duration) -> RulesWithOptions {
+        self.options.patience = Some(patience(bound, limit));
         self
     }
 
@@ -118,10 +119,10 @@ impl FleetRules for RulesWithOptions {
     }
 }
 
-/// Returns the time limit for judging a cluster's objects: equal to `timeout`, which the flag `option` sets.
-fn patience(option: &str, timeout: Duration) -> Patience {
+/// Returns the time limit for judging a cluster's objects, with its name for messages.
+fn patience(bound: String, limit: Duration) -> Patience {
     let began = Instant::now();
-    Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
+    Patience::new(limit, bound, move || began.elapsed())
 }
 
 /// The reason why the rules of a folder cannot be used.

@@ -7,6 +7,7 @@ pub(crate) mod config_sync;
 pub(crate) mod controllers;
 mod destination;
 pub(crate) mod drift;
+pub(crate) mod fields;
 pub(crate) mod flux;
 mod flux_source;
 pub(crate) mod helm;

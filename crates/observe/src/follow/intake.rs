@@ -393,6 +393,7 @@ impl FleetWatcher {
     /// Reads the whole of an object whose kind is watched as metadata. However often it changes during the
     /// read, it is read once more.
     fn fetch(&mut self, at: usize, read: Read) {
+        let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };
         if let Some(fetch) = following.fetching.get_mut(&read) {
@@ -402,7 +403,7 @@ impl FleetWatcher {
         // What was read before is shown until then.
         let fetch = Fetch { is_loose: true, ..Fetch::default() };
         following.fetching.insert(read.clone(), fetch);
-        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+        self.events.push(get(at, feeds.cluster().with_timeout(one_request), read));
     }
 }
 

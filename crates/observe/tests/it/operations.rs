@@ -11,7 +11,9 @@ use taffrail_observe::operations::{
     AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
     VerbSettings, plan_verb,
 };
-use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, WatchRequest, members};
+use taffrail_observe::{
+    ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, TimeLimits, WatchRequest, members,
+};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
@@ -57,6 +59,7 @@ impl Watched {
         let request = WatchRequest {
             members: members_of(&clusters),
             timeout: PATIENCE,
+            request_timeout: None,
             asked: ReadQuery::default(),
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Pages,
@@ -230,7 +233,7 @@ mod actions {
             let trust = Trust::default();
             locate(&connector, &LocateRequest { object, namespace, all_namespaces: false, trust }).await
         };
-        let found = for_each_cluster(members, PATIENCE, locating).await.unwrap();
+        let found = for_each_cluster(members, TimeLimits::each(PATIENCE), locating).await.unwrap();
         let objects = found.into_iter().flat_map(|found| {
             let Located { objects, notes } = found.unwrap();
             assert!(notes.is_empty(), "{notes:?}");

@@ -6,7 +6,7 @@ mod stopwatch;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
@@ -14,7 +14,7 @@ use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
-    LookRequest, Member, NO_EXTRA, WatchRequest,
+    LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 
@@ -108,6 +108,7 @@ fn read_with(
     asked: &ReadQuery,
     more: ExtraObjects<'_>,
 ) -> Result<TimedFleet, CommandError> {
+    let begun = Instant::now();
     let rules = arguments.rules();
     let arguments = &arguments.source;
     if !arguments.from.is_empty() {
@@ -119,13 +120,15 @@ fn read_with(
     let answered = Arc::new(move |name: &str| progress.done(name));
     let request = LookRequest {
         members,
-        timeout: arguments.timeout,
+        limits: arguments.limits(),
         asked: asked.clone(),
         now,
-        rules: Arc::new(rules),
+        rules: Arc::new(rules.clone()),
         answered,
     };
-    let (fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    let (mut fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    let bound = format!("--timeout {:?}", arguments.timeout);
+    fleet.rules = Arc::new(rules.with_patience(bound, arguments.judging(begun.elapsed())));
     print_requests(arguments.verbose, clusters.iter());
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
@@ -140,6 +143,7 @@ pub(crate) fn follow(
     let request = WatchRequest {
         members: members(source)?,
         timeout: source.timeout,
+        request_timeout: source.request_timeout,
         asked: asked.clone(),
         rules: Arc::new(rules),
         lists,
@@ -172,7 +176,7 @@ pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
 ) -> Result<TimedFleet, CommandError> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments);
     dumps_by(arguments, asked, rules, AppLabels::default())
 }
 
@@ -214,7 +218,7 @@ pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Comma
 /// Calls `work` for each member concurrently; the results are in the order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
-    timeout: Duration,
+    limits: TimeLimits,
     work: impl Fn(ClusterConnector) -> F,
 ) -> Result<Vec<T>, CommandError>
 where
@@ -231,7 +235,7 @@ where
             result
         }
     };
-    Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
+    Ok(block_on(taffrail_observe::for_each_cluster(members, limits, work))??)
 }
 
 /// Shows a progress line with the clusters that were not read yet, after a second.

@@ -215,10 +215,12 @@ fn cannot_show(error: io::Error) -> CommandError {
 /// Starts to watch the clusters in the kubeconfig `file`, as any other command would.
 async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
+    let source = SourceArguments { trust: trust.clone(), ..source };
+    let rules = RuleSource::default().with_options(Budgets::default(), &source);
     let request = WatchRequest {
         members: members(&source)?,
         timeout: PATIENCE,
+        request_timeout: None,
         asked: ReadQuery::default(),
         rules: Arc::new(rules),
         lists: ListStrategy::Auto,

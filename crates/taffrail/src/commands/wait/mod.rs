@@ -112,7 +112,9 @@ impl Question {
             advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
         }
         let begun = Instant::now();
-        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), ListStrategy::Streams)?;
+        let patience = view.source.timeout;
+        let rules = view.rules().with_patience(format!("{patience:?}"), patience);
+        let mut follow = source::follow(&view.source, rules, &self.reads(), ListStrategy::Streams)?;
         for complaint in follow.fleet().problems.iter().map(CommandError::from) {
             complaint.print();
         }
