@@ -12,11 +12,11 @@ use taffrail_apps::{AppLabel, AppLabels, AppQuery, Axis, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
-use taffrail_status::assess::Budgets;
+use taffrail_status::assess::{Budgets, Patience};
 
 pub(crate) use values::{DryRun, TextOutput, duration, duration_or_none, label_selector};
 
-use crate::rule_source::{RuleSource, RulesWithOptions};
+use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -78,12 +78,18 @@ impl SourceArguments {
         TimeLimits { total, request: self.request_timeout }
     }
 
-    /// Returns the time for judging the objects of a cluster, `spent` after the command began.
-    pub(crate) fn judging(&self, spent: Duration) -> Duration {
-        match self.limits().total {
+    /// Returns the time limit for judging the objects of a cluster while it is read, or of a dump.
+    pub(crate) fn patience(&self) -> Patience {
+        self.patience_after(self.timeout / 4 * 3)
+    }
+
+    /// Returns the time limit for judging the objects of a cluster, `spent` after the command began.
+    pub(crate) fn patience_after(&self, spent: Duration) -> Patience {
+        let limit = match self.limits().total {
             TimeBudget::PerCluster(time) => time,
             TimeBudget::Whole(time) => time.saturating_sub(spent).max(time / 8),
-        }
+        };
+        patience(format!("--timeout {:?}", self.timeout), limit)
     }
 
     /// Reads all clusters of a kubeconfig, each for `timeout` at most.
@@ -133,7 +139,7 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Returns the rules with their options.
     pub(crate) fn rules(&self) -> RulesWithOptions {
-        self.rules.with_options(self.pdb.into(), &self.source)
+        self.rules.with_options(self.pdb.into(), self.source.patience(), &self.source.trust)
     }
 }
 

@@ -17,7 +17,6 @@ use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Interpreter;
-use crate::cli::SourceArguments;
 use crate::command_error::chain;
 use taffrail_observe::FleetRules;
 use taffrail_observe::input::{self, Chunk, InputShape};
@@ -73,13 +72,12 @@ impl RuleSource {
         self.is_kstatus
     }
 
-    /// Adds the effect of a PodDisruptionBudget, and of `source` the time limit for judging each cluster's objects and
-    /// the user's trust.
-    pub(crate) fn with_options(&self, pdb: Budgets, source: &SourceArguments) -> RulesWithOptions {
-        let bound = format!("--timeout {:?}", source.timeout);
-        let patience = Some(patience(bound, source.judging(source.timeout / 4 * 3)));
+    /// Adds the effect of a PodDisruptionBudget, the time limit for judging each cluster's objects, and the user's
+    /// trust.
+    pub(crate) fn with_options(&self, pdb: Budgets, patience: Patience, trust: &Trust) -> RulesWithOptions {
+        let patience = Some(patience);
         // kstatus knows of no tool, so no trust in one changes what it says.
-        let trust = if self.is_kstatus { Trust::default() } else { source.trust.clone() };
+        let trust = if self.is_kstatus { Trust::default() } else { trust.clone() };
         let options = Options { pdb, patience, trust };
         RulesWithOptions { source: self.clone(), kstatus: Kstatus::default(), options }
     }
@@ -91,9 +89,9 @@ impl RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Limits the time for judging each cluster's objects to `limit`; `bound` names the limit in messages.
-    pub(crate) fn with_patience(mut self, bound: String, limit: Duration) -> RulesWithOptions {
-        self.options.patience = Some(patience(bound, limit));
+    /// Replaces the time limit for judging each cluster's objects.
+    pub(crate) fn with_patience(mut self, patience: Patience) -> RulesWithOptions {
+        self.options.patience = Some(patience);
         self
     }
 
@@ -120,7 +118,7 @@ impl FleetRules for RulesWithOptions {
 }
 
 /// Returns the time limit for judging a cluster's objects, with its name for messages.
-fn patience(bound: String, limit: Duration) -> Patience {
+pub(crate) fn patience(bound: String, limit: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(limit, bound, move || began.elapsed())
 }

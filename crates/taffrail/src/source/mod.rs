@@ -127,8 +127,7 @@ fn read_with(
         answered,
     };
     let (mut fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
-    let bound = format!("--timeout {:?}", arguments.timeout);
-    fleet.rules = Arc::new(rules.with_patience(bound, arguments.judging(begun.elapsed())));
+    fleet.rules = Arc::new(rules.with_patience(arguments.patience_after(begun.elapsed())));
     print_requests(arguments.verbose, clusters.iter());
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
@@ -176,7 +175,8 @@ pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
 ) -> Result<TimedFleet, CommandError> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments);
+    let rules =
+        RuleSource::default().with_options(Budgets::default(), arguments.patience(), &arguments.trust);
     dumps_by(arguments, asked, rules, AppLabels::default())
 }
 

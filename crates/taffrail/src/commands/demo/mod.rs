@@ -215,8 +215,7 @@ fn cannot_show(error: io::Error) -> CommandError {
 /// Starts to watch the clusters in the kubeconfig `file`, as any other command would.
 async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let source = SourceArguments { trust: trust.clone(), ..source };
-    let rules = RuleSource::default().with_options(Budgets::default(), &source);
+    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), trust);
     let request = WatchRequest {
         members: members(&source)?,
         timeout: PATIENCE,

@@ -209,7 +209,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
     let source = &arguments.source;
-    let rules = arguments.rules.with_options(Budgets::default(), source);
+    let rules = arguments.rules.with_options(Budgets::default(), source.patience(), &source.trust);
     let plan = plan(judge);
     let found = source::each(members, source.limits(), move |live| {
         let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());

@@ -82,7 +82,8 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
         KstatusFork::Flux => Fork::Flux,
         KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
     };
-    arguments.rules.with_options(Budgets::default(), &arguments.source).with_fork(fork)
+    let source = &arguments.source;
+    arguments.rules.with_options(Budgets::default(), source.patience(), &source.trust).with_fork(fork)
 }
 
 /// Calls `consume` with each chunk of the sources, or with an error for a source that cannot be read, until `consume`

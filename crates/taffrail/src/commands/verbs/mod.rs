@@ -25,7 +25,7 @@ use super::named::{self, check_clusters};
 use crate::cli::{DryRun, Pdb, SourceArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::program;
-use crate::rule_source::RuleSource;
+use crate::rule_source::{self, RuleSource};
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
@@ -68,8 +68,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Comma
         // For one release, the time for each cluster.
         Some(given) => given,
     };
-    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source);
-    let rules = rules.with_patience(format!("{patience:?}"), patience);
+    let judging = rule_source::patience(format!("{patience:?}"), patience);
+    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), judging, &source.trust);
     let first = SourceArguments { timeout: patience, ..source.clone() };
     let mut follow = source::follow(&first, rules, &asked, ListStrategy::Auto)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);

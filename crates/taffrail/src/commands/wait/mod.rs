@@ -19,6 +19,7 @@ use super::named::check_clusters;
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit, advise};
 use crate::output::printable;
+use crate::rule_source;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
@@ -113,7 +114,7 @@ impl Question {
         }
         let begun = Instant::now();
         let patience = view.source.timeout;
-        let rules = view.rules().with_patience(format!("{patience:?}"), patience);
+        let rules = view.rules().with_patience(rule_source::patience(format!("{patience:?}"), patience));
         let mut follow = source::follow(&view.source, rules, &self.reads(), ListStrategy::Streams)?;
         for complaint in follow.fleet().problems.iter().map(CommandError::from) {
             complaint.print();
