@@ -11,9 +11,7 @@ use taffrail_observe::operations::{
     AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
     VerbSettings, plan_verb,
 };
-use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, TimeLimits, WatchRequest, members,
-};
+use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, WatchRequest, members};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
@@ -200,10 +198,10 @@ async fn each_cluster_has_a_result_of_its_own() {
 
 #[cfg(feature = "lua")]
 mod actions {
-    use taffrail_observe::for_each_cluster;
     use taffrail_observe::operations::{
         ActionRequest, ActionScripts, ActionTarget, LocateRequest, Located, locate, plan_action,
     };
+    use taffrail_observe::{TimeLimits, for_each_cluster};
     use taffrail_status::Trust;
 
     use super::*;
