@@ -58,7 +58,7 @@ impl AppDetailList {
         if asked.iter().any(|app| app.delivered_by.is_some()) {
             carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
         }
-        let detail = |app: &&'a App| {
+        let detail = |(app, unsynced): (&&'a App, Vec<ObjectSync>)| {
             let home_of = |app: &App| forest.cluster(&app.app.home);
             let home = home_of(app);
             // If another app delivers the objects, its source and its state count.
@@ -68,11 +68,12 @@ impl AppDetailList {
                 app: AppRow { counts: inner.counts(app), ..AppRow::from(*app) },
                 application: application_details(app, parent, home),
                 reconciliation: reconciliation_details(app, home, via.map(|via| (via, home_of(via)))),
-                unsynced: app.unsynced.clone(),
+                unsynced,
                 deployment: forest.tree(app).children,
             }
         };
-        List::of(asked.iter().map(detail).collect(), &list.errors)
+        let unsynced = apps::differing_fields(asked.iter().copied(), clusters);
+        List::of(asked.iter().zip(unsynced).map(detail).collect(), &list.errors)
     }
 }
 

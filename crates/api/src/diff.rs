@@ -137,7 +137,7 @@ impl Comparable for ResourceRow {}
 
 impl KeyedRow for ResourceRow {
     /// The cluster, the object, and the app that declares the object.
-    type Key = (String, ObjectKey, AppName);
+    type Key = (String, ObjectKey, Option<AppName>);
 
     fn key(&self) -> Self::Key {
         let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);

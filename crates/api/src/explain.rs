@@ -181,6 +181,12 @@ impl Explanation {
         }
     }
 
+    /// Replaces the objects that are not synced by those with the fields in which they differ.
+    #[must_use]
+    pub fn differing(self, unsynced: Vec<ObjectSync>) -> Explanation {
+        Explanation { unsynced, ..self }
+    }
+
     /// Adds `changed`, the last changes before the app became unhealthy, to the explanation.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {

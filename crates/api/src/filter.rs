@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
-use taffrail_apps::{App, AppList, Delivery, Objects, Resource, SyncState, UnknownSyncState, members};
+use taffrail_apps::{
+    App, AppList, Axis, Delivery, Objects, Problem, Resource, SyncState, UnknownSyncState, members,
+};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{LabelSelector, Object, ObjectKey};
@@ -107,7 +109,7 @@ pub struct Filter {
     /// The present statuses of which a row must have one; `None` for any.
     pub status: Option<StatusFilter>,
     /// True to keep only apps with a problem on any axis.
-    pub problems: bool,
+    pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,
     /// The deliveries of which an app must have one; empty for any.
@@ -180,6 +182,17 @@ impl Filter {
         named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
     }
 
+    /// Returns true if a problem is on one of the wanted axes.
+    fn judges(&self, problem: &Problem) -> bool {
+        self.problems.as_ref().is_none_or(|axes| axes.is_empty() || axes.contains(&problem.axis))
+    }
+
+    /// Returns true if an app has a problem on one of the wanted axes that is more than a notice, as `--exit-status`
+    /// takes it.
+    pub fn is_pressing(&self, app: &App) -> bool {
+        app.problems.iter().any(|problem| problem.is_pressing() && self.judges(problem))
+    }
+
     fn admits_cluster(&self, name: &str) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
     }
@@ -202,7 +215,7 @@ impl Filter {
         };
         (self.deliveries.is_empty() || self.deliveries.contains(&app.app.delivery))
             && (!self.suspended || app.suspended)
-            && (!self.problems || !app.is_well())
+            && (self.problems.is_none() || app.problems.iter().any(|problem| self.judges(problem)))
             && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
             && self.admits_cluster(&app.app.target)
             && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
@@ -316,7 +329,10 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
             .then_with(|| last(one.since.as_ref()).cmp(&last(other.since.as_ref()))),
         SortField::Cluster => one.cluster.cmp(&other.cluster),
         SortField::Since => last(one.since.as_ref()).cmp(&last(other.since.as_ref())),
-        SortField::Delivery => one.app.delivery.as_str().cmp(other.app.delivery.as_str()),
+        SortField::Delivery => {
+            let delivery = |row: &ResourceRow| row.app.as_ref().map(|app| app.delivery.as_str());
+            delivery(one).cmp(&delivery(other))
+        }
     });
 }
 

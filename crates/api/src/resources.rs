@@ -31,6 +31,15 @@ impl From<&AppList> for ResourceList {
     }
 }
 
+impl ResourceList {
+    /// Makes the list of the objects of `list` without the apps, which no tool declares.
+    pub fn of_orphans(list: &AppList) -> ResourceList {
+        let mut rows = ResourceList::from(list);
+        rows.items.iter_mut().for_each(|row| row.app = None);
+        rows
+    }
+}
+
 /// A declared object of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -73,8 +82,9 @@ pub struct ResourceRow {
     /// The time since when the object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The app that declares it.
-    pub app: AppName,
+    /// The app that declares it; absent if none does (`--orphaned`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppName>,
 }
 
 /// The apps by their cluster and declaring object.
@@ -128,6 +138,6 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
-        app: AppName::from(&app.app),
+        app: Some(AppName::from(&app.app)),
     }
 }

@@ -60,6 +60,7 @@ mod names;
 mod noting;
 mod object_keys;
 mod objects;
+mod orphans;
 mod owners;
 mod ownership;
 mod problem;
@@ -84,6 +85,7 @@ pub use apps::{apps, apps_by, declared, declared_each};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::installs::{Standing, argo_standing};
+pub use delivery::fields::differing_fields;
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members};
@@ -92,6 +94,7 @@ pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownD
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, suffices};
+pub use orphans::Orphan;
 pub use owners::{controllers, dependents};
 pub use ownership::{Ownership, Ownerships};
 pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
@@ -109,7 +112,9 @@ pub use reconciliation::{
 pub use rows::{AppRows, Looked, Propagation};
 pub use scope::{Scope, ScopeError, silence};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
-pub use sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten};
+pub use sync::{
+    DifferingFields, ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten,
+};
 pub use teachers::Unheard;
 pub use words::{ByAddress, Words};
 

@@ -99,6 +99,8 @@ pub struct ReadQuery {
     pub whole: bool,
     /// Selections of objects to read, by kind, namespace and labels.
     pub selections: Vec<Selection>,
+    /// The namespaces of which the objects of every kind are read, whether or not an app declares them.
+    pub everything_in: BTreeSet<String>,
     /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
     /// The apps for which, while they are not well, also the objects are read that show the changes before; with
@@ -148,6 +150,7 @@ impl Default for ReadQuery {
             by_name: false,
             whole: false,
             selections: Vec::new(),
+            everything_in: BTreeSet::new(),
             only: Vec::new(),
             changes: Changes::None,
         }
@@ -360,6 +363,7 @@ impl<'p> Plan<'p> {
             }
         }
         let mut reads = self.selections(catalog);
+        reads.extend(self.everything(catalog));
         let beyond = self.beyond(found);
         for (kind, keys) in &wanted {
             if let Some(served) = catalog.get(kind) {
@@ -407,6 +411,27 @@ impl<'p> Plan<'p> {
             (!is_read).then(|| list(served, namespace, labels.clone(), projection))
         });
         wanted.collect()
+    }
+
+    /// Plans the lists of every kind in the namespaces of [`ReadQuery::everything_in`].
+    fn everything(&self, catalog: &KindCatalog) -> Vec<Read> {
+        let is_read = |served: &ServedKind, namespace: &str| {
+            let kind = GroupKind::new(&*served.group, &*served.kind);
+            let projection = body_of(&served.group, &served.kind);
+            [Some(namespace), None]
+                .into_iter()
+                .any(|place| self.snapshot.listed(&kind, place, projection) == Listed::Done)
+        };
+        let kinds = catalog.iter().filter(|served| {
+            served.namespaced && served.is_listable() && !kinds::is_noise(&served.group, &served.kind)
+        });
+        let lists = kinds.flat_map(|served| {
+            let new = self.asked.everything_in.iter().filter(move |namespace| !is_read(served, namespace));
+            new.map(|namespace| {
+                list(served, Some(namespace.clone()), None, body_of(&served.group, &served.kind))
+            })
+        });
+        lists.collect()
     }
 
     /// Returns the projection (whole or metadata) in which objects named by the query are read.

@@ -102,6 +102,42 @@ pub struct ObjectSync {
     /// The message of the tool's last operation about the object; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The fields in which an OutOfSync object differs, if it records them; only `explain` and `app` look for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<DifferingFields>,
+}
+
+/// Fields in which an object differs from its declaration; their values are not told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DifferingFields {
+    /// Their paths, a few: `spec.replicas`.
+    pub fields: Vec<String>,
+    /// The number of further fields.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// The field manager that wrote them after the last sync; absent for fields that differ from what was last applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl DifferingFields {
+    /// Returns the phrase for people: `spec.replicas differs from what was last applied`, or `kubectl wrote
+    /// spec.replicas after the last sync`.
+    pub fn words(&self) -> String {
+        let fields = self.fields.join(", ");
+        let more = if self.more > 0 { format!(" and {} more", self.more) } else { String::new() };
+        let differ = if self.fields.len() + self.more == 1 { "differs" } else { "differ" };
+        match &self.by {
+            Some(by) => format!("{by} wrote {fields}{more} after the last sync"),
+            None => format!("{fields}{more} {differ} from what was last applied"),
+        }
+    }
 }
 
 /// The state of an object that its delivery tool reports as not synced.

@@ -99,11 +99,9 @@ impl Cluster {
             exec_plugin::authenticate(exec, &context.plugins, &mut config.auth_info, deadline)
                 .await
                 .map_err(|error| match error {
-                    PluginError::TimedOut => ConnectError::Timeout {
-                        server: context.server(),
-                        phase: Phase::ExecPlugin,
-                        after: deadline.elapsed(),
-                    },
+                    PluginError::TimedOut(after) => {
+                        ConnectError::Timeout { server: context.server(), phase: Phase::ExecPlugin, after }
+                    }
                     PluginError::Failed { what, not_found, source } => ConnectError::ExecPlugin {
                         context: context.name.clone(),
                         command: exec.command.clone().unwrap_or_default(),
@@ -161,18 +159,30 @@ impl Cluster {
         })
     }
 
-    /// Returns a clone with extra time for further reads although its deadline is near or past, up to one and a half
-    /// times the original timeout: a slow read must not take the time of later ones. Reads are charged as before.
+    /// Returns a clone with extra time for further reads although its deadline is near or past: a slow read must not
+    /// take the time of later ones. Reads are charged as before.
     #[must_use]
     pub fn with_more_time(&self) -> Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }
     }
 
-    /// Returns a clone whose deadline is `timeout` from now.
+    /// Returns a clone whose deadline is `timeout` from now. The time limit of one request stays.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {
-        let (deadline, charge) = (Deadline::after(timeout), Arc::new(self.charge.another()));
-        Cluster { shared: self.shared.clone(), deadline, charge }
+        let deadline = Deadline::after(timeout).with_request_timeout(self.request_timeout());
+        Cluster { shared: self.shared.clone(), deadline, charge: Arc::new(self.charge.another()) }
+    }
+
+    /// Returns a clone whose deadline is `timeout` from now, or that of this one if it is earlier.
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Cluster {
+        let within = self.with_timeout(timeout);
+        Cluster { deadline: self.deadline.earlier(within.deadline), ..within }
+    }
+
+    /// Returns the time limit of one request, if [`Deadline::with_request_timeout`] set one.
+    pub fn request_timeout(&self) -> Option<Duration> {
+        self.deadline.request_timeout()
     }
 
     /// Returns this connection, charged to the memory share of `other`, a connection to the same cluster.
@@ -316,9 +326,9 @@ impl Attempt<'_> {
             std::future::poll_fn(|cx| connector.poll_ready(cx)).await?;
             connector.call(origin(&self.config.cluster_url)).await
         };
-        let stream = match self.deadline.limit(connecting).await {
-            Some(Ok(stream)) => stream,
-            Some(Err(source)) => {
+        let stream = match self.deadline.limit_request(connecting).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(source)) => {
                 let mut fault = Fault::of(source.as_ref());
                 // Before TLS began the proxy must have failed.
                 if self.config.proxy_url.is_some() && !opened.load(Ordering::Relaxed) {
@@ -326,9 +336,8 @@ impl Attempt<'_> {
                 }
                 return Err(ConnectError::Transport { server: self.context.server(), fault, source });
             }
-            None => {
+            Err(after) => {
                 let phase = if opened.load(Ordering::Relaxed) { Phase::Handshake } else { Phase::Connect };
-                let after = self.deadline.elapsed();
                 return Err(ConnectError::Timeout { server: self.context.server(), phase, after });
             }
         };

@@ -4,21 +4,50 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::{Phase, ReadError};
+use crate::error::{Phase, ReadError, TimeLimit};
 
-/// The time by which all responses of a read must have arrived.
+/// The time by which all responses of a read must have arrived, and the time that each request may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     set: Instant,
     at: Instant,
+    /// The end of the extra time.
+    latest: Instant,
+    request: Option<Duration>,
 }
 
 impl Deadline {
-    /// Creates the deadline `timeout` from now; more than a year counts as a year.
+    /// Creates the deadline `timeout` from now, with half as long again as extra time; more than a year counts as a
+    /// year.
     pub fn after(timeout: Duration) -> Deadline {
+        Deadline::with_extra(timeout, timeout / 2)
+    }
+
+    /// Creates the deadline `timeout` from now, with `extra` time for reads after one that used up the `timeout`.
+    pub fn with_extra(timeout: Duration, extra: Duration) -> Deadline {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let set = Instant::now();
-        Deadline { set, at: set + timeout.min(YEAR) }
+        let at = set + timeout.min(YEAR);
+        Deadline { set, at, latest: at + extra.min(YEAR), request: None }
+    }
+
+    /// Returns this deadline with a time limit for each request: to connect, to read a page of a list or an object, to
+    /// write, or to open a watch. As in kubectl a request includes its whole response, but not the wait for its turn or
+    /// a later attempt. The life of a watch is not limited, nor is a list that a watch streams. [`Duration::MAX`] is no
+    /// limit.
+    #[must_use]
+    pub fn with_request_timeout(self, request: Option<Duration>) -> Deadline {
+        Deadline { request, ..self }
+    }
+
+    /// Returns the earlier one of two deadlines.
+    pub(crate) fn earlier(self, other: Deadline) -> Deadline {
+        if self.at <= other.at { self } else { other }
+    }
+
+    /// Returns the time limit of each request, if one was set.
+    pub(crate) fn request_timeout(self) -> Option<Duration> {
+        self.request
     }
 
     /// Returns the time since the deadline was set.
@@ -31,12 +60,10 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// Returns this deadline, or a later one: a quarter of its timeout from now, but at most one and a half timeouts
-    /// after it was set.
+    /// Returns this deadline, or a later one: half of its extra time from now, but not after the end of that.
     pub(crate) fn extended(self) -> Deadline {
-        let whole = self.at.saturating_duration_since(self.set);
-        let latest = self.at + whole / 2;
-        Deadline { at: self.at.max(latest.min(Instant::now() + whole / 4)), ..self }
+        let half = self.latest.saturating_duration_since(self.at) / 2;
+        Deadline { at: self.at.max(self.latest.min(Instant::now() + half)), ..self }
     }
 
     /// Returns an error if the deadline has passed; `what` names the operation whose response was parsed.
@@ -44,11 +71,22 @@ impl Deadline {
         if self.remaining() > Duration::ZERO {
             return Ok(());
         }
-        Err(ReadError::Timeout { what: what.to_owned(), phase: Phase::Reading, after: self.elapsed() })
+        let after = TimeLimit::All(self.elapsed());
+        Err(ReadError::Timeout { what: what.to_owned(), phase: Phase::Reading, after })
     }
 
-    /// Waits for `future` until the deadline; returns `None` if the deadline passes first.
-    pub(crate) async fn limit<F: Future>(self, future: F) -> Option<F::Output> {
-        tokio::time::timeout_at(self.at, future).await.ok()
+    /// Waits for `future` until the deadline; returns the limit if that passes first.
+    pub(crate) async fn limit<F: Future>(self, future: F) -> Result<F::Output, TimeLimit> {
+        tokio::time::timeout_at(self.at, future).await.map_err(|_| TimeLimit::All(self.elapsed()))
+    }
+
+    /// Waits for `future`, which is one request; returns the limit that passes first.
+    pub(crate) async fn limit_request<F: Future>(self, future: F) -> Result<F::Output, TimeLimit> {
+        match self.request {
+            Some(request) if request < self.remaining() => {
+                tokio::time::timeout(request, future).await.map_err(|_| TimeLimit::Request(request))
+            }
+            _ => self.limit(future).await,
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The deadline passed.
+    /// The deadline, or the time limit of one request, passed.
     Timeout,
     /// The server does not accept the credentials.
     Unauthorized,
@@ -77,7 +77,7 @@ impl Reason {
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
-                "check that the server is up and reachable; if it is only slow, use a longer timeout"
+                "check that the server is up and reachable; if it is only slow, use a longer --timeout or --request-timeout"
             }
             Reason::Unauthorized => {
                 "the credentials of this context are missing, wrong or expired: log in again"
@@ -161,6 +161,32 @@ impl Display for Phase {
             Phase::Reading => "reading the answer",
             Phase::RetryAfter => "waiting for the time that the server requested",
         })
+    }
+}
+
+/// The time limit that ended a request, and the time that it gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TimeLimit {
+    /// The deadline of all reads, counted from when that was set.
+    All(Duration),
+    /// The limit of one request.
+    Request(Duration),
+}
+
+impl TimeLimit {
+    /// Returns the time that the limit gave.
+    pub fn time(self) -> Duration {
+        let (TimeLimit::All(time) | TimeLimit::Request(time)) = self;
+        time
+    }
+}
+
+impl Display for TimeLimit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            TimeLimit::All(time) => write!(f, "{:.1} s", time.as_secs_f64()),
+            TimeLimit::Request(time) => write!(f, "{:.1} s, the limit of one request", time.as_secs_f64()),
+        }
     }
 }
 
@@ -375,14 +401,14 @@ pub enum ConnectError {
         source: BoxError,
     },
     /// The deadline passed.
-    #[error("no connection to {server} within {}: gave up {phase}", Seconds(*.after))]
+    #[error("no connection to {server} within {after}: gave up {phase}")]
     Timeout {
         /// Address of the server.
         server: String,
         /// The phase that it had reached.
         phase: Phase,
-        /// Time since the deadline was set.
-        after: Duration,
+        /// The limit that passed.
+        after: TimeLimit,
     },
 }
 
@@ -425,14 +451,14 @@ pub enum ReadError {
         source: Option<BoxError>,
     },
     /// The deadline passed.
-    #[error("{what}: no complete answer within {}: gave up {phase}", Seconds(*.after))]
+    #[error("{what}: no complete answer within {after}: gave up {phase}")]
     Timeout {
         /// The operation.
         what: String,
         /// The phase that it had reached.
         phase: Phase,
-        /// Time since the deadline was set.
-        after: Duration,
+        /// The limit that passed.
+        after: TimeLimit,
     },
     /// The server responded with an error.
     #[error("{what}: {message} (HTTP {code})")]
@@ -498,15 +524,6 @@ impl ReadError {
     /// Returns a hint for the user; `None` if there is none.
     pub fn hint(&self) -> Option<&str> {
         Some(self.reason().hint())
-    }
-}
-
-/// A duration, displayed in seconds with one decimal.
-struct Seconds(Duration);
-
-impl Display for Seconds {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} s", self.0.as_secs_f64())
     }
 }
 

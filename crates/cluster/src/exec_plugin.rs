@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use crate::deadline::Deadline;
-use crate::error::one_line;
+use crate::error::{TimeLimit, one_line};
 
 /// Maximum number of bytes kept of a plugin's output; a credential is never longer.
 const MAX_OUTPUT: u64 = 1 << 20;
@@ -85,7 +85,7 @@ fn kill(_: i32) {}
 /// The reason why a plugin gave no credentials.
 #[derive(Debug)]
 pub(crate) enum PluginError {
-    TimedOut,
+    TimedOut(TimeLimit),
     Failed { what: String, not_found: bool, source: Option<io::Error> },
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn authenticate(
         return Err(failed("wants a terminal, which it is not given here"));
     }
     let (status, stdout, stderr) =
-        deadline.limit(run(command(exec), plugins)).await.ok_or(PluginError::TimedOut)?.map_err(
+        deadline.limit(run(command(exec), plugins)).await.map_err(PluginError::TimedOut)?.map_err(
             |source| {
                 let not_found = source.kind() == io::ErrorKind::NotFound;
                 let what = if not_found { "was not found" } else { "could not be run" };

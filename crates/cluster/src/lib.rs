@@ -36,7 +36,7 @@ pub use connection_pool::Protocol;
 pub use costs::{Cost, Costs, Purpose};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
-pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
+pub use error::{ConnectError, Fault, Phase, ReadError, Reason, TimeLimit, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};

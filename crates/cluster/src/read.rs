@@ -10,7 +10,7 @@ use taffrail_object::{ApiResource, Projection};
 
 use crate::aside::aside;
 use crate::connect::Cluster;
-use crate::error::{Phase, ReadError, Reason, one_line};
+use crate::error::{Phase, ReadError, Reason, TimeLimit, one_line};
 use crate::request::{Ask, JSON};
 
 /// The media type that asks for metadata only, of lists and single objects. It names no alternative: a server that
@@ -93,7 +93,7 @@ impl<'a> ListRequest<'a> {
 
     /// Returns the error for a list whose pages together took too long; `after` is the time since it began.
     pub fn too_slow(&self, after: Duration) -> ReadError {
-        ReadError::Timeout { what: self.what(), phase: Phase::Reading, after }
+        ReadError::Timeout { what: self.what(), phase: Phase::Reading, after: TimeLimit::All(after) }
     }
 
     fn projection(&self) -> Projection {

@@ -1,4 +1,4 @@
-//! A single HTTP request: counted, timed, retried where that is safe, and bounded by the deadline.
+//! A single HTTP request: counted, timed, retried where that is safe, and bounded by its time limit and the deadline.
 
 use std::fmt;
 use std::time::Duration;
@@ -184,8 +184,7 @@ impl Cluster {
         body: Body,
         attempt: u32,
     ) -> Result<Answer, Lost> {
-        let timed_out =
-            |phase| ReadError::Timeout { what: ask.what.clone(), phase, after: self.deadline.elapsed() };
+        let timed_out = |phase, after| ReadError::Timeout { what: ask.what.clone(), phase, after };
         let request =
             request.header(ACCEPT, ask.accept).header(USER_AGENT, AGENT).body(body).map_err(|error| {
                 Lost::unsent(ReadError::Unexpected {
@@ -193,9 +192,12 @@ impl Cluster {
                     problem: format!("the request is invalid: {error}"),
                 })
             })?;
-        let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;
         // The semaphore is never closed.
-        let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
+        let _place = self
+            .deadline
+            .limit(self.shared.pool.first.streams.acquire())
+            .await
+            .map_err(|after| Lost::unsent(timed_out(Phase::Queue, after)))?;
 
         let span = ask.span(self, request.method(), attempt);
         let traffic = &self.shared.traffic;
@@ -224,7 +226,7 @@ impl Cluster {
             }
             Ok::<_, kube::Error>(Ok(Answer { status: head.status, headers: head.headers, body: whole }))
         };
-        let outcome = self.deadline.limit(exchange).instrument(span.clone()).await;
+        let outcome = self.deadline.limit_request(exchange).instrument(span.clone()).await;
         let took = traffic.end(sent, bytes, status.is_some());
         let (round, at) = (sent.round, sent.at);
         span.in_scope(|| match status {
@@ -232,10 +234,10 @@ impl Cluster {
             None => debug!(round, ?at, ?took, "not answered"),
         });
         match outcome {
-            None => Err(Lost::sent(timed_out(phase))),
-            Some(Ok(Ok(answer))) => Ok(answer),
-            Some(Ok(Err(over))) => Err(Lost::sent(over)),
-            Some(Err(error)) => {
+            Err(after) => Err(Lost::sent(timed_out(phase, after))),
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(over))) => Err(Lost::sent(over)),
+            Ok(Err(error)) => {
                 let fault = Fault::of(&error);
                 // An error of a token's issuer may quote the token.
                 let source = (fault != Fault::Credentials).then(|| error.into());

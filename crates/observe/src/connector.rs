@@ -1,21 +1,21 @@
 //! Connections to the clusters that are read, all at once.
 
 use std::future::Future;
-use std::time::Duration;
 
 use futures::future::join_all;
-use taffrail_cluster::{Cluster, Deadline};
+use taffrail_cluster::Cluster;
 
 use crate::error::{Failure, ObserveError};
 use crate::members::Member;
+use crate::timing::TimeLimits;
 
-/// A cluster to connect to, and the deadline for all of its answers.
+/// A cluster to connect to, and the time limits for its answers.
 #[derive(Debug)]
 pub struct ClusterConnector {
     /// The context of the cluster.
     pub member: Member,
-    /// The time for all requests to the cluster, counted from each [`ClusterConnector::connect`].
-    pub timeout: Duration,
+    /// The time for all requests to the cluster, counted from each [`ClusterConnector::connect`], and for each of them.
+    pub limits: TimeLimits,
 }
 
 impl ClusterConnector {
@@ -26,7 +26,7 @@ impl ClusterConnector {
     /// Fails when the context cannot be used, and when the server cannot be connected to.
     pub async fn connect(&self) -> Result<Cluster, Failure> {
         let context = self.member.context.as_ref().map_err(Clone::clone)?;
-        let connected = Cluster::connect(context, Deadline::after(self.timeout)).await;
+        let connected = Cluster::connect(context, self.limits.deadline()).await;
         connected.map_err(|error| Failure::new(error.reason(), &error, error.hint()))
     }
 }
@@ -39,14 +39,14 @@ impl ClusterConnector {
 /// Fails when one of the tasks panics.
 pub async fn for_each_cluster<T, F>(
     members: Vec<Member>,
-    timeout: Duration,
+    limits: TimeLimits,
     work: impl Fn(ClusterConnector) -> F,
 ) -> Result<Vec<T>, ObserveError>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    let spawn = |member| tokio::spawn(work(ClusterConnector { member, timeout }));
+    let spawn = |member| tokio::spawn(work(ClusterConnector { member, limits }));
     let tasks: Vec<_> = members.into_iter().map(spawn).collect();
     all(tasks).await
 }

@@ -1,9 +1,10 @@
 //! The clusters that were read, together: the input of every view.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, AppLabels, AppList, Objects, Snapshot, apps_by, declared};
+use taffrail_apps::{App, AppLabels, AppList, FleetMember, Objects, Snapshot, apps_by, declared, members};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ClusterState as _, Status};
 
@@ -47,6 +48,27 @@ impl FleetSnapshot {
             }
         }
         list
+    }
+
+    /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster; without
+    /// `namespaces` see [`AppList::orphans`]. The failures are those of `list`.
+    pub fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
+        let rules = self.rules.active();
+        let of_cluster = |member: FleetMember<'_>| {
+            let orphans = list.orphans(member.objects, namespaces);
+            let keys: Vec<ObjectKey> = orphans.iter().map(|orphan| orphan.key.clone()).collect();
+            let mut app = declared(&[member.objects], &keys, &rules, self.now).apps.pop()?;
+            let named: HashMap<&ObjectKey, String> =
+                orphans.iter().map(|orphan| (&orphan.key, orphan.marked.join("; "))).collect();
+            for resource in app.resources.iter_mut().filter(|it| it.status == Status::Current) {
+                let named = named.get(&resource.key).filter(|named| !named.is_empty());
+                resource.message = named
+                    .map_or(resource.message.clone(), |named| format!("carries the mark of {named}").into());
+            }
+            Some(app)
+        };
+        let apps = members(&self.clusters()).into_iter().filter_map(of_cluster).collect();
+        AppList { apps, errors: list.errors.clone() }
     }
 
     /// Returns the snapshots as cluster states, the form that views take.

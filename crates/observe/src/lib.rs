@@ -51,3 +51,4 @@ pub use objects::ObjectLook;
 pub use reading::protocol;
 pub use record::{RecordRequest, record};
 pub use rules::FleetRules;
+pub use timing::{TimeBudget, TimeLimits};

@@ -23,7 +23,7 @@ use crate::fleet::FleetSnapshot;
 use crate::members::{FleetMembers, Member};
 use crate::read::{Outcome, read_one};
 use crate::rules::FleetRules;
-use crate::timing::Timing;
+use crate::timing::{TimeLimits, Timing};
 use crate::{reading, sameness};
 
 /// A function that returns further objects to read from a cluster; its arguments are the cluster's snapshot and the
@@ -37,8 +37,8 @@ pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 pub struct LookRequest {
     /// The clusters to read.
     pub members: FleetMembers,
-    /// The time limit of each cluster; [`look`] as a whole takes at most twice as long.
-    pub timeout: Duration,
+    /// The time for them, and for each request.
+    pub limits: TimeLimits,
     /// The query that decides what is read of each cluster.
     pub asked: ReadQuery,
     /// The time at which objects are judged.
@@ -67,11 +67,11 @@ pub async fn look(
     request: LookRequest,
     more: ExtraObjects<'_>,
 ) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
-    let LookRequest { members: FleetMembers { members, problems }, timeout, asked, now, rules, answered } =
+    let LookRequest { members: FleetMembers { members, problems }, limits, asked, now, rules, answered } =
         request;
     let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
     let labels = asked.app_labels.clone();
-    let lives = of_members(members, timeout, asked, now, &rules, answered, more).await?;
+    let lives = of_members(members, limits, asked, now, &rules, answered, more).await?;
     let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();
     let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows: None };
     Ok((fleet, clusters.into_iter().flatten().collect()))
@@ -80,20 +80,20 @@ pub async fn look(
 /// Reads all `members` as [`look`] does; the time of each is divided as [`crate::timing`] describes.
 async fn of_members(
     members: Vec<Member>,
-    timeout: Duration,
+    limits: TimeLimits,
     asked: ReadQuery,
     now: Timestamp,
     rules: &Arc<dyn FleetRules>,
     answered: Arc<dyn Fn(&str) + Send + Sync>,
     more: ExtraObjects<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, ObserveError> {
-    let timing = Timing::start(timeout);
+    let timing = Timing::start(limits.total);
     let asked = Arc::new(asked);
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
     let first = |(place, member)| {
-        let (live, asked, answered) = (ClusterConnector { member, timeout }, asked.clone(), answered.clone());
+        let (live, asked, answered) = (ClusterConnector { member, limits }, asked.clone(), answered.clone());
         let rules = rules.clone();
         tokio::spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
@@ -456,7 +456,7 @@ mod tests {
             let kubeconfig = Some(file.path().to_owned());
             let selection = ClusterSelection { kubeconfig, ..ClusterSelection::default() };
             let member = members(&selection).unwrap().members.remove(0);
-            ClusterConnector { member, timeout: LONG }.connect().await.unwrap()
+            ClusterConnector { member, limits: TimeLimits::each(LONG) }.connect().await.unwrap()
         });
         let slow = Slow::default();
         for _ in 0..8 {

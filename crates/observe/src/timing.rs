@@ -3,29 +3,70 @@
 //! The rule: a slow cluster takes no time from others. A look waits for all clusters at two places only, each with a
 //! deadline:
 //!
-//! * Each cluster is read by itself, all at once: within `--timeout`, or half as long again if a list took all of that
+//! * Each cluster is read by itself, all at once, with extra time if a list took all of it
 //!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters with one identity are compared meanwhile, as soon as
-//!   both have answered, and each is charged for its own requests ([`super::sameness`]). All this ends at one and a
-//!   half times the timeout.
-//! * Then the objects that apps of one cluster deliver into another are read there. Each cluster has at least half of
-//!   the timeout for that, however long others took; a cluster that has used its own time has less, but at least a
-//!   quarter. This ends at twice the timeout.
+//!   both have answered, and each is charged for its own requests ([`super::sameness`]).
+//! * Then the objects that apps of one cluster deliver into another are read there.
+//!
+//! A [`TimeBudget::PerCluster`] gives its time to each cluster, and half as long again as extra time. Then each cluster has
+//! at least half of the time for objects delivered into it, however long others took; a cluster that has used its own
+//! time has less, but at least a quarter. This ends at twice the time.
+//!
+//! A [`TimeBudget::Whole`] is divided by eighths: five to read each cluster, one of extra time, one for objects
+//! delivered into it, one to judge.
 //!
 //! Following clusters has no such places: reads are planned for each cluster by itself ([`super::follow`]).
 
 use std::time::{Duration, Instant};
 
+use taffrail_cluster::Deadline;
+
+/// The time that reading clusters may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeBudget {
+    /// The time for each cluster; the answer takes twice as long at most.
+    PerCluster(Duration),
+    /// The time for the whole answer.
+    Whole(Duration),
+}
+
+/// The time limits of reading clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// The time for a cluster or for the answer.
+    pub total: TimeBudget,
+    /// The time for one request, [`Duration::MAX`] for no limit; `None` if only `total` limits it. See
+    /// [`Deadline::with_request_timeout`].
+    pub request: Option<Duration>,
+}
+
+impl TimeLimits {
+    /// Gives `timeout` to each cluster.
+    pub fn each(timeout: Duration) -> TimeLimits {
+        TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
+    }
+
+    /// Returns the deadline of reads of one cluster by itself that begin now.
+    pub(crate) fn deadline(&self) -> Deadline {
+        let deadline = match self.total {
+            TimeBudget::PerCluster(time) => Deadline::after(time),
+            TimeBudget::Whole(time) => Deadline::with_extra(time / 8 * 5, time / 8),
+        };
+        deadline.with_request_timeout(self.request)
+    }
+}
+
 /// The start of reading a fleet, and the time limit of one cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     begun: Instant,
-    timeout: Duration,
+    limit: TimeBudget,
 }
 
 impl Timing {
     /// Starts the clock, with `timeout` as the limit of each cluster.
-    pub(crate) fn start(timeout: Duration) -> Timing {
-        Timing { begun: Instant::now(), timeout }
+    pub(crate) fn start(limit: TimeBudget) -> Timing {
+        Timing { begun: Instant::now(), limit }
     }
 
     /// Returns the time left for the first part, in which each cluster is read without regard to the others.
@@ -40,14 +81,26 @@ impl Timing {
     }
 
     fn alone_after(&self, elapsed: Duration) -> Duration {
-        (self.timeout.saturating_mul(3) / 2).saturating_sub(elapsed)
+        let end = match self.limit {
+            TimeBudget::PerCluster(time) => time.saturating_mul(3) / 2,
+            TimeBudget::Whole(time) => time / 8 * 6,
+        };
+        end.saturating_sub(elapsed)
     }
 
     fn elsewhere_after(&self, elapsed: Duration, spent: Duration) -> Duration {
-        // What was read late is judged late: also then nobody is left without time.
-        let left = self.timeout.saturating_mul(2).saturating_sub(elapsed).max(self.timeout / 2);
-        let own = self.timeout.saturating_sub(spent).max(self.timeout / 4);
-        own.min(left - left / 3)
+        // What was read late is judged late: also then each has time left.
+        match self.limit {
+            TimeBudget::PerCluster(time) => {
+                let left = time.saturating_mul(2).saturating_sub(elapsed).max(time / 2);
+                let own = time.saturating_sub(spent).max(time / 4);
+                own.min(left - left / 3)
+            }
+            TimeBudget::Whole(time) => {
+                let left = (time / 8 * 7).saturating_sub(elapsed).max(time / 16);
+                left - left / 3
+            }
+        }
     }
 }
 
@@ -57,8 +110,8 @@ mod tests {
 
     #[test]
     fn each_has_the_time_that_it_has_not_used_however_long_others_took() {
-        let (begun, timeout) = (Instant::now(), Duration::from_secs(12));
-        let timing = Timing { begun, timeout };
+        let limit = TimeBudget::PerCluster(Duration::from_secs(12));
+        let timing = Timing { begun: Instant::now(), limit };
         let elsewhere = |elapsed: u64, spent: u64| {
             timing.elsewhere_after(Duration::from_secs(elapsed), Duration::from_secs(spent)).as_secs()
         };
@@ -75,11 +128,30 @@ mod tests {
     }
 
     #[test]
+    fn reading_for_an_answer_leaves_an_eighth_of_its_time_to_judge() {
+        let timing = Timing { begun: Instant::now(), limit: TimeBudget::Whole(Duration::from_secs(16)) };
+        let seconds = Duration::from_secs;
+        assert_eq!(
+            (timing.alone_after(seconds(1)), timing.alone_after(seconds(13))),
+            (seconds(11), seconds(0))
+        );
+        // With half as long again it ends after 14 s.
+        for elapsed in [1, 10, 12] {
+            let left = timing.elsewhere_after(seconds(elapsed), seconds(elapsed));
+            assert_eq!(left.mul_f64(1.5).as_secs_f64().round(), 14.0 - elapsed as f64, "{elapsed}");
+        }
+        assert!(timing.elsewhere_after(seconds(20), seconds(20)) > Duration::ZERO);
+    }
+
+    #[test]
     fn any_timeout_is_divided() {
         for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
-            let timing = Timing::start(timeout);
-            assert!(timing.elsewhere(Duration::ZERO) <= timeout);
-            assert!(timing.alone() <= Duration::MAX);
+            for limit in [TimeBudget::PerCluster(timeout), TimeBudget::Whole(timeout)] {
+                let timing = Timing::start(limit);
+                assert!(timing.elsewhere(Duration::ZERO) <= timeout);
+                assert!(timing.alone() <= Duration::MAX);
+                let _ = TimeLimits { total: limit, request: Some(timeout) }.deadline();
+            }
         }
     }
 }

@@ -8,14 +8,15 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use taffrail_api::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::trust::FindingCategory;
-use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Axis, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
+use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
-use taffrail_status::assess::Budgets;
+use taffrail_status::assess::{Budgets, Patience};
 
-pub(crate) use values::{DryRun, TextOutput, duration, label_selector};
+pub(crate) use values::{DryRun, TextOutput, duration, duration_or_none, label_selector};
 
-use crate::rule_source::{RuleSource, RulesWithOptions};
+use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -48,9 +49,14 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// Time limit for reading a cluster, such as 5s, 500ms or 1m
+    /// How long the command may take to answer, such as 30s or 2m; with -w to answer first. In this release, without
+    /// --request-timeout, how long each cluster may take
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
+
+    /// How long one request may take, such as 5s; 0 for no limit [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
+    pub(crate) request_timeout: Option<Duration>,
 
     /// Print timings to stderr; -vv: also each request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
@@ -62,6 +68,30 @@ pub(crate) struct SourceArguments {
 }
 
 impl SourceArguments {
+    /// Returns the time limits of reading clusters once. For one release `--timeout` without `--request-timeout` is the
+    /// time for each cluster.
+    pub(crate) fn limits(&self) -> TimeLimits {
+        let total = match self.request_timeout {
+            None => TimeBudget::PerCluster(self.timeout),
+            Some(_) => TimeBudget::Whole(self.timeout),
+        };
+        TimeLimits { total, request: self.request_timeout }
+    }
+
+    /// Returns the time limit for judging the objects of a cluster while it is read, or of a dump.
+    pub(crate) fn patience(&self) -> Patience {
+        self.patience_after(self.timeout / 4 * 3)
+    }
+
+    /// Returns the time limit for judging the objects of a cluster, `spent` after the command began.
+    pub(crate) fn patience_after(&self, spent: Duration) -> Patience {
+        let limit = match self.limits().total {
+            TimeBudget::PerCluster(time) => time,
+            TimeBudget::Whole(time) => time.saturating_sub(spent).max(time / 8),
+        };
+        patience(format!("--timeout {:?}", self.timeout), limit)
+    }
+
     /// Reads all clusters of a kubeconfig, each for `timeout` at most.
     #[cfg(any(feature = "demo", test))]
     pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
@@ -72,6 +102,7 @@ impl SourceArguments {
             from: Vec::new(),
             now: None,
             timeout,
+            request_timeout: None,
             verbose: 0,
             trust: Trust::default(),
         }
@@ -108,7 +139,7 @@ pub(crate) enum Pdb {
 impl ViewArguments {
     /// Returns the rules of `--rules` with the options `--pdb` and `--timeout` and the trust settings.
     pub(crate) fn rules(&self) -> RulesWithOptions {
-        self.rules.with_options(self.pdb.into(), self.source.timeout, &self.source.trust)
+        self.rules.with_options(self.pdb.into(), self.source.patience(), &self.source.trust)
     }
 }
 
@@ -129,8 +160,10 @@ Examples:
   taffrail get apps --all-contexts -o wide       of all contexts, with revisions and sources
   taffrail get clusters --context prod --context edge
   taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
+  taffrail get apps --problems=sync --exit-status     exit with 1 when a sync has failed, whatever the health
   taffrail get resources --kind deploy --image nginx   Deployments that run an image
   taffrail get resources -n flux-system          all objects of the apps declared there
+  taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        read dump files instead of clusters
 
@@ -169,7 +202,8 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness; with --problems=AXIS on
+    /// that axis
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -276,9 +310,11 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Only apps with a problem, on any axis: health, sync, source or freshness
-    #[arg(long)]
-    pub(crate) problems: bool,
+    /// Only apps with a problem, on any axis or on these: --problems=sync,source; --exit-status then judges these alone
+    #[arg(
+        long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
+    )]
+    pub(crate) problems: Option<Vec<ProblemAxis>>,
 
     /// Only apps with one of these sync states, or after '!' with none: Failed,OutOfSync or '!Synced,Syncing'. Apps
     /// known only by labels have no sync state
@@ -309,9 +345,41 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
+    /// Instead of the objects of apps, those in namespaces that no app declares and that have no owner; live with
+    /// --in-namespace or -n, from dumps in all namespaces but those of Kubernetes
+    #[arg(
+        long,
+        conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
+    )]
+    pub(crate) orphaned: bool,
+
     /// Only objects that run an image with one of these texts in its name
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
+}
+
+/// An axis on which apps have problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProblemAxis {
+    /// The objects
+    Health,
+    /// The way of the wanted revision into the cluster
+    Sync,
+    /// The way of the wanted revision to the delivery tool
+    Source,
+    /// A cluster that is not read live
+    Freshness,
+}
+
+impl From<ProblemAxis> for Axis {
+    fn from(axis: ProblemAxis) -> Axis {
+        match axis {
+            ProblemAxis::Health => Axis::Health,
+            ProblemAxis::Sync => Axis::Sync,
+            ProblemAxis::Source => Axis::Source,
+            ProblemAxis::Freshness => Axis::Freshness,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

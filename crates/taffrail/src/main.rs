@@ -16,6 +16,7 @@ mod command_error;
 mod commands;
 mod completion;
 mod config;
+mod deprecated;
 #[cfg(test)]
 mod docs;
 mod interrupt;
@@ -158,6 +159,9 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     settle(&mut cli, &matches, &config)?;
+    if let Some(warning) = deprecated::warning(&matches) {
+        warning.print(console);
+    }
     traces::print(&matches, cli.command.watches() && !matches!(cli.command, Command::Wait(_)), console);
     Ok((cli, config))
 }

@@ -61,7 +61,9 @@ pub(crate) fn hint(reason: &str) -> Option<&'static str> {
 #[cfg(test)]
 pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
     let meaning = |reason: Reason| match reason {
-        Reason::Timeout => "The cluster took longer than --timeout.",
+        Reason::Timeout => {
+            "The cluster took longer than --timeout, or a request longer than --request-timeout."
+        }
         Reason::Unauthorized => "The server does not accept the credentials.",
         Reason::Forbidden => "The server accepts the credentials, but does not allow this.",
         Reason::NotFound => "The server has no such object, or no such kind.",

@@ -76,8 +76,8 @@ impl RuleSource {
 
     /// Combines the rules with the effect `pdb` of PodDisruptionBudgets, the time limit for judging each cluster's
     /// objects, and the user's trust in rules of clusters, which kstatus ignores.
-    pub(crate) fn with_options(&self, pdb: Budgets, timeout: Duration, trust: &Trust) -> RulesWithOptions {
-        let patience = Some(patience("--timeout", timeout));
+    pub(crate) fn with_options(&self, pdb: Budgets, patience: Patience, trust: &Trust) -> RulesWithOptions {
+        let patience = Some(patience);
         // kstatus knows of no tool, so no trust in one changes what it says.
         let trust = if self.is_kstatus { Trust::default() } else { trust.clone() };
         let options = Options { pdb, patience, trust };
@@ -91,10 +91,9 @@ impl RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Limits the time for judging each cluster's objects to `timeout`; `option` is the name of the flag for
-    /// messages.
-    pub(crate) fn with_patience(mut self, option: &str, timeout: Duration) -> RulesWithOptions {
-        self.options.patience = Some(patience(option, timeout));
+    /// Replaces the time limit for judging each cluster's objects.
+    pub(crate) fn with_patience(mut self, patience: Patience) -> RulesWithOptions {
+        self.options.patience = Some(patience);
         self
     }
 
@@ -123,9 +122,9 @@ impl FleetRules for RulesWithOptions {
 
 /// Returns a time limit of `timeout` for judging one cluster's objects, which starts now; messages name the flag
 /// `option`.
-fn patience(option: &str, timeout: Duration) -> Patience {
+pub(crate) fn patience(bound: String, limit: Duration) -> Patience {
     let began = Instant::now();
-    Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
+    Patience::new(limit, bound, move || began.elapsed())
 }
 
 /// The reason why the rules of a folder cannot be used.

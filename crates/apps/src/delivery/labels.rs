@@ -327,7 +327,7 @@ pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
 
 /// Returns true if `key` is a PersistentVolumeClaim that a StatefulSet created: it has no owner unless the
 /// set is to delete it.
-fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
+pub(crate) fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;
     }

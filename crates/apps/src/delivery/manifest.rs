@@ -471,7 +471,7 @@ mod tests {
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n---\nkind: [\n---\nkind: Secret\nmetadata: {}\n---\nmetadata:\n  name: b\n",
             &[declared("", "Secret", "", "a")],
             &[
-                "document 2 of the manifest is no YAML: at its line 2: ",
+                "document 2 of the manifest is not YAML: at its line 2: ",
                 "document 3 of the manifest has no name",
                 "document 4 of the manifest has no kind",
             ],

@@ -8,6 +8,7 @@ pub(crate) mod controllers;
 mod declared;
 pub(crate) mod destination;
 pub(crate) mod drift;
+pub(crate) mod fields;
 pub(crate) mod flux;
 mod flux_source;
 pub(crate) mod helm;

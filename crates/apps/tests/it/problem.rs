@@ -1,5 +1,7 @@
 //! Problems of a row: for each axis a state with a problem on it alone, in every view.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use taffrail_api::filter::Filter;
 use taffrail_api::{Explanation, TrustReport};
@@ -110,7 +112,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
         list.apps.len()
     };
     let by_status = |text: &str| shown(Filter { status: Some(text.parse().unwrap()), ..Filter::default() });
-    assert_eq!(shown(Filter { problems: true, ..Filter::default() }), 1, "{words}");
+    assert_eq!(shown(Filter { problems: Some(BTreeSet::new()), ..Filter::default() }), 1, "{words}");
     assert_eq!(
         shown(Filter { sync: Some(app.effective_sync().as_str().parse().unwrap()), ..Filter::default() }),
         1,

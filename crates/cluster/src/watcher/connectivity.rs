@@ -189,7 +189,9 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     {
         return Err(why.clone());
     }
-    match Cluster::connect(context, Deadline::after(shared.settings.credentials_timeout)).await {
+    let limit = shared.connection().cluster.request_timeout();
+    let deadline = Deadline::after(shared.settings.credentials_timeout).with_request_timeout(limit);
+    match Cluster::connect(context, deadline).await {
         Ok(cluster) => {
             let before = shared.connection().cluster;
             let last = before.requests().cost;

@@ -20,7 +20,7 @@ use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Followed, ListStrategy, Message, Scope, Shared, WatchEvent, WatchState};
 use crate::costs::Purpose;
-use crate::error::{ReadError, Reason};
+use crate::error::{Phase, ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{
     ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
@@ -735,8 +735,17 @@ async fn read_whole(
 ) -> Result<Vec<u8>, Ended> {
     let mut page = Vec::new();
     loop {
-        let next = tokio::time::timeout(shared.settings.silence, stream.next(shared)).await;
-        match next.map_err(|_| Ended::Silent)? {
+        let silent = Instant::now() + shared.settings.silence;
+        let over = stream.ends.map(|(limit, at)| (limit, Instant::from_std(at)));
+        let over = over.filter(|(_, at)| *at < silent);
+        let until = over.map_or(silent, |(_, at)| at);
+        let next = tokio::time::timeout_at(until, stream.next(shared)).await;
+        match next.map_err(|_| match over {
+            None => Ended::Silent,
+            Some((after, _)) => {
+                ReadError::Timeout { what: what.to_owned(), phase: Phase::Body, after }.into()
+            }
+        })? {
             None => return Ok(page),
             Some(Ok(bytes)) if page.len() + bytes.len() <= largest => {
                 page.extend_from_slice(&bytes);

@@ -14,7 +14,7 @@ use tracing::{Instrument, debug};
 
 use super::{Connection, Shared};
 use crate::costs::Purpose;
-use crate::error::{Fault, Phase, ReadError};
+use crate::error::{Fault, Phase, ReadError, TimeLimit};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
 /// Maximum number of bytes read of the body of an error response.
@@ -43,6 +43,8 @@ pub(super) struct Stream {
     pub(super) purpose: Purpose,
     /// True if it is in Protobuf: events preceded by their lengths instead of lines.
     pub(super) is_protobuf: bool,
+    /// The time limit of the whole response, and the moment at which it passes.
+    pub(super) ends: Option<(TimeLimit, Instant)>,
     body: Body,
     _place: OwnedSemaphorePermit,
 }
@@ -111,7 +113,7 @@ async fn begin(
     let sent = Instant::now();
     let mut returned = shared.returned.subscribe();
     let answer = tokio::select! {
-        answer = tokio::time::timeout(begins(shared, purpose), client.send(request).instrument(span.clone())) => answer,
+        answer = tokio::time::timeout(begins(shared, purpose).time(), client.send(request).instrument(span.clone())) => answer,
         // A request sent while the server was away is repeated, not waited for.
         _ = returned.changed() => return Err(Refusal::from(timed_out(shared, ask, Phase::Headers, purpose))),
     };
@@ -128,18 +130,23 @@ async fn begin(
         .headers
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/vnd.kubernetes.protobuf"));
-    let mut stream = Stream { what: ask.what.clone(), purpose, is_protobuf, body, _place: place };
+    let limit = cluster.request_timeout().filter(|_| purpose != Purpose::Watch);
+    let ends = limit.and_then(|limit| Some((TimeLimit::Request(limit), sent.checked_add(limit)?)));
+    let mut stream = Stream { what: ask.what.clone(), purpose, is_protobuf, ends, body, _place: place };
     if head.status.is_success() {
         return Ok(stream);
     }
     Err(stream.refusal(shared, ask, head.status, head.headers).await)
 }
 
-/// Returns the time limit for the start of a response: lists are first read from the server's store, watches begin at
-/// once.
-fn begins(shared: &Shared, purpose: Purpose) -> Duration {
+/// Returns the time limit for the start of a response: that of one request if the user set it; otherwise lists are first
+/// read from the server's store, and watches begin at once.
+fn begins(shared: &Shared, purpose: Purpose) -> TimeLimit {
     let list = shared.settings.answer_timeout;
-    if purpose == Purpose::Watch { list / 3 } else { list }
+    match shared.connection().cluster.request_timeout() {
+        Some(limit) => TimeLimit::Request(limit),
+        None => TimeLimit::All(if purpose == Purpose::Watch { list / 3 } else { list }),
+    }
 }
 
 fn timed_out(shared: &Shared, ask: &Ask, phase: Phase, purpose: Purpose) -> ReadError {

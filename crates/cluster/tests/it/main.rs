@@ -10,5 +10,6 @@ mod discovering;
 mod faults;
 mod kubeconfigs;
 mod reading;
+mod request_timeout;
 mod watching;
 mod writing;

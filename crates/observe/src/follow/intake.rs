@@ -396,6 +396,7 @@ impl FleetWatcher {
     /// Reads the whole of an object whose kind is watched only as metadata. If it changes during the read, reads it
     /// once more, however many changes there were.
     fn fetch(&mut self, at: usize, read: Read) {
+        let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };
         if let Some(fetch) = following.fetching.get_mut(&read) {
@@ -405,7 +406,7 @@ impl FleetWatcher {
         // What was read before is shown until then.
         let fetch = Fetch { is_loose: true, ..Fetch::default() };
         following.fetching.insert(read.clone(), fetch);
-        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+        self.events.push(get(at, feeds.cluster().with_timeout(one_request), read));
     }
 }
 

@@ -332,6 +332,9 @@ pub struct WatchRequest {
     pub members: FleetMembers,
     /// The time limit for the first answer of each cluster, and for each single request.
     pub timeout: Duration,
+    /// The time for one request, [`Duration::MAX`] for no limit; `None` for `timeout`. Lists that are streamed, and
+    /// watches, have it only to begin.
+    pub request_timeout: Option<Duration>,
     /// The query that decides which objects are watched.
     pub asked: ReadQuery,
     /// The rules by which objects are judged.
@@ -352,6 +355,7 @@ pub struct FleetWatcher {
     parser: Parser,
     asked: ReadQuery,
     timeout: Duration,
+    request_timeout: Option<Duration>,
     lists: ListStrategy,
     /// The clock that measures the age of observations.
     clock: BootClock,
@@ -371,8 +375,8 @@ pub struct FleetWatcher {
 impl FleetWatcher {
     /// Starts to watch the clusters of `request`; returns before any of them has answered.
     pub async fn start(request: WatchRequest) -> FleetWatcher {
-        let WatchRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists, clock } =
-            request;
+        let WatchRequest { members, timeout, request_timeout, asked, rules, lists, clock } = request;
+        let FleetMembers { members, problems } = members;
         let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
@@ -420,6 +424,7 @@ impl FleetWatcher {
             parser: Parser::new(),
             asked,
             timeout,
+            request_timeout,
             lists,
             clock,
             compared: HashMap::new(),
@@ -455,7 +460,12 @@ impl FleetWatcher {
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
-        Some(feeds.cluster().with_timeout(self.timeout))
+        Some(feeds.cluster().with_timeout(self.one_request()))
+    }
+
+    /// Returns the time for one request, with its further attempts.
+    fn one_request(&self) -> Duration {
+        self.request_timeout.unwrap_or(self.timeout)
     }
 
     /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later only as long as a

@@ -46,11 +46,12 @@ impl FleetWatcher {
         let following = &mut self.clusters[at];
         following.connecting = true;
         let context = following.member.context.clone();
-        let timeout = self.timeout;
+        let (timeout, request_timeout) = (self.timeout, self.request_timeout);
         let running = task::start(async move {
             tokio::time::sleep(after).await;
             let context = context?;
-            let cluster = Cluster::connect(&context, Deadline::after(timeout)).await;
+            let deadline = Deadline::after(timeout).with_request_timeout(request_timeout);
+            let cluster = Cluster::connect(&context, deadline).await;
             let cluster = cluster.map_err(|error| Failure::new(error.reason(), &error, error.hint()))?;
             let (discovery, version) = futures::join!(cluster.discover(), cluster.version());
             if let Err(error) = &discovery
@@ -176,6 +177,7 @@ impl FleetWatcher {
     /// Plans and starts the reads of one cluster; returns true while an awaited answer is missing. While
     /// `others_wait`, clusters that are faster to plan, it pauses between plans.
     fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
+        let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         if following.feeds.is_none() {
@@ -227,7 +229,7 @@ impl FleetWatcher {
             coming.under_way = true;
             following.discovered = now;
             let Some(feeds) = &following.feeds else { return false };
-            let cluster = feeds.cluster().with_timeout(self.timeout);
+            let cluster = feeds.cluster().with_timeout(one_request);
             let running = task::start(async move { cluster.discover().await });
             self.events.push(Box::pin(async move {
                 match running.await {
@@ -274,6 +276,7 @@ impl FleetWatcher {
     /// Starts the next reads of a cluster. `without_others` is the query without objects of other clusters' apps,
     /// to tell apart the reads needed for these. Returns true if nothing was started and more may have to be read.
     fn begin_next(&mut self, at: usize, asked: &ReadQuery, without_others: &ReadQuery, now: Instant) -> bool {
+        let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let before = following.rounds.clone();
@@ -330,7 +333,7 @@ impl FleetWatcher {
                     None => {
                         let fetch = Fetch { is_loose, ..Fetch::default() };
                         following.fetching.insert(read.clone(), fetch);
-                        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+                        self.events.push(get(at, feeds.cluster().with_timeout(one_request), read));
                     }
                 }
                 continue;
@@ -346,7 +349,7 @@ impl FleetWatcher {
     pub(super) fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
-        let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
+        let reading = once_more(feeds.cluster().clone(), self.one_request(), read, is_first);
         self.events.push(Box::pin(async move { Event::Polled(at, id, reading.await) }));
     }
 }

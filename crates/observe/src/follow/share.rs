@@ -164,6 +164,7 @@ pub(super) mod tests {
         let request = WatchRequest {
             members,
             timeout: PATIENCE,
+            request_timeout: None,
             asked: ReadQuery::default(),
             rules: Arc::new(Shipped(RuleSet::shipped())),
             lists: ListStrategy::Auto,

@@ -41,9 +41,12 @@ mod of_actions {
     use crate::operations::OperationError;
     use crate::operations::located::LiveObject;
 
-    /// Returns a client whose write timeout is 30 s, as long as reads may take.
+    /// The time for a write, unless the user limits each request.
+    const WRITE: Duration = Duration::from_secs(30);
+
+    /// Returns a client with time for a write.
     pub(crate) fn in_time(cluster: &Cluster) -> Cluster {
-        cluster.with_timeout(Duration::from_secs(30))
+        cluster.with_timeout(cluster.request_timeout().unwrap_or(WRITE))
     }
 
     /// Patches the status subresource if the kind has one, then the rest, and returns the fields that the server dropped.

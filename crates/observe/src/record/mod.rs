@@ -53,6 +53,7 @@ pub struct RecordRequest {
 /// The state of writing one cluster's dump.
 struct Dump<'d> {
     cluster: &'d Cluster,
+    /// The time for one request.
     timeout: Duration,
     namespace: Option<&'d str>,
     max_bytes: u64,
@@ -64,7 +65,7 @@ struct Dump<'d> {
 
 /// Records a cluster: sends the lines of a dump to `lines`, and an empty text as the last one, without which the dump is
 /// incomplete. A cluster that does not answer has no lines, unless `request` asks for them. Returns the last line, and the
-/// connection if there is one; the time limit of `connector` bounds each request.
+/// connection if there is one.
 ///
 /// # Errors
 /// Fails if the cluster or its kinds cannot be read.
@@ -169,7 +170,7 @@ async fn record_connected(
     };
     let dump = Dump {
         cluster,
-        timeout: connector.timeout,
+        timeout: connector.limits.request.unwrap_or(Duration::MAX),
         namespace: request.namespace.as_deref(),
         max_bytes: request.max_bytes,
         lines,
@@ -224,7 +225,8 @@ impl Dump<'_> {
 
     /// Returns the client with the timeout for one request.
     fn asked(&self) -> Cluster {
-        self.cluster.with_timeout(self.timeout)
+        // Each attempt has the time of a request.
+        self.cluster.within(self.timeout.saturating_mul(2))
     }
 
     fn scope(&self, resource: &ApiResource) -> RecordedScope {

@@ -57,6 +57,7 @@ impl Watched {
         let request = WatchRequest {
             members: members_of(&clusters),
             timeout: PATIENCE,
+            request_timeout: None,
             asked: ReadQuery::default(),
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Pages,
@@ -197,10 +198,10 @@ async fn each_cluster_has_a_result_of_its_own() {
 
 #[cfg(feature = "lua")]
 mod actions {
-    use taffrail_observe::for_each_cluster;
     use taffrail_observe::operations::{
         ActionRequest, ActionScripts, ActionTarget, LocateRequest, Located, locate, plan_action,
     };
+    use taffrail_observe::{TimeLimits, for_each_cluster};
     use taffrail_status::Trust;
 
     use super::*;
@@ -230,7 +231,7 @@ mod actions {
             let trust = Trust::default();
             locate(&connector, &LocateRequest { object, namespace, all_namespaces: false, trust }).await
         };
-        let found = for_each_cluster(members, PATIENCE, locating).await.unwrap();
+        let found = for_each_cluster(members, TimeLimits::each(PATIENCE), locating).await.unwrap();
         let objects = found.into_iter().flat_map(|found| {
             let Located { objects, notes } = found.unwrap();
             assert!(notes.is_empty(), "{notes:?}");

@@ -10,8 +10,8 @@ use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, Live, LiveSettings, LookRequest, NO_EXTRA, WatchRequest,
-    members,
+    ClusterSelection, FleetMembers, FleetWatcher, Live, LiveSettings, LookRequest, NO_EXTRA, TimeLimits,
+    WatchRequest, members,
 };
 use taffrail_sim::Fleet;
 use taffrail_status::ClusterState as _;
@@ -104,7 +104,7 @@ async fn a_look_parses_each_object_once() {
         parses::record();
         let request = LookRequest {
             members: server.members(),
-            timeout: PATIENCE,
+            limits: TimeLimits::each(PATIENCE),
             asked: ReadQuery { dependents, ..ReadQuery::default() },
             now: jiff::Timestamp::now(),
             rules: Arc::new(Shipped::default()),
@@ -128,6 +128,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
         let request = WatchRequest {
             members: server.members(),
             timeout: PATIENCE,
+            request_timeout: None,
             asked: ReadQuery::default(),
             rules: Arc::new(Shipped::default()),
             lists,

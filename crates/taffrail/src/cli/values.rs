@@ -50,6 +50,13 @@ pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     })
 }
 
+/// Parses a duration like [`duration`], or 0, which is no limit: [`Duration::MAX`].
+pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
+    let is_zero =
+        text.trim_end_matches(['m', 's', 'h']).bytes().all(|digit| digit == b'0') && text.starts_with('0');
+    if is_zero { Ok(Duration::MAX) } else { duration(text) }
+}
+
 /// The dry run of a command that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
@@ -80,7 +87,7 @@ pub(crate) enum TextOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, label_selector};
+    use super::{Duration, duration, duration_or_none, label_selector};
 
     #[test]
     fn an_empty_label_selector_is_refused() {
@@ -88,6 +95,16 @@ mod tests {
             assert!(label_selector(empty).unwrap_err().to_string().contains("write LABEL"), "{empty:?}");
         }
         assert_eq!(label_selector("a").map(|it| it.to_string()).as_deref(), Ok("a"));
+    }
+
+    #[test]
+    fn a_request_timeout_of_zero_is_no_limit() {
+        for zero in ["0", "0s", "0ms", "00m"] {
+            assert_eq!(duration_or_none(zero), Ok(Duration::MAX), "{zero}");
+        }
+        assert_eq!(duration_or_none("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration_or_none("0x").unwrap_err(), "unknown unit; use ms, s, m or h");
+        assert!(duration_or_none("s").is_err() && duration_or_none("").is_err());
     }
 
     #[test]

@@ -7,10 +7,11 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::diff::Comparable;
 use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
-use taffrail_apps::{App, AppList, Axis, Problem, ReconciledRow, SyncState};
+use taffrail_apps::{App, AppList, Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
+use super::explain::differences;
 use super::{changes, get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -58,8 +59,8 @@ pub(crate) fn run(
         AppOutput::Yaml => get::document(ListOutput::Yaml, details, console),
         AppOutput::Table => {
             let several = fleet.snapshots.len() > 1;
-            let shown = found.iter().zip(&details.items).enumerate();
-            shown.into_iter().try_for_each(|(number, (app, detail))| {
+            let mut shown = found.iter().zip(&details.items).enumerate();
+            shown.try_for_each(|(number, (app, detail))| {
                 if number > 0 {
                     say!(console.people(), "\n")?;
                 }
@@ -164,7 +165,11 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: 
     }
 
     say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
-    objects(app, &detail.lines(), &mut out)
+    objects(&detail.unsynced, &detail.lines(), &mut out)?;
+    match differences(app, &detail.unsynced.iter().collect::<Vec<_>>()) {
+        Some(told) => indented(&mut out, "", &told),
+        None => Ok(()),
+    }
 }
 
 fn capitalised(axis: Axis) -> &'static str {
@@ -176,13 +181,20 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the delivery tool's error messages by object, for the objects on which its last operation failed.
-fn unsynced(app: &App) -> HashMap<ObjectKey, &str> {
-    let syncs = app.syncs().into_iter().map(|(key, own)| (key.clone(), own.message.as_str()));
-    syncs.filter(|(_, message)| !message.is_empty()).collect()
+/// Returns the messages about objects that are not synced: of the tool's last operation, and the fields in which they
+/// differ.
+fn messages(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, String> {
+    let message = |own: &ObjectSync| {
+        let fields = own.differs.iter().map(DifferingFields::words);
+        let all = std::iter::once(own.message.clone()).chain(fields).filter(|text| !text.is_empty());
+        all.collect::<Vec<_>>().join("; ")
+    };
+    // If a tool reports several states of an object, the first one counts.
+    let all = unsynced.iter().rev().map(|own| (&own.key, message(own)));
+    all.filter(|(_, message)| !message.is_empty()).collect()
 }
 
-fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
+fn objects(unsynced: &[ObjectSync], lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
     if lines.is_empty() {
         return say!(out, "no objects");
     }
@@ -190,7 +202,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
     let mut table = Table::new(out, header, screen()).spare(&["NAMESPACE"]);
     let mut kind = String::new();
     let mut namespace = String::new();
-    let syncs = unsynced(app);
+    let syncs = messages(unsynced);
     for line in lines {
         if let Some(object) = &line.object {
             kind.clone_from(&object.kind);
@@ -210,10 +222,10 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
         };
         let unsynced = line.object.as_ref().and_then(|object| {
             let ObjectKey { group, kind, namespace, name } = object;
-            syncs.get(&ObjectKey::new(&**group, &**kind, &**namespace, &**name)).copied()
+            syncs.get(&ObjectKey::new(&**group, &**kind, &**namespace, &**name))
         });
         let message = match unsynced {
-            Some(unsynced) if message.is_empty() => unsynced.to_owned(),
+            Some(unsynced) if message.is_empty() => unsynced.clone(),
             Some(unsynced) => format!("{message}; {unsynced}"),
             None => message.to_owned(),
         };

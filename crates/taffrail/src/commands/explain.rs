@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::{AppRow, Explanation, Flagged, TrustReport, explained_together, text, told_in_few};
+use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
     App, AppList, AppQuery, Axis, Changes, Delivery, FindError, InvalidAppQuery, ObjectSync, Objects,
-    Ownership, Ownerships, Problem, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
-    declared_each, last_changes,
+    Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
+    declared_each, differing_fields, last_changes,
 };
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -26,15 +26,16 @@ use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::{app_style, fitting, indented, printable, screen, style};
-use crate::program;
 use crate::source::{Source, asked};
 use crate::{phrase, say};
 
 mod doubts;
 mod explained;
+mod unsynced;
 
 pub(crate) use explained::Explained;
 use explained::Told;
+pub(super) use unsynced::differences;
 
 pub(crate) fn run(
     arguments: &ExplainArguments,
@@ -80,8 +81,9 @@ pub(crate) fn run(
         is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     };
     let clusters = fleet.clusters();
-    let explained = |subject: &Subject<'_>, changed: &[Change], doubts: Option<TrustReport>| {
+    let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
         let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref()).after(changed);
+        let explanation = explanation.differing(unsynced);
         match (&subject.belonging, subject.app.resources.as_slice()) {
             (Some(belonging), [only]) => {
                 let last = last_changes(&subject.app, &clusters);
@@ -98,9 +100,11 @@ pub(crate) fn run(
     let turned: Vec<(&App, &[&App])> = subjects.iter().map(|it| (&it.app, it.via())).collect();
     let changed = changes_of_each(&turned, &clusters);
     let both = changed.iter().zip(doubts.into_iter().chain(std::iter::repeat(None)));
-    let all = subjects.iter().zip(both);
-    let explanations: Vec<_> =
-        all.map(|(subject, (changed, doubts))| explained(subject, changed, doubts)).collect();
+    let unsynced = differing_fields(subjects.iter().map(|subject| &subject.app), &clusters);
+    let all = subjects.iter().zip(both).zip(unsynced);
+    let explanations: Vec<_> = all
+        .map(|((subject, (changed, doubts)), unsynced)| explained(subject, changed, doubts, unsynced))
+        .collect();
     // A named app or object is explained for each cluster.
     let is_all = names.is_empty() && arguments.declared.is_empty();
     let (subjects_told, mut explanations): (Vec<&Subject<'_>>, Vec<Explanation>) =
@@ -515,7 +519,7 @@ fn explain(
         if !app.is_well() {
             say!(out)?;
             problems(out, app, now)?;
-            unsynced(out, app)?;
+            unsynced::print(out, app, &explanation.unsynced)?;
         } else if !explanation.message.is_empty() {
             indented(out, "  ", &explanation.message)?;
         }
@@ -565,7 +569,7 @@ fn explain(
         say!(out)?;
         problems(out, app, now)?;
     }
-    unsynced(out, app)?;
+    unsynced::print(out, app, &explanation.unsynced)?;
     further(out, explanation)
 }
 
@@ -594,34 +598,6 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Prints the objects that the delivery tool reports as not synced.
-fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
-    let bold = Style::new().bold();
-    // The problem already says this.
-    let is_said = |own: &&ObjectSync| {
-        let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
-        app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
-    };
-    let unsynced: Vec<_> = app.unsynced.iter().filter(|own| !is_said(own)).collect();
-    if unsynced.is_empty() {
-        return Ok(());
-    }
-    say!(out)?;
-    say!(out, "{}Not synced{:#}", bold, bold)?;
-    for own in unsynced.iter().take(MAX_NAMED) {
-        let colon = if own.message.is_empty() { "" } else { ": " };
-        let name = object(&own.key);
-        indented(out, "  ", &format!("{name}  {}{colon}{}", own.state.as_str(), own.message))?;
-    }
-    match unsynced.len().saturating_sub(MAX_NAMED) {
-        0 => Ok(()),
-        more => {
-            let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
-            say!(out, "  … and {} more: {}", more, printable(&command))
-        }
-    }
 }
 
 /// Prints the changes before the failure, each with its distance from it.

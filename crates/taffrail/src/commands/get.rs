@@ -7,7 +7,7 @@ use serde::Serialize;
 use taffrail_api::filter::{self, Filter};
 use taffrail_api::{AppRow, ClusterList, ClusterRow, List, ResourceList, ResourceRow};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, AppError, AppList, Scope, full_name};
+use taffrail_apps::{App, AppError, AppList, ReadQuery, Scope, full_name};
 use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
@@ -44,7 +44,15 @@ pub(crate) fn run(
 ) -> Result<Exit, CommandError> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
-    let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
+    let orphaned_in = orphaned_in(arguments)?;
+    let asked = match &orphaned_in {
+        None => asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping),
+        // The apps of any namespace may declare objects in these.
+        Some(namespaces) => ReadQuery {
+            everything_in: namespaces.clone(),
+            ..asked(None, &arguments.declared, &arguments.grouping)
+        },
+    };
     // Objects that the user declares have no row that is kept up to date, and of clusters it is told how they are read.
     if arguments.declared.is_empty() && arguments.what != What::Clusters {
         source.shows_rows();
@@ -53,7 +61,9 @@ pub(crate) fn run(
     named::check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     let mut hint = None;
-    if let Some(namespace) = &arguments.namespace {
+    if let Some(namespaces) = &orphaned_in {
+        list = fleet.orphans(&list, namespaces);
+    } else if let Some(namespace) = &arguments.namespace {
         let is_declared_there = |app: &App| app.app.namespace == *namespace;
         if arguments.name.is_empty() && !list.apps.iter().any(is_declared_there) {
             hint = elsewhere(arguments, namespace, list.clone(), console)?;
@@ -63,9 +73,11 @@ pub(crate) fn run(
         list.errors = named::asked_for(&list, &shown, Some(namespace));
     }
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
-    check_kinds(&filter.kinds, &list)?;
+    if orphaned_in.is_none() {
+        check_kinds(&filter.kinds, &list)?;
+    }
     // A row that leaves the list because its state changed is printed once more.
-    let stateless = Filter { status: None, problems: false, sync: None, ..filter.clone() };
+    let stateless = Filter { status: None, problems: None, sync: None, ..filter.clone() };
     let mut all = (stateless != filter && arguments.view.watch).then(|| list.clone());
     for (filter, list) in all.iter_mut().map(|all| (&stateless, all)).chain([(&filter, &mut list)]) {
         filter.apps(list, &fleet.clusters());
@@ -97,6 +109,24 @@ pub(crate) fn run(
         exit = exit.max(Exit::No);
     }
     Ok(exit)
+}
+
+/// Returns the namespaces in which `--orphaned` looks, empty for all in dumps; `None` without that option.
+fn orphaned_in(arguments: &GetArguments) -> Result<Option<BTreeSet<String>>, CommandError> {
+    if !arguments.filters.orphaned {
+        return Ok(None);
+    }
+    let named = arguments.filters.in_namespace.iter().chain(&arguments.namespace);
+    let namespaces: BTreeSet<String> = named.cloned().collect();
+    if namespaces.is_empty() && arguments.view.source.from.is_empty() {
+        let complaint =
+            CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
+        let name = program::name();
+        return Err(complaint.hint(format!(
+            "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and ask that with --from FILE"
+        )));
+    }
+    Ok(Some(namespaces))
 }
 
 /// Maximum number of apps that a hint names.
@@ -160,7 +190,7 @@ pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool,
 fn filter(arguments: &FilterArguments) -> Filter {
     Filter {
         status: arguments.status.clone(),
-        problems: arguments.problems,
+        problems: arguments.problems.as_ref().map(|axes| axes.iter().map(|axis| (*axis).into()).collect()),
         sync: arguments.sync.clone(),
         deliveries: arguments.delivery.clone(),
         suspended: arguments.suspended,
@@ -182,8 +212,12 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
             return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
         }
     }
+    if *what != What::Resources && filters.orphaned {
+        let complaint = CommandError::usage(format!("--orphaned applies to objects, not {}", noun(*what)));
+        return Err(complaint.hint(format!("{} get resources --orphaned …", program::name())));
+    }
     if *what != What::Apps {
-        let of_apps = [("--problems", filters.problems), ("--sync", filters.sync.is_some())];
+        let of_apps = [("--problems", filters.problems.is_some()), ("--sync", filters.sync.is_some())];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
             let complaint = CommandError::usage(format!("{option} applies to apps, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
@@ -285,7 +319,10 @@ impl Shown<'_> {
     }
 
     fn resources(&self) -> ResourceList {
-        let mut resources = ResourceList::from(self.list);
+        let mut resources = match self.arguments.filters.orphaned {
+            true => ResourceList::of_orphans(self.list),
+            false => ResourceList::from(self.list),
+        };
         if let Some(by) = self.arguments.sort {
             filter::sort_resources(&mut resources.items, by.into());
         }
@@ -298,6 +335,7 @@ impl Shown<'_> {
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
         let are_chosen =
             status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
+        let are_chosen = are_chosen || self.arguments.filters.orphaned;
         match self.arguments.what {
             What::Clusters => {
                 self.clusters().items.iter().all(|row| row.status == Status::Current && row.problems == 0)
@@ -306,7 +344,7 @@ impl Shown<'_> {
             What::Resources if are_chosen => {
                 self.resources().items.iter().all(|row| row.status == Status::Current)
             }
-            What::Apps | What::Resources => self.list.apps.iter().all(|app| app.pressing().is_none()),
+            What::Apps | What::Resources => !self.list.apps.iter().any(|app| self.filter.is_pressing(app)),
         }
     }
 
@@ -363,6 +401,9 @@ impl Shown<'_> {
             if fleet.snapshots.len() <= 1 && arguments.what != What::Clusters {
                 columns.retain(|column| *column != "CLUSTER");
             }
+            if arguments.filters.orphaned {
+                columns.retain(|column| !["APP", "DELIVERY", "SYNC"].contains(column));
+            }
             columns
         });
         let namesakes = Namesakes::of(&self.list.apps);
@@ -372,9 +413,13 @@ impl Shown<'_> {
         let lost: Vec<Row> = list.errors.iter().filter(|_| are_lost_shown).filter_map(lost_row).collect();
         let rows: Vec<Row> = list.items.iter().map(row).chain(lost.iter().cloned()).collect();
         if rows.is_empty() {
-            let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
+            let (noun, placed) = match arguments.filters.orphaned {
+                true => ("orphaned objects", "in"),
+                false => (noun(arguments.what), "declared in"),
+            };
+            let place = arguments.namespace.as_ref().map(|name| format!(" {placed} namespace {name}"));
             let place = place.unwrap_or_default();
-            let (noun, place) = (noun(arguments.what), printable(&place));
+            let place = printable(&place);
             console.tell(match **filter == Filter::default() {
                 true => phrase!("No {} found{}.\n", noun, place),
                 false => phrase!("No {}{} match these filters.\n", noun, place),

@@ -130,7 +130,7 @@ impl NamedRow for ResourceRow {
 
 impl ListRow for ResourceRow {
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
-        let (status, sync) = (self.status, self.sync);
+        let (status, sync, app) = (self.status, self.sync, self.app.as_ref());
         let suspended = if self.suspended { " (suspended)" } else { "" };
         let unconfirmed = if self.unconfirmed { ", unconfirmed" } else { "" };
         let words = text::object_status(status, sync);
@@ -146,8 +146,11 @@ impl ListRow for ResourceRow {
             ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
             ("SYNC", Cell::new(self.sync.map_or(text::NONE, ObjectSyncState::as_str))),
             ("SINCE", Cell::new(text::since(self.since, now))),
-            ("DELIVERY", Cell::new(self.app.delivery.as_str())),
-            ("APP", Cell::new(format!("{}/{}", self.app.namespace, self.app.name))),
+            ("DELIVERY", Cell::new(app.map_or(text::NONE, |app| app.delivery.as_str()))),
+            (
+                "APP",
+                Cell::new(app.map_or(text::NONE.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
+            ),
             ("RULE", Cell::new(&self.rule)),
             ("MESSAGE", Cell::new(message)),
         ])

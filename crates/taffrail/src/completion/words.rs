@@ -258,7 +258,7 @@ impl Line {
             return BTreeSet::new();
         };
         let wanted = current.clone();
-        let words = source::each(members, self.view.source.timeout, move |cluster: ClusterConnector| {
+        let words = source::each(members, self.view.source.limits(), move |cluster: ClusterConnector| {
             let (live, wanted) = (live.clone(), wanted.clone());
             async move {
                 let Ok(cluster) = cluster.connect().await else { return BTreeSet::new() };

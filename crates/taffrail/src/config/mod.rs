@@ -49,7 +49,13 @@ const fn list(key: &'static str, flag: &'static str, of: Of, about: &'static str
 /// All settings, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
     list("context", "context", Of::All, "The contexts to read without --context: names, @FLEET, prod-*"),
-    one("timeout", "timeout", Of::All, "Time limit for reading a cluster"),
+    one(
+        "timeout",
+        "timeout",
+        Of::All,
+        "How long a view may take to answer; without request-timeout, each cluster",
+    ),
+    one("request-timeout", "request_timeout", Of::All, "How long one request may take; 0 for no limit"),
     list(
         "app-label",
         "app_label",
@@ -267,6 +273,11 @@ impl Config {
             };
             let Some(flag) = setting.flag.filter(|_| concerned && value.origin != Origin::Default) else {
                 continue;
+            };
+            // These commands know other times to answer; in this release the setting is theirs for each cluster.
+            let flag = match (flag, command) {
+                ("timeout", "reconcile" | "suspend" | "resume" | "dump") => "request_timeout",
+                _ => flag,
             };
             let has = |command: &Command| command.get_arguments().any(|it| it.get_id().as_str() == flag);
             let set = |command: Command| {

@@ -6,7 +6,7 @@ mod stopwatch;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
@@ -14,7 +14,7 @@ use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
-    LookRequest, Member, NO_EXTRA, WatchRequest,
+    LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 
@@ -116,6 +116,7 @@ fn read_with(
     more: ExtraObjects<'_>,
     console: &Console,
 ) -> Result<TimedFleet, CommandError> {
+    let begun = Instant::now();
     let rules = arguments.rules();
     let arguments = &arguments.source;
     if !arguments.from.is_empty() {
@@ -127,13 +128,14 @@ fn read_with(
     let answered = Arc::new(move |name: &str| progress.done(name));
     let request = LookRequest {
         members,
-        timeout: arguments.timeout,
+        limits: arguments.limits(),
         asked: asked.clone(),
         now,
-        rules: Arc::new(rules),
+        rules: Arc::new(rules.clone()),
         answered,
     };
-    let (fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    let (mut fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    fleet.rules = Arc::new(rules.with_patience(arguments.patience_after(begun.elapsed())));
     print_requests(arguments.verbose, clusters.iter(), console);
     Ok(TimedFleet::new(fleet, arguments.verbose, console))
 }
@@ -148,6 +150,7 @@ pub(crate) fn follow(
     let request = WatchRequest {
         members: members(source)?,
         timeout: source.timeout,
+        request_timeout: source.request_timeout,
         asked: asked.clone(),
         rules: Arc::new(rules),
         lists,
@@ -181,7 +184,8 @@ pub(crate) fn dumps_of(
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
     console: &Console,
 ) -> Result<TimedFleet, CommandError> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
+    let rules =
+        RuleSource::default().with_options(Budgets::default(), arguments.patience(), &arguments.trust);
     dumps_by(arguments, asked, rules, AppLabels::default(), console)
 }
 
@@ -224,7 +228,7 @@ pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Comma
 /// Calls `work` for each member concurrently; the results are in the order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
-    timeout: Duration,
+    limits: TimeLimits,
     work: impl Fn(ClusterConnector) -> F,
 ) -> Result<Vec<T>, CommandError>
 where
@@ -241,7 +245,7 @@ where
             result
         }
     };
-    Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
+    Ok(block_on(taffrail_observe::for_each_cluster(members, limits, work))??)
 }
 
 /// Shows a progress line with the clusters that were not read yet, after a second.

@@ -44,7 +44,7 @@ impl Demo {
         let has_time = arguments.contains(&"--request-timeout");
         let where_from: &[&str] = match has_time {
             true => &["--all-contexts"],
-            false => &["--all-contexts", "--timeout", "60s"],
+            false => &["--all-contexts", "--timeout", "60s", "--request-timeout", "0"],
         };
         self.ask_plainly(&[arguments, where_from].concat())
     }

@@ -205,7 +205,9 @@ fn the_message_of_a_cluster_has_the_room_of_its_version() {
         let namespace = taffrail_testkit::objects::namespace("shop");
         cluster.apply(namespace).unwrap();
     });
-    let screen = |columns| on_screen(columns, &served.all(&["get", "clusters", "--timeout", "60s"]));
+    let screen = |columns| {
+        on_screen(columns, &served.all(&["get", "clusters", "--timeout", "60s", "--request-timeout", "0"]))
+    };
     assert!(screen(80).contains("VERSION"), "there is room: {}", screen(80));
     let deployment = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/instance": "web"}},

@@ -275,7 +275,8 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
 fn no_text_from_a_server_acts_on_the_terminal_in_the_frames_of_a_watch() {
     let served = served();
     for words in [&["get", "apps"][..], &["get", "apps", "-o", "wide"], &["get", "clusters"], &["explain"]] {
-        let mut asked = on_terminal(&served, &[words, &["-w", "--timeout", "60s"]].concat());
+        let mut asked =
+            on_terminal(&served, &[words, &["-w", "--timeout", "60s", "--request-timeout", "0"]].concat());
         asked.wait_for("x\u{fffd}[2J");
         // Another frame.
         let mut shop = verbs::kustomization("shop");

@@ -66,7 +66,7 @@ fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
 
 /// Does each action that is offered for an object; a parameter gets a value that fits all of them.
 fn do_all(demo: &Demo, context: &str, namespace: &str, object: &str, wanted: &[&str]) {
-    let where_from = ["-n", namespace, "--context", context, "--timeout", "60s"];
+    let where_from = ["-n", namespace, "--context", context, "--timeout", "60s", "--request-timeout", "0"];
     for action in wanted {
         let params: &[&str] = if *action == "scale" { &["--param", "replicas=3"] } else { &[] };
         for dry_run in [&["--dry-run"][..], &["--dry-run=server"], &[]] {
@@ -157,7 +157,8 @@ fn demo_objects_have_last_writers() {
 #[test]
 fn guessed_names_and_flags_work() {
     let demo = Demo::start(&["--skip", "2s", "--hold"]);
-    let ask = |words: &[&str]| demo.ask_plainly(&[words, &["--timeout", "60s"]].concat());
+    let ask =
+        |words: &[&str]| demo.ask_plainly(&[words, &["--timeout", "60s", "--request-timeout", "0"]].concat());
     // Two apps in the same namespace of different clusters, delivered in different ways, are one name in one cluster.
     let tree = ask(&["tree", "telemetry", "--context", "ap-1,us-edge", "--cluster", "us-edge", "-o", "json"]);
     assert_eq!(tree.code, 0, "{}", tree.stderr);

@@ -110,6 +110,11 @@ fn each_axis_alone_is_seen_in_every_view() {
             assert_eq!(ask(&[view, &["--exit-status"]].concat(), &dump).code, 1, "{view:?} {words}");
         }
         assert_eq!(ask(&["get", "apps", "--status", "Ready", "-o", "name"], &dump).stdout, "", "{words}");
+        for one in ["health", "sync", "source", "freshness"] {
+            let chosen = format!("--problems={one}");
+            let answer = ask(&["get", "apps", "-o", "name", "--exit-status", &chosen], &dump);
+            assert_eq!(answer.code, i32::from(one == axis), "{one}: {}", answer.stdout);
+        }
         let clusters = ask(&["get", "clusters", "--exit-status"], &dump);
         assert!(clusters.stdout.contains("0/1") && clusters.stdout.contains(words), "{}", clusters.stdout);
         assert_eq!(clusters.code, 1, "{words}");
@@ -157,6 +162,30 @@ fn apps_are_chosen_by_the_state_of_their_sync() {
     let wrong = ask(&["get", "resources", "--problems"], SYNC_FAILED);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("--problems applies to apps"), "{}", wrong.stderr);
+}
+
+#[test]
+fn exit_status_judges_only_the_axes_that_problems_names() {
+    // Its sync has failed, and an object is missing.
+    let dump = SYNC_FAILED.split("---\napiVersion: v1").next().unwrap();
+    let code = |problems: &str| ask(&["get", "apps", "--exit-status", problems], dump).code;
+    for (problems, expected) in
+        [("--problems", 1), ("--problems=sync", 1), ("--problems=source", 0), ("--problems=source,health", 1)]
+    {
+        assert_eq!(code(problems), expected, "{problems}");
+    }
+    // A notice on that axis has a row, and is no failure.
+    let notice = format!("{}{}", source(FETCHED), KUSTOMIZATION.replace("spec: {", "spec: {suspend: true, "));
+    let answer = ask(&["get", "apps", "--exit-status", "--problems=sync", "-o", "name"], &notice);
+    assert_eq!((answer.code, &*answer.stdout), (0, "flux-kustomization/flux-system/shop\n"));
+    let wrong = ask(&["get", "apps", "--problems=sink"], dump);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("health, sync, source, freshness"), "{}", wrong.stderr);
+    // Names of apps are no axes.
+    assert_eq!(
+        ask(&["get", "apps", "--problems", "shop", "-o", "name"], dump).stdout,
+        "argo-application/argocd/shop\n"
+    );
 }
 
 #[test]

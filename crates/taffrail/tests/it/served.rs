@@ -47,7 +47,14 @@ impl Served {
         let path: PathBuf = folder.path().join("config");
         std::fs::write(&path, Cluster::kubeconfig_of(&clusters)).unwrap();
         let kubeconfig = path.to_str().unwrap().to_owned();
-        Served { runtime, _fleet: fleet, clusters, folder, kubeconfig, flags: &["--timeout", "60s"] }
+        Served {
+            runtime,
+            _fleet: fleet,
+            clusters,
+            folder,
+            kubeconfig,
+            flags: &["--timeout", "60s", "--request-timeout", "0"],
+        }
     }
 
     /// Ends each question with these options.
@@ -57,11 +64,7 @@ impl Served {
 
     /// Asks all clusters.
     pub(super) fn ask(&self, arguments: &[&str]) -> Answer {
-        let flags: &[&str] = match (arguments, self.flags) {
-            (["dump", ..], ["--timeout", time]) => &["--request-timeout", time],
-            (_, flags) => flags,
-        };
-        taffrail(&self.all(&[arguments, flags].concat()), "")
+        taffrail(&self.all(&[arguments, self.flags].concat()), "")
     }
 
     /// Adds the options that lead to all clusters.

@@ -196,7 +196,17 @@ fn an_interrupt_leaves_the_terminal_clean() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [Server::hanging(), Server::hanging()];
     let file = of_hanging(&servers, &folder);
-    let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "60s"];
+    let arguments = [
+        "get",
+        "apps",
+        "--kubeconfig",
+        &file,
+        "--all-contexts",
+        "--timeout",
+        "60s",
+        "--request-timeout",
+        "0",
+    ];
     let mut terminal = Terminal::start(command(&arguments), 100, 50);
     terminal.wait_for("waiting for slow-1");
     terminal.interrupt();

@@ -49,7 +49,7 @@ pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<F
         members.retain(|member| wanted.is_none_or(|name| name == member.name));
         let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
         let shared = Arc::new(request.clone());
-        let answers = source::each(members, arguments.source.timeout, |connector| {
+        let answers = source::each(members, arguments.source.limits(), |connector| {
             let request = shared.clone();
             async move { locate(&connector, &request).await }
         })?;

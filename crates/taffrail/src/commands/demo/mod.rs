@@ -217,10 +217,11 @@ fn cannot_show(error: io::Error) -> CommandError {
 /// Starts to watch the clusters in the kubeconfig `file`, as any other command would.
 async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
+    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), trust);
     let request = WatchRequest {
         members: members(&source)?,
         timeout: PATIENCE,
+        request_timeout: None,
         asked: ReadQuery::default(),
         rules: Arc::new(rules),
         lists: ListStrategy::Auto,

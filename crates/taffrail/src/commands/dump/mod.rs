@@ -9,7 +9,9 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use taffrail_cluster::Cluster;
 use taffrail_observe::recording::{Closing, RecordedScope, State};
-use taffrail_observe::{ClusterConnector, Failure, FleetMembers, RecordRequest, record};
+use taffrail_observe::{
+    ClusterConnector, Failure, FleetMembers, RecordRequest, TimeBudget, TimeLimits, record,
+};
 use tokio::sync::mpsc;
 
 use self::file::{Output, Target};
@@ -22,7 +24,9 @@ use crate::source;
 
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("request_timeout", |it| it.help("How long one request may take, such as 5s; 0 for no limit [default: 30s]")),
+    after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
   taffrail dump --all-contexts -o dumps/         all clusters, one file each
@@ -37,7 +41,8 @@ dump records which kinds were read and which were refused, so that --from shows 
 Only its owner may read the file (mode 0600), which gets its name when it is complete.
 In a folder, a cluster that does not answer has a file too, with the reason.
 
-Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written).")]
+Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
+)]
 pub(crate) struct DumpArguments {
     /// File, or folder for one file per cluster; - for stdout [default: - for one cluster]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
@@ -55,13 +60,10 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// Time limit for one request, such as 5s, 500ms or 1m
-    #[arg(id = "timeout", long = "request-timeout", value_name = "TIME", default_value = "30s", value_parser = duration)]
-    request_timeout: Duration,
-
-    /// Former name of --request-timeout
-    #[arg(long = "timeout", value_name = "TIME", value_parser = duration, hide = true, conflicts_with = "timeout")]
-    former_timeout: Option<Duration>,
+    /// How long the command may take, such as 30s or 10m. In this release, without --request-timeout, how long one
+    /// request may take [default: no limit]
+    #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
@@ -73,6 +75,9 @@ pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
+/// The time for one request, unless the user sets another one.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Maximum number of pages read but not yet written.
 const MAX_WAITING: usize = 4;
 
@@ -83,15 +88,14 @@ const EXTENSION: &str = "jsonl";
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {
-    let timeout = arguments.former_timeout.unwrap_or(arguments.request_timeout);
-    if arguments.former_timeout.is_some() {
-        // Of other commands, --timeout is the time for everything.
-        let warning = CommandError::usage("--timeout of `dump` is now called --request-timeout").harmless();
-        warning
-            .hint("it still limits each request in this release; a later one will not accept it")
-            .print(console);
-    }
-    let source = arguments.clusters.source(timeout);
+    let (whole, request) = match (arguments.timeout, arguments.clusters.request_timeout) {
+        // For one release, the former name of the other flag.
+        (Some(former), None) => (None, former),
+        (whole, request) => (whole, request.unwrap_or(REQUEST_TIMEOUT)),
+    };
+    let whole = whole.unwrap_or(Duration::MAX);
+    let limits = TimeLimits { total: TimeBudget::PerCluster(whole), request: Some(request) };
+    let source = arguments.clusters.source(whole);
     let FleetMembers { members, problems } = source::members(&source)?;
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let targets = targets(arguments.output.as_deref(), &names)?;
@@ -103,7 +107,7 @@ pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, 
     };
     // Tasks are created in the order of the members, each with its own target.
     let waiting = std::sync::Mutex::new(&mut waiting);
-    let results = source::each(members, timeout, |live| {
+    let results = source::each(members, limits, |live| {
         let console = console.clone();
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
         let request = request.clone();

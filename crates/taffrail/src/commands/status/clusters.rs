@@ -216,9 +216,9 @@ pub(super) fn run(
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
     let source = &arguments.source;
-    let rules = arguments.rules.with_options(Budgets::default(), source.timeout, &source.trust);
+    let rules = arguments.rules.with_options(Budgets::default(), source.patience(), &source.trust);
     let plan = plan(judge);
-    let found = source::each(members, arguments.source.timeout, move |live| {
+    let found = source::each(members, source.limits(), move |live| {
         let (asked, plan, rules) = (asked.clone(), plan.clone(), rules.clone());
         async move { of_cluster(&live, &asked, plan, now, rules).await }
     })?;

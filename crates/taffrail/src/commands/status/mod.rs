@@ -84,7 +84,7 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
         KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
     };
     let source = &arguments.source;
-    arguments.rules.with_options(Budgets::default(), source.timeout, &source.trust).with_fork(fork)
+    arguments.rules.with_options(Budgets::default(), source.patience(), &source.trust).with_fork(fork)
 }
 
 /// Calls `consume` with each chunk of the sources, or with an error for a source that cannot be read, until `consume`

@@ -7,12 +7,12 @@ use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_object::LabelSelector;
 
-use crate::cli::{DryRun, NameArguments, SourceArguments, TextOutput, duration, label_selector};
+use crate::cli::{DryRun, NameArguments, SourceArguments, TextOutput, label_selector};
 
 /// Reconcile an app now: its tool fetches, compares and applies; then wait until it is ready.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("timeout", request_timeout),
+    mut_args(with_times),
     after_help = "\
 Examples:
   taffrail reconcile shop                        and wait until it is ready or has failed
@@ -85,7 +85,7 @@ pub(crate) struct SuspendArguments {
 /// Resume a suspended app: its tool reconciles it now; then wait until it is ready.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("timeout", request_timeout),
+    mut_args(with_times),
     after_help = "\
 Examples:
   taffrail resume shop
@@ -102,17 +102,28 @@ pub(crate) struct ResumeArguments {
     pub(crate) acting: ActingArguments,
 }
 
-/// Renames the shared `--timeout` to `--request-timeout`; these commands use `--timeout` for the wait.
-fn request_timeout(argument: clap::Arg) -> clap::Arg {
-    argument.long("request-timeout")
+/// The time that one request may take by default.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sets the times that commands which wait have by default; that of a request is [`REQUEST_TIMEOUT`].
+fn with_times(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "timeout" => argument
+            .default_value("5m")
+            .help("How long the command may take to answer, such as 5m or 90s, with the wait until the app is ready"),
+        "request_timeout" => argument.default_value("5s").help(
+            "How long one request may take, such as 5s; 0 for no limit. In this release also how long each cluster may take to answer first",
+        ),
+        _ => argument,
+    }
 }
 
-/// Applies [`request_timeout`] and hides `--wait` and `--timeout`, since suspending does not wait.
+/// Applies [`with_times`] and hides `--wait`, since suspending does not wait.
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
-        "timeout" => request_timeout(argument),
-        "wait" | "deadline" => argument.hide(true),
-        _ => argument,
+        "timeout" => with_times(argument).help("How long the command may take to answer, such as 5m or 90s"),
+        "wait" => argument.hide(true),
+        _ => with_times(argument),
     }
 }
 
@@ -156,10 +167,6 @@ pub(crate) struct ActingArguments {
         num_args = 0..=1, require_equals = true
     )]
     pub(crate) wait: bool,
-
-    /// Time limit for waiting, such as 5m or 90s
-    #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
-    pub(crate) deadline: Duration,
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,

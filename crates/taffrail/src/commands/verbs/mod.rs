@@ -7,6 +7,7 @@ mod arguments;
 mod print;
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_api::filter::Filter;
@@ -21,11 +22,11 @@ use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, pl
 use super::get::tell;
 use super::guard;
 use super::named::{self, check_clusters};
-use crate::cli::{DryRun, Pdb};
+use crate::cli::{DryRun, Pdb, SourceArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::output::answer::Console;
 use crate::program;
-use crate::rule_source::RuleSource;
+use crate::rule_source::{self, RuleSource};
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
@@ -62,17 +63,26 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
         app_labels: arguments.which.grouping.labels(),
         ..ReadQuery::default()
     };
-    let timeout = arguments.source.timeout;
+    let begun = Instant::now();
     let source = &arguments.source;
-    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source.timeout, &source.trust);
-    let rules = rules.with_patience("--request-timeout", timeout);
-    let mut follow = source::follow(&arguments.source, rules, &asked, ListStrategy::Auto)?;
+    let patience = match source.request_timeout {
+        None | Some(Duration::MAX) => source.timeout,
+        Some(arguments::REQUEST_TIMEOUT) => arguments::REQUEST_TIMEOUT.min(source.timeout),
+        // For one release, the time for each cluster.
+        Some(given) => given,
+    };
+    let judging = rule_source::patience(format!("{patience:?}"), patience);
+    let rules = RuleSource::default().with_options(Pdb::Advisory.into(), judging, &source.trust);
+    let first = SourceArguments { timeout: patience, ..source.clone() };
+    let mut follow = source::follow(&first, rules, &asked, ListStrategy::Auto)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),
         false => Vec::new(),
     };
     block_on(follow.settle(&more))?;
+    // The time to answer a question does not count.
+    let deadline = source.timeout.saturating_sub(begun.elapsed());
     let fleet = follow.fleet();
     let list = fleet.apps(&[]);
     let apps = chosen(verb, arguments, fleet, &list)?;
@@ -89,7 +99,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
             let settings = VerbSettings {
                 dry_run: arguments.dry_run == DryRun::Server,
                 waits: arguments.wait,
-                deadline: arguments.deadline,
+                deadline,
             };
             let id = OperationId::random();
             let take = |event: OperationEvent<'_>| printer.take(event);

@@ -316,7 +316,7 @@ impl<'a> Printer<'a> {
             }
             Outcome::TimedOut { why, is_observed, after } => {
                 self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
-                let text = format!("not ready within {}: {why}", span(self.arguments.deadline));
+                let text = format!("not ready within {}: {why}", span(self.arguments.source.timeout));
                 ("Timeout", why, text, AnsiColor::Yellow.on_default(), Some((after, false)))
             }
             Outcome::Error(error) => {

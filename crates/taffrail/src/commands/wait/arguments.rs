@@ -10,7 +10,7 @@ use taffrail_rules::cel::Names;
 use taffrail_status::Trust;
 
 use crate::cel::Interpreter;
-use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
+use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration, duration_or_none};
 use crate::rule_source::RuleSource;
 
 /// Wait until objects or apps meet a condition, and show what blocks them.
@@ -67,7 +67,7 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Give up after this time, such as 30s, 5m or 1h
+    /// How long the command may take to answer, such as 30s, 5m or 1h
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
 
@@ -124,6 +124,10 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
+    /// How long one request may take, such as 5s; 0 for no limit [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
+    pub(crate) request_timeout: Option<Duration>,
+
     /// Print totals of the requests to stderr at the end; -vv: also each request; -vvv: also the purpose of each
     /// request
     #[arg(short, long, action = ArgAction::Count)]
@@ -156,6 +160,7 @@ impl ClusterArguments {
             from: Vec::new(),
             now: None,
             timeout,
+            request_timeout: self.request_timeout,
             verbose: self.verbose,
             trust: self.trust.clone(),
         }

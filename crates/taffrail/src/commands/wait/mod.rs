@@ -20,6 +20,7 @@ use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit, advise};
 use crate::output::answer::Console;
 use crate::output::printable;
+use crate::rule_source;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
@@ -117,7 +118,9 @@ impl Question {
             );
         }
         let begun = Instant::now();
-        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), ListStrategy::Streams)?;
+        let patience = view.source.timeout;
+        let rules = view.rules().with_patience(rule_source::patience(format!("{patience:?}"), patience));
+        let mut follow = source::follow(&view.source, rules, &self.reads(), ListStrategy::Streams)?;
         for complaint in follow.fleet().problems.iter().map(CommandError::from) {
             complaint.print(console);
         }

@@ -1,0 +1,87 @@
+//! Objects that no app declares.
+
+use std::collections::{BTreeSet, HashSet};
+
+use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_status::Observed;
+use taffrail_status::assess::owners;
+
+use crate::app::AppList;
+use crate::delivery::helm_storage;
+use crate::delivery::labels::{claim_templates, is_claim_of};
+use crate::kinds;
+use crate::objects::Objects;
+
+/// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
+const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
+
+/// An object that no app declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// The object.
+    pub key: ObjectKey,
+    /// Phrases for the apps that its marks name but that do not declare it.
+    pub marked: Vec<String>,
+}
+
+impl AppList {
+    /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, in order of their keys.
+    /// Without `namespaces` those of all but [`OF_KUBERNETES`].
+    ///
+    /// Argo CD's rule for orphaned resources: objects in namespaces, without owners, but for those that every
+    /// namespace has. Kinds that controllers fill and what [`is_made`] names is left out too.
+    pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
+        let is_inside = |namespace: &str| match namespaces.is_empty() {
+            true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),
+            false => namespaces.contains(namespace),
+        };
+        let sets = cluster.of_kind("apps", "StatefulSet", None);
+        let templates: HashSet<(String, String)> = sets.flat_map(|set| claim_templates(&set)).collect();
+        let belongings = self.belongings();
+        let candidates = cluster.all().filter(|observed| {
+            is_inside(observed.key.namespace)
+                && !kinds::is_noise(observed.key.group, observed.key.kind)
+                && !is_owned(observed)
+                && !is_made(observed)
+                && !is_claim_of(&templates, observed.key)
+        });
+        let mut orphans: Vec<Orphan> = candidates
+            .filter_map(|observed| {
+                let key = observed.key.to_owned();
+                let own = belongings.of(cluster, &key);
+                let is_orphan = own.apps.is_empty() && own.listed.is_empty() && own.declares.is_none();
+                is_orphan.then(|| Orphan { marked: own.marked.clone(), key })
+            })
+            .collect();
+        orphans.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        orphans
+    }
+}
+
+fn is_owned(observed: &Observed<'_>) -> bool {
+    let (controller, others) = owners(observed.object.metadata());
+    controller.is_some() || !others.is_empty()
+}
+
+/// Returns true for objects that Kubernetes or a delivery tool makes without owners: in every namespace, for a
+/// ServiceAccount, for leader election, for a release of Helm, or for a HelmRelease of Flux.
+fn is_made(observed: &Observed<'_>) -> bool {
+    let ObjectKeyRef { group, kind, namespace, name } = observed.key;
+    let has = |part: &str, key: &str| observed.object.at(&["metadata", part, key]).is_some();
+    match (group, kind) {
+        ("", "ServiceAccount") => name == "default",
+        ("", "Service") => (namespace, name) == ("default", "kubernetes"),
+        ("", "ConfigMap") => {
+            name == "kube-root-ca.crt"
+                || has("annotations", "control-plane.alpha.kubernetes.io/leader")
+                || helm_storage::stored(observed).is_some()
+        }
+        ("", "Secret") => {
+            has("annotations", "kubernetes.io/service-account.name")
+                || helm_storage::stored(observed).is_some()
+        }
+        ("rbac.authorization.k8s.io", _) => has("labels", "kubernetes.io/bootstrapping"),
+        ("source.toolkit.fluxcd.io", "HelmChart") => true,
+        _ => false,
+    }
+}

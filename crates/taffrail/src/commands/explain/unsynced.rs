@@ -1,0 +1,64 @@
+//! The objects that are not synced, and the fields in which they differ.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use taffrail_apps::command::quoted;
+use taffrail_apps::{App, Delivery, ObjectSync, ObjectSyncState, Problem};
+use taffrail_status::Status;
+
+use super::{MAX_NAMED, object};
+use crate::output::{indented, printable};
+use crate::program;
+use crate::say;
+
+/// Prints the objects that the delivery tool reports as not synced, with the command that shows all differences.
+pub(super) fn print(out: &mut impl Write, app: &App, unsynced: &[ObjectSync]) -> io::Result<()> {
+    let bold = Style::new().bold();
+    // The problem already says this.
+    let is_said = |own: &&ObjectSync| {
+        let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
+        app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
+    };
+    let unsynced: Vec<_> = unsynced.iter().filter(|own| !is_said(own)).collect();
+    if unsynced.is_empty() {
+        return Ok(());
+    }
+    say!(out)?;
+    say!(out, "{}Not synced{:#}", bold, bold)?;
+    for own in unsynced.iter().take(MAX_NAMED) {
+        let colon = if own.message.is_empty() { "" } else { ": " };
+        let name = object(&own.key);
+        indented(out, "  ", &format!("{name}  {}{colon}{}", own.state.as_str(), own.message))?;
+        own.differs.iter().try_for_each(|fields| indented(out, "    - ", &fields.words()))?;
+    }
+    let more = unsynced.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
+        say!(out, "  … and {} more: {}", more, printable(&command))?;
+    }
+    match differences(app, &unsynced) {
+        Some(told) => indented(out, "  ", &told),
+        None => Ok(()),
+    }
+}
+
+/// Returns the remark about differences that the cluster does not record, with Argo CD's command that shows them; `None`
+/// if no object differs.
+pub(crate) fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
+    let is_there = |own: &ObjectSync| {
+        let resource = app.resources.iter().find(|resource| resource.key == own.key);
+        resource.is_some_and(|resource| resource.status != Status::NotFound)
+    };
+    let mut differing =
+        unsynced.iter().filter(|own| own.state == ObjectSyncState::OutOfSync && is_there(own)).peekable();
+    if app.app.delivery != Delivery::ArgoApplication || differing.peek().is_none() {
+        return None;
+    }
+    let what = match differing.all(|own| own.differs.is_empty()) {
+        true => "Which fields differ",
+        false => "What else differs",
+    };
+    let name = quoted(&format!("{}/{}", app.app.namespace, app.app.name));
+    Some(format!("{what} is not recorded in the cluster; Argo CD shows it: argocd app diff {name}"))
+}
