@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use taffrail_api::ErrorRow;
-use taffrail_api::diff::{Comparable, KeyedRow};
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -13,13 +12,12 @@ use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
 use super::clusters::{Meant, ReadQuery, keys, of_key, plan};
-use super::judge::{Answers, Judge, Row};
+use super::judge::{Judge, Judged, Row};
 use super::print::Printer;
 use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::changes::Printed;
-use crate::commands::rows::NamedRow;
 use crate::output::answer::Console;
 use crate::runtime::block_on;
 use crate::source::Source;
@@ -28,30 +26,6 @@ use crate::source::Source;
 /// can be reported.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
-
-/// An object of a cluster, and the answers about it.
-#[derive(Clone, PartialEq)]
-pub(super) struct Judged {
-    cluster: String,
-    key: ObjectKey,
-    pub(super) answers: Answers,
-}
-
-impl Comparable for Judged {}
-
-impl KeyedRow for Judged {
-    type Key = (String, ObjectKey);
-
-    fn key(&self) -> Self::Key {
-        (self.cluster.clone(), self.key.clone())
-    }
-}
-
-impl NamedRow for Judged {
-    fn name(&self, several: bool) -> String {
-        if several { format!("{}/{}", self.cluster, self.key) } else { self.key.to_string() }
-    }
-}
 
 /// The answers about the selected objects, and the scopes that could not be read.
 #[derive(Default)]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::Object;
+use taffrail_api::diff::{Comparable, KeyedRow};
 use taffrail_object::json::Parser;
+use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Evidence, UNJUDGED, assess};
 use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict, augment};
 
@@ -13,6 +14,7 @@ use super::arguments::{StatusArguments, StatusOutput};
 use super::line::write_line;
 use super::now;
 use crate::cli::TextOutput;
+use crate::commands::rows::NamedRow;
 use crate::commands::rules::why;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
@@ -70,6 +72,30 @@ pub(super) struct Answers {
     /// True if `lines` contain a line for each miss, so that it need not be printed again.
     pub(super) told: bool,
     pub(super) all_current: bool,
+}
+
+/// An object of a cluster, and the answers about it.
+#[derive(Clone, PartialEq)]
+pub(super) struct Judged {
+    pub(super) cluster: String,
+    pub(super) key: ObjectKey,
+    pub(super) answers: Answers,
+}
+
+impl Comparable for Judged {}
+
+impl KeyedRow for Judged {
+    type Key = (String, ObjectKey);
+
+    fn key(&self) -> Self::Key {
+        (self.cluster.clone(), self.key.clone())
+    }
+}
+
+impl NamedRow for Judged {
+    fn name(&self, several: bool) -> String {
+        if several { format!("{}/{}", self.cluster, self.key) } else { self.key.to_string() }
+    }
 }
 
 #[derive(Clone)]

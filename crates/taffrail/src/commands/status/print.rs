@@ -6,8 +6,7 @@ use taffrail_api::ErrorRow;
 use taffrail_object::ObjectKey;
 
 use super::arguments::{StatusArguments, StatusOutput};
-use super::follow::Judged;
-use super::judge::{Answers, Miss, Row};
+use super::judge::{Answers, Judged, Miss, Row};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::changes::Printed;
 use crate::commands::rows::STATUS;
