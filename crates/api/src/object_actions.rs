@@ -7,10 +7,10 @@ use taffrail_object::ObjectKey;
 
 use crate::{API_VERSION, ErrorRow, List, ListItem};
 
-/// The actions of an object, in each cluster that has it.
+/// The actions that can be run on an object, in each cluster that has it.
 pub type ObjectActionList = List<ObjectActionRow>;
 
-/// An action of an object in a cluster.
+/// An action that can be run on an object, in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -33,7 +33,7 @@ pub enum TimeBudget {
 /// The time limits of reading clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// The time for a cluster or for the answer.
+    /// The time for everything: for each cluster, or for the whole answer, as the variant says.
     pub total: TimeBudget,
     /// The time for one request, [`Duration::MAX`] for no limit; `None` if only `total` limits it. See
     /// [`Deadline::with_request_timeout`].

@@ -242,7 +242,7 @@ impl ClusterRules for RuleSet {
     }
 }
 
-/// A [`RuleSet`] with the rules that objects in a cluster define for some of the others.
+/// A [`RuleSet`], and the health rules that [teachers](Teacher) define for other objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<TaughtRules<'r>>,

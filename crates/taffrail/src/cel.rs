@@ -213,7 +213,7 @@ mod tests {
             }
         }
         for (text, why) in [
-            ("object.metadata.name", "it is a string, neither true nor false"),
+            ("object.metadata.name", "its result is a string, not true or false"),
             ("object.metadata.name.unheard()", "there is no function 'unheard'"),
             ("object.spec.replicas / 0 == 1", "ivi"),
         ] {

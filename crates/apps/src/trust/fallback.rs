@@ -125,10 +125,10 @@ fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{} known only by their labels: a missing object would go unnoticed",
+        "{} labels: a missing object would go unnoticed",
         match apps.len() {
-            1 => "1 app is".to_owned(),
-            number => format!("{number} apps are"),
+            1 => "1 app is known only by its".to_owned(),
+            number => format!("{number} apps are known only by their"),
         }
     );
     let finding = Finding::new(FindingCategory::Fallback, Severity::Low, "NoInventory").about("label");

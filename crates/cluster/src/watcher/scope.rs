@@ -67,7 +67,7 @@ pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
 enum Ended {
-    /// The watch ended as planned; the next one continues from its position.
+    /// The list is complete, or the watch ended as planned; the next watch continues from its position.
     Closed,
     /// The watch ended without an error, but long before the planned end: the server may be shutting down, end every
     /// watch, or be overloaded.
@@ -320,7 +320,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Starts over after the resource version expired: drops the progress and reports [`ScopeState::CatchingUp`].
+    /// Starts over after the resource version expired: drops the progress and reports [`WatchState::CatchingUp`].
     /// Counts this in `before`, and waits with backoff from the second time on.
     async fn expire(&mut self, before: &mut u32) -> Result<(), ReaderGone> {
         // Events under way belong to the void state.
@@ -405,7 +405,7 @@ impl<'a> Task<'a> {
         self.is_foreign = behind || self.followed.newest.is_none();
     }
 
-    /// Reads a list page by page; returns the reason why it ended.
+    /// Reads a list page by page. Returns [`Ended::Closed`] when the list is complete, else why reading stopped.
     async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };

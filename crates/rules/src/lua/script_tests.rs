@@ -162,7 +162,7 @@ impl CaseFile<'_> {
         let changes = self.scripts.run(text(case, "action"), &object, &parameters.collect(), NOW);
         let error = text(case, "expectederrormessage");
         let changes = match changes {
-            Ok(_) if !error.is_empty() => return Err(format!("does not fail, but should with \"{error}\"")),
+            Ok(_) if !error.is_empty() => return Err(format!("succeeds, but should fail with \"{error}\"")),
             Ok(changes) => changes,
             Err(found) if !error.is_empty() && is_error(&found, error) => return Ok(()),
             Err(found) => return Err(found.to_string()),

@@ -159,8 +159,9 @@ fn of_condition(row: Row<'_>) -> String {
     texts.map(Cow::into_owned).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Appends the value of a field to `out`; joins several values, and the items of lists, with commas. Stops after
-/// [`MAX_INSERTED_BYTES`].
+/// Appends the value at `path` of the object to `out`. A path that begins at an element is read from the list element
+/// that made a test hold; without one, nothing is appended. Several values, and the items of lists, are joined with
+/// commas; none is added once [`MAX_INSERTED_BYTES`] is exceeded.
 fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
     let from = if path.start() == Start::Element { found.element } else { Some(object) };
     let Some(from) = from else { return };

@@ -638,6 +638,8 @@ mod tests {
             "errors are told before warnings"
         );
         let last = told.last().unwrap();
-        assert!(last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more like these"));
+        assert!(
+            last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more errors of this kind")
+        );
     }
 }

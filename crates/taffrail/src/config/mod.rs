@@ -53,7 +53,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "timeout",
         "timeout",
         Of::All,
-        "How long a view may take to answer; without request-timeout, each cluster",
+        "How long a view may take to answer; if request-timeout is not set, how long each cluster may take",
     ),
     one("request-timeout", "request_timeout", Of::All, "How long one request may take; 0 for no limit"),
     list(

@@ -115,8 +115,7 @@ fn one_finding_in_many_clusters_is_one_that_counts_all() {
     );
     assert_eq!(one["apps"].as_array().unwrap().len(), 1);
     let text = ask(&fleet(), &["trust", "--category", "fallback"]).stdout;
-    let told =
-        "  fallback    ap, eu, hostile, us: label\n    in each of 4 clusters: 1 app is known by labels alone";
+    let told = "  fallback    ap, eu, hostile, us: label\n    in each of 4 clusters: 1 app is known only by its labels";
     assert!(text.contains(told), "{text}");
     let each = ask(&fleet(), &["trust", "--category", "fallback", "--per-cluster", "-o", "json"]).json();
     assert_eq!(clusters(&each), [["ap"], ["eu"], ["hostile"], ["us"]]);
