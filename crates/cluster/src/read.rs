@@ -8,10 +8,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_object::json::{DocumentBuilder, Kind, OwnedDocument, Parser, Part, Value, write_string};
 use taffrail_object::{ApiResource, Projection};
 
-use crate::aside::aside;
+use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{Phase, ReadError, Reason, one_line};
-use crate::request::{Ask, JSON};
+use crate::request::{Answer, Ask, Failure, JSON, too_large};
 
 /// The media type that asks for metadata only, of lists and single objects. It names no alternative: a server that
 /// cannot omit bodies must refuse the request instead of sending them.
@@ -294,6 +294,16 @@ impl Cluster {
         Ok(listing.resource_version)
     }
 
+    /// Sends a read like [`Cluster::ask`]; refuses a response of more than `most` bytes.
+    pub(crate) async fn ask_up_to(&self, ask: &Ask, most: usize) -> Result<Answer, Failure> {
+        let answer = self.ask(ask).await?;
+        if answer.body.len() <= most {
+            return Ok(answer);
+        }
+        self.charge.give_back(answer.body.len() as u64);
+        Err(too_large(&ask.what, most).into())
+    }
+
     /// Charges the cluster for the index of a text that is parsed as a whole, in addition to the charge for the text;
     /// returns the charged bytes.
     fn charge_index(&self, what: &str, text: &[u8]) -> Result<u64, ReadError> {
@@ -354,15 +364,12 @@ impl Cluster {
     }
 }
 
-/// Size of a page in bytes from which it is parsed as blocking work, because that takes long.
-const LARGE_PAGE: usize = 256 << 10;
-
 /// The error for a response with whole objects although only metadata was requested.
 pub(crate) const WHOLE: &str = "the server sent whole objects although only their metadata was requested";
 
 impl Listing {
-    /// Parses a page and adds its items as [`Listing::take`] does; a page of [`LARGE_PAGE`] bytes or more as blocking
-    /// work, while other tasks go on.
+    /// Parses a page and adds its items as [`Listing::take`] does; a large page as blocking work, while other tasks go
+    /// on.
     fn take_aside(
         &mut self,
         parser: &mut Parser,
@@ -372,8 +379,7 @@ impl Listing {
         only_asked: bool,
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
-        let mut take = || self.take(parser, body, resource, projection, only_asked, in_time);
-        if body.len() < LARGE_PAGE { take() } else { aside(take) }
+        aside_if_large(body.len(), || self.take(parser, body, resource, projection, only_asked, in_time))
     }
 
     /// Adds the items of a page; returns the token of the next page. Stops with an error when `in_time` returns

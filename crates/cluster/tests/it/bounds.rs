@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, Deadline, ListRequest, ListStrategy, Memory, Phase, ReadError, Reason, Scope,
-    ScopeState, WatchEvent, Watcher,
+    ApiResource, Cluster, Deadline, Discovery, ListRequest, ListStrategy, Memory, Phase, ReadError, Reason,
+    Scope, ScopeState, WatchEvent, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_testkit::server::{Reply, Request, Server};
@@ -266,6 +266,121 @@ async fn discovery_requests_a_bounded_number_of_groups() {
         reasons,
         ["the cluster has too many API versions: 1000 are read, and 19001 more are left out"]
     );
+}
+
+/// Returns the discovery of a server with an empty core group whose response to the path `/apis`, or to a version of
+/// an older server, is `groups`.
+async fn discovered(groups: impl Fn(&str) -> String + Send + Sync + 'static) -> Discovery {
+    let core = r#"{"kind":"APIVersions","versions":[]}"#;
+    let server = Server::start(move |seen| {
+        let body = if seen.path == "/api" { core.to_owned() } else { groups(&seen.path) };
+        gzip(|to| to.write_all(body.as_bytes()).unwrap())
+    });
+    reached(&server, Duration::from_secs(100)).await.discover().await.unwrap()
+}
+
+/// Returns an aggregated response with these versions of the group `example`.
+fn aggregated(versions: &[String]) -> String {
+    let versions = versions.join(",");
+    format!(
+        r#"{{"kind":"APIGroupDiscoveryList","items":[{{"metadata":{{"name":"example"}},"versions":[{versions}]}}]}}"#
+    )
+}
+
+#[tokio::test]
+async fn discovery_keeps_a_repeated_kind_and_version_once() {
+    let thing = r#"{"resource":"things","responseKind":{"kind":"Thing"},"verbs":["list"]}"#;
+    let version = |name: usize, repeats: usize| {
+        format!(r#"{{"version":"v{name}","resources":[{}]}}"#, vec![thing; repeats].join(","))
+    };
+    let body = aggregated(&(0..900).map(|name| version(name, 20)).collect::<Vec<_>>());
+    let discovery = discovered(move |_| body.clone()).await;
+    let [things] = discovery.resources() else { panic!("{}", discovery.resources().len()) };
+    assert_eq!(things.versions.len(), 32);
+    assert!(discovery.broken().iter().any(|broken| broken.reason.contains("are left out")));
+    // As soon as the group goes on with another kind.
+    let other = thing.replace("hing", "ong");
+    let body =
+        aggregated(&[format!(r#"{{"version":"v1","resources":[{thing},{other},{thing}]}}"#), version(2, 2)]);
+    let discovery = discovered(move |_| body.clone()).await;
+    let versions: Vec<String> = discovery.resources().iter().map(|kind| kind.versions.join(" ")).collect();
+    assert_eq!(versions, ["v1 v2", "v1"]);
+}
+
+#[tokio::test]
+async fn discovery_bounds_what_it_reads_of_one_old_version() {
+    let status = r#"{"name":"a/status","namespaced":true,"kind":"A"},"#.repeat(40_000);
+    let discovery = discovered(move |path| match path {
+        "/apis" => {
+            r#"{"kind":"APIGroupList","groups":[{"name":"x.io","versions":[{"version":"v1"}]}]}"#.to_owned()
+        }
+        _ => format!(r#"{{"resources":[{status}{{"name":"z","namespaced":true,"kind":"Z"}}]}}"#),
+    })
+    .await;
+    assert_eq!(discovery.resources().len(), 0);
+    let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
+    assert_eq!(broken.reason, "the cluster has too many kinds: 0 are read, and 25001 more are left out");
+}
+
+#[tokio::test]
+async fn discovery_counts_malformed_groups_beyond_the_bound_unread() {
+    let body = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
+    let discovery = discovered(move |_| body.clone()).await;
+    let reasons: Vec<&str> = discovery.broken()[1000..].iter().map(|broken| broken.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "the cluster has too many kinds: 0 are read, and 30001 more are left out",
+            "the cluster has too many broken groups: 1000 are read, and 19000 more are left out"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn discovery_copies_no_endless_name() {
+    let body = format!(
+        r#"{{"kind":"APIGroupDiscoveryList","items":[{{"metadata":{{"name":"{}"}},"versions":[{{"version":"v1","freshness":"Stale"}}]}}]}}"#,
+        "x".repeat(1 << 20)
+    );
+    let discovery = discovered(move |_| body.clone()).await;
+    let [broken] = discovery.broken() else { panic!("{}", discovery.broken().len()) };
+    assert!(broken.name.len() <= 110, "{}", broken.name.len());
+    assert_eq!(broken.reason, "its name is too long");
+}
+
+#[tokio::test]
+async fn discovery_refuses_a_response_above_32_mib() {
+    let spaces = " ".repeat(32 << 20);
+    let discovery =
+        discovered(move |_| format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{spaces}]}}"#)).await;
+    let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
+    assert_eq!(broken.reason, "discover kinds (/apis): the answer is larger than 32 MiB");
+}
+
+#[tokio::test]
+async fn large_honest_discovery_is_read_whole() {
+    // 5,000 definitions of three versions each, in 500 groups, as aggregated discovery tells them.
+    let thing = |at: usize| {
+        let kind = format!("SomeRatherLongKindOfThing{at}");
+        json!({ "resource": format!("{}s", kind.to_lowercase()), "scope": "Namespaced",
+            "responseKind": { "group": "", "version": "", "kind": kind }, "singularResource": kind.to_lowercase(),
+            "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+            "shortNames": [format!("s{at}")], "categories": ["all", "managed"],
+            "subresources": [{ "subresource": "status", "responseKind": { "group": "", "version": "", "kind": kind },
+                "verbs": ["get", "patch", "update"] }] })
+    };
+    let group = |at: usize| {
+        let resources: Vec<Value> = (0..10).map(|kind| thing(at * 10 + kind)).collect();
+        let versions = ["v1", "v1beta1", "v1alpha1"]
+            .map(|version| json!({ "version": version, "freshness": "Current", "resources": resources }));
+        json!({ "metadata": { "name": format!("group{at}.example.com") }, "versions": versions })
+    };
+    let groups: Vec<Value> = (0..500).map(group).collect();
+    let body = json!({ "kind": "APIGroupDiscoveryList", "items": groups }).to_string();
+    assert!(body.len() < 16 << 20, "{}", body.len());
+    let discovery = discovered(move |_| body.clone()).await;
+    assert_eq!((discovery.resources().len(), discovery.broken().len()), (5_000, 0));
+    assert!(discovery.resources().iter().all(|kind| kind.versions.len() == 3 && kind.has_status_subresource));
 }
 
 #[tokio::test]
