@@ -455,7 +455,7 @@ mod tests {
         let page = format!(r#"{{"kind":"ThingList","items":[{}1]}}"#, "1,".repeat(100_000));
         let (parts, end) = split(page.as_bytes(), Projection::Full);
         assert!(parts.iter().map(|items| items.documents.len()).sum::<usize>() <= 1000);
-        assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are no objects"));
+        assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are not objects"));
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, Deadline, Discovery, ListRequest, ListStrategy, Memory, Phase, ReadError, Reason,
-    Scope, ScopeState, WatchEvent, Watcher,
+    ApiResource, Cluster, Deadline, Discovery, ListRequest, ListStrategy, Memory, PatchRequest, PatchType,
+    Phase, ReadError, Reason, Scope, ScopeState, WatchEvent, Watcher, WriteError,
 };
+use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_testkit::server::{Reply, Request, Server};
 
@@ -136,6 +137,76 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
         let error = cluster.list_page(&ListRequest::all(&things()), None).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{error}");
     }
+}
+
+/// Returns a response with one object, or a list of it with `as_list`, whose status is so many bytes of zeros.
+fn dense(size: usize, as_list: bool) -> Reply {
+    gzip(|to| {
+        let (head, tail) = match as_list {
+            true => (r#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#, "]}"),
+            false => ("", ""),
+        };
+        write!(to, r#"{head}{{"metadata":{{"name":"a"}},"status":{{"conditions":["#).unwrap();
+        to.write_all("0,".repeat(size / 2).as_bytes()).unwrap();
+        write!(to, "0]}}}}{tail}").unwrap();
+    })
+}
+
+#[tokio::test]
+async fn single_object_is_charged_for_its_index() {
+    let server = Server::start(|_| dense(4 << 20, false));
+    // Two million values of 32 bytes, twice.
+    let cluster = connected(&server, &Memory::of(96 << 20), LONG).await;
+    let error = cluster.get(&things(), Some("a"), "a", Projection::Full).await.err();
+    assert_eq!(error.map(|error| error.reason()), Some(Reason::OverLimit));
+    let change = PatchRequest {
+        resource: &things(),
+        namespace: Some("a"),
+        name: "a",
+        subresource: None,
+        patch_type: PatchType::Merge,
+        body: b"{}",
+        dry_run: false,
+    };
+    let written = cluster.with_timeout(LONG).patch(&change).await;
+    assert!(matches!(&written, Err(WriteError::Uncertain(error)) if error.reason() == Reason::OverLimit));
+    // Of what is read, one index remains.
+    let cluster = connected(&server, &Memory::of(160 << 20), LONG).await;
+    assert!(cluster.get(&things(), Some("a"), "a", Projection::Full).await.unwrap().is_some());
+    assert!(cluster.charge("get", 40 << 20).is_ok());
+    assert!(cluster.charge("get", 16 << 20).is_err());
+}
+
+#[tokio::test]
+async fn single_object_has_at_most_8_mib() {
+    for (size, is_read) in [(5 << 20, true), (9 << 20, false)] {
+        let server = Server::start(move |_| {
+            let secret =
+                json!({ "metadata": { "name": "a" }, "data": { "a": "x".repeat(size) } }).to_string();
+            gzip(|to| to.write_all(secret.as_bytes()).unwrap())
+        });
+        let cluster = connected(&server, &Memory::of(64 << 20), LONG).await;
+        match cluster.get(&things(), Some("a"), "a", Projection::Full).await {
+            Ok(object) => assert!(is_read && object.is_some()),
+            Err(error) => {
+                assert!(!is_read, "{error}");
+                assert!(error.to_string().ends_with("the answer is larger than 8 MiB"), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn page_is_charged_while_its_objects_are_held() {
+    let server = Server::start(|_| dense(2 << 20, true));
+    let cluster = connected(&server, &Memory::of(50 << 20), LONG).await;
+    let things = things();
+    let request = ListRequest::all(&things);
+    let page = cluster.with_timeout(LONG).list_page(&request, None).await.unwrap();
+    let error = cluster.with_timeout(LONG).list_page(&request, None).await.err();
+    assert_eq!(error.map(|error| error.reason()), Some(Reason::OverLimit));
+    drop(page);
+    assert_eq!(cluster.with_timeout(LONG).list_page(&request, None).await.unwrap().objects.len(), 1);
 }
 
 /// The states that are told of one scope until one is neither live nor catching up.
