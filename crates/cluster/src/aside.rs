@@ -10,3 +10,11 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
         _ => work(),
     }
 }
+
+/// Size of a response in bytes from which it is parsed as blocking work, because that takes long.
+const LARGE: usize = 256 << 10;
+
+/// Runs `work` on a response of `bytes` bytes: as blocking work if it is large, at once otherwise.
+pub(crate) fn aside_if_large<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes < LARGE { work() } else { aside(work) }
+}

@@ -4,10 +4,16 @@
 //! header, answer the same two requests with plain lists of groups and versions, and each version takes a request of
 //! its own.
 
-use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use taffrail_object::ApiResource;
 
+use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
 use crate::request::{Answer, Ask, Failure, JSON};
@@ -19,7 +25,16 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// Maximum number of kinds read from a cluster; large real clusters have a tenth of that.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum number of group versions requested one by one.
+/// Maximum size of a response in bytes; one about [`MAX_KINDS`] kinds has a third of that.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Maximum number of groups read from a response.
+const MAX_GROUPS: usize = 20_000;
+
+/// Maximum number of entries read from the plain list of a version, where subresources are entries too.
+const MAX_PLAIN: usize = 3 * MAX_KINDS;
+
+/// Maximum number of group versions requested one by one, and of versions read from a group.
 const MAX_VERSIONS: usize = 1_000;
 
 /// Maximum number of broken groups that are listed.
@@ -27,8 +42,12 @@ const MAX_BROKEN: usize = 1_000;
 
 /// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
 const MAX_NAME: usize = 253;
-/// Maximum number of short names, and of verbs, of a resource; resources with more are left out.
+/// Maximum number of short names, and of verbs, of a resource; resources with more are left out. Of its versions and
+/// subresources the first ones are read.
 const MAX_WORDS: usize = 32;
+
+/// The operation in errors about the whole discovery.
+const WHAT: &str = "discover kinds";
 
 /// A resource that the server serves, in all its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,28 +203,6 @@ impl Discovery {
             .or_else(|| first(&|resource| resource.kind.to_lowercase() == name))
     }
 
-    /// Adds the resources of one version of a group, and counts those beyond the limits as left out. Versions come in
-    /// the group's order of preference.
-    fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
-        for resource in found {
-            if self.resources.len() >= MAX_KINDS || !resource.is_bounded() {
-                self.left_out[0] += 1;
-                continue;
-            }
-            let known = self
-                .resources
-                .iter_mut()
-                // Groups come one after the other, so only the last resources can be of this group.
-                .rev()
-                .take_while(|known| known.group == group)
-                .find(|known| known.plural == resource.plural && known.kind == resource.kind);
-            match known {
-                Some(known) => known.versions.push(version.to_owned()),
-                None => self.resources.push(resource),
-            }
-        }
-    }
-
     /// Adds an entry to the broken groups for each limit that was exceeded, so that omitted kinds count as possibly
     /// served.
     fn tell_left_out(&mut self) {
@@ -220,12 +217,13 @@ impl Discovery {
         }
     }
 
-    fn break_off(&mut self, name: impl Into<String>, reason: impl ToString) {
+    /// Adds a broken group, or counts it as left out; only what is added is written out.
+    fn break_off(&mut self, name: impl FnOnce() -> String, reason: &dyn fmt::Display) {
         if self.broken.len() >= MAX_BROKEN {
             self.left_out[2] += 1;
             return;
         }
-        self.broken.push(BrokenGroup { name: name.into(), reason: one_line(&reason.to_string(), 200) });
+        self.broken.push(BrokenGroup { name: name(), reason: one_line(&reason.to_string(), 200) });
     }
 }
 
@@ -234,23 +232,68 @@ fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
+/// The first `N` items of a list; the others are only counted.
+struct Bounded<T, const N: usize> {
+    items: Vec<T>,
+    more: usize,
+}
+
+impl<T, const N: usize> Default for Bounded<T, N> {
+    fn default() -> Bounded<T, N> {
+        Bounded { items: Vec::new(), more: 0 }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Bounded<T, N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bounded<T, N>, D::Error> {
+        struct Reader<T, const N: usize>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Reader<T, N> {
+            type Value = Bounded<T, N>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a sequence")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Bounded<T, N>, A::Error> {
+                let mut read = Bounded::default();
+                while read.items.len() < N {
+                    match list.next_element()? {
+                        Some(item) => read.items.push(item),
+                        None => return Ok(read),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    read.more += 1;
+                }
+                Ok(read)
+            }
+        }
+
+        deserializer.deserialize_seq(Reader(PhantomData))
+    }
+}
+
+/// The words of a resource, with one more than allowed if there are too many.
+type Words = Bounded<String, { MAX_WORDS + 1 }>;
+
 /// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(default)]
     kind: String,
     #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
+    items: Option<Bounded<&'a RawValue, MAX_GROUPS>>,
     #[serde(borrow)]
-    groups: Option<Vec<&'a RawValue>>,
-    versions: Option<Vec<String>>,
+    groups: Option<Bounded<&'a RawValue, MAX_GROUPS>>,
+    versions: Option<Bounded<String, MAX_VERSIONS>>,
 }
 
 #[derive(Deserialize)]
 struct AggregatedGroup<'a> {
     metadata: Option<Metadata>,
     #[serde(borrow)]
-    versions: Option<Vec<&'a RawValue>>,
+    versions: Option<Bounded<&'a RawValue, MAX_VERSIONS>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -264,7 +307,7 @@ struct AggregatedVersion {
     version: String,
     #[serde(default)]
     freshness: String,
-    resources: Option<Vec<AggregatedResource>>,
+    resources: Option<Bounded<AggregatedResource, MAX_KINDS>>,
 }
 
 #[derive(Deserialize)]
@@ -276,9 +319,9 @@ struct AggregatedResource {
     scope: String,
     #[serde(default)]
     singular_resource: String,
-    verbs: Option<Vec<String>>,
-    short_names: Option<Vec<String>>,
-    subresources: Option<Vec<Subresource>>,
+    verbs: Option<Words>,
+    short_names: Option<Words>,
+    subresources: Option<Bounded<Subresource, MAX_WORDS>>,
 }
 
 #[derive(Deserialize)]
@@ -295,7 +338,7 @@ struct Subresource {
 #[serde(rename_all = "camelCase")]
 struct PlainGroup {
     name: String,
-    versions: Vec<PlainVersion>,
+    versions: Bounded<PlainVersion, MAX_VERSIONS>,
     preferred_version: Option<PlainVersion>,
 }
 
@@ -306,7 +349,7 @@ struct PlainVersion {
 
 #[derive(Deserialize)]
 struct PlainResources {
-    resources: Option<Vec<PlainResource>>,
+    resources: Option<Bounded<PlainResource, MAX_PLAIN>>,
 }
 
 #[derive(Deserialize)]
@@ -317,8 +360,19 @@ struct PlainResource {
     singular_name: String,
     namespaced: bool,
     kind: String,
-    verbs: Option<Vec<String>>,
-    short_names: Option<Vec<String>>,
+    verbs: Option<Words>,
+    short_names: Option<Words>,
+}
+
+/// The names of an item that is malformed elsewhere.
+#[derive(Deserialize)]
+struct Names<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
 }
 
 /// A version of a group whose resources must be requested separately.
@@ -335,36 +389,37 @@ impl Cluster {
     /// Returns an error if neither the core group nor the other groups could be read. Failures of one half, one group
     /// or one version are in [`Discovery::broken`].
     pub async fn discover(&self) -> Result<Discovery, ReadError> {
-        let ask = |path: &str| Ask {
-            what: format!("discover kinds ({path})"),
-            path: path.to_owned(),
-            accept: AGGREGATED,
-        };
+        let ask =
+            |path: &str| Ask { what: format!("{WHAT} ({path})"), path: path.to_owned(), accept: AGGREGATED };
         let (core_ask, groups_ask) = (ask("/api"), ask("/apis"));
-        let (core, groups) = futures::future::join(self.ask(&core_ask), self.ask(&groups_ask)).await;
+        let (core, groups) = futures::future::join(
+            self.ask_up_to(&core_ask, MAX_BYTES),
+            self.ask_up_to(&groups_ask, MAX_BYTES),
+        )
+        .await;
 
-        let mut discovery = Discovery::default();
-        let mut pending = Vec::new();
+        let mut finding = Finding::default();
+        let in_time = || self.deadline.check(WHAT).is_ok();
         let mut take = |ask: &Ask, answer: Result<Answer, Failure>| {
             let answer = answer.map_err(|failure| failure.error)?;
-            take(ask, &answer, &mut discovery, &mut pending)
+            aside_if_large(answer.body.len(), || finding.take(&answer.body, &in_time))
+                .map_err(|problem| answer.unreadable(&ask.what, problem))
         };
         let core = take(&core_ask, core);
         let groups = take(&groups_ask, groups);
-        discovery.left_out[1] = pending.len().saturating_sub(MAX_VERSIONS);
-        pending.truncate(MAX_VERSIONS);
-        self.ask_versions(pending, &mut discovery).await;
+        self.ask_versions(&mut finding).await;
+        let mut discovery = finding.discovery;
         // One half may have come in the plain form and the other in the aggregated one.
         discovery.resources.sort_by_key(|resource| !resource.group.is_empty());
-        self.deadline.check("discover kinds")?;
+        self.deadline.check(WHAT)?;
         match (core, groups) {
             (Err(error), Err(_)) => Err(error),
             (core, groups) => {
                 if let Err(error) = core {
-                    discovery.break_off("v1", error);
+                    discovery.break_off(|| "v1".to_owned(), &error);
                 }
                 if let Err(error) = groups {
-                    discovery.break_off(ALL_GROUPS, error);
+                    discovery.break_off(|| ALL_GROUPS.to_owned(), &error);
                 }
                 discovery.tell_left_out();
                 Ok(discovery)
@@ -372,109 +427,194 @@ impl Cluster {
         }
     }
 
-    /// Requests the resources of each pending version, all concurrently, and adds them to `discovery`.
-    async fn ask_versions(&self, pending: Vec<Pending>, discovery: &mut Discovery) {
+    /// Requests the resources of each pending version, all concurrently, and adds them to `finding`.
+    async fn ask_versions(&self, finding: &mut Finding) {
+        let pending = std::mem::take(&mut finding.pending);
         let asks = pending.into_iter().map(|Pending { group, version }| async move {
             let name = group_version(&group, &version);
             let path = if group.is_empty() { format!("/api/{name}") } else { format!("/apis/{name}") };
-            let ask = Ask { what: format!("discover kinds ({path})"), path, accept: JSON };
-            let found = self.ask(&ask).await.map_err(|failure| failure.error).and_then(|answer| {
-                serde_json::from_slice::<PlainResources>(&answer.body)
-                    .map(|found| plain_resources(&group, &version, found.resources.unwrap_or_default()))
-                    .map_err(|error| {
-                        answer.unreadable(&ask.what, format!("the answer is malformed: {error}"))
-                    })
-            });
-            (group, version, found)
+            let ask = Ask { what: format!("{WHAT} ({path})"), path, accept: JSON };
+            let answer = self.ask_up_to(&ask, MAX_BYTES).await;
+            (group, version, ask, answer)
         });
         // Results are added in the order of the requests, which is the order of preference.
-        for (group, version, found) in futures::future::join_all(asks).await {
-            match found {
-                Ok(found) => discovery.add(&group, &version, found),
-                Err(error) => discovery.break_off(group_version(&group, &version), error),
+        for (group, version, ask, answer) in futures::future::join_all(asks).await {
+            let taken = answer.map_err(|failure| failure.error).and_then(|answer| {
+                self.deadline.check(WHAT)?;
+                aside_if_large(answer.body.len(), || finding.take_version(&group, &version, &answer.body))
+                    .map_err(|problem| answer.unreadable(&ask.what, problem))
+            });
+            if let Err(error) = taken {
+                finding.discovery.break_off(|| group_version(&group, &version), &error);
             }
         }
     }
 }
 
-/// Adds one of the two first responses to `discovery`; versions that need a request of their own are added to
-/// `pending`.
-fn take(
-    ask: &Ask,
-    answer: &Answer,
-    discovery: &mut Discovery,
-    pending: &mut Vec<Pending>,
-) -> Result<(), ReadError> {
-    let lists: Lists<'_> = serde_json::from_slice(&answer.body)
-        .map_err(|error| answer.unreadable(&ask.what, format!("the answer is malformed: {error}")))?;
-    match lists.kind.as_str() {
-        "APIGroupDiscoveryList" => {
-            for group in lists.items.unwrap_or_default() {
-                take_aggregated(group, discovery);
-            }
-        }
-        "APIVersions" => {
-            let versions = lists.versions.unwrap_or_default().into_iter();
-            pending.extend(versions.map(|version| Pending { group: String::new(), version }));
-        }
-        "APIGroupList" => {
-            for text in lists.groups.unwrap_or_default() {
-                match serde_json::from_str::<PlainGroup>(text.get()) {
-                    Ok(group) => pending.extend(group.pending()),
-                    Err(error) => discovery.break_off(name_of(text), error),
-                }
-            }
-        }
-        kind => {
-            let problem = format!("the answer is of kind \"{}\", not a list of groups", one_line(kind, 60));
-            return Err(answer.unreadable(&ask.what, problem));
-        }
-    }
-    Ok(())
+/// A discovery under way.
+#[derive(Default)]
+struct Finding {
+    discovery: Discovery,
+    /// The positions of the resources, by group, plural and kind.
+    known: HashMap<[String; 3], usize>,
+    /// Versions that need a request of their own.
+    pending: Vec<Pending>,
 }
 
-fn take_aggregated(text: &RawValue, discovery: &mut Discovery) {
-    let group: AggregatedGroup<'_> = match serde_json::from_str(text.get()) {
-        Ok(group) => group,
-        Err(error) => return discovery.break_off(name_of(text), error),
-    };
-    let name = group.metadata.unwrap_or_default().name;
-    for text in group.versions.unwrap_or_default() {
-        match serde_json::from_str::<AggregatedVersion>(text.get()) {
-            Ok(version) => {
-                if version.freshness == "Stale" {
-                    let reason = "stale: the API service behind it does not answer";
-                    discovery.break_off(group_version(&name, &version.version), reason);
+impl Finding {
+    /// Adds one of the two first responses; returns the problem if it cannot be read. Ends early when `in_time`
+    /// returns false.
+    fn take(&mut self, body: &[u8], in_time: &dyn Fn() -> bool) -> Result<(), String> {
+        let lists: Lists<'_> = serde_json::from_slice(body).map_err(malformed)?;
+        match lists.kind.as_str() {
+            "APIGroupDiscoveryList" => {
+                let groups = lists.items.unwrap_or_default();
+                self.discovery.left_out[0] += groups.more;
+                for group in groups.items.into_iter().take_while(|_| in_time()) {
+                    self.take_aggregated(group, in_time);
                 }
-                let found = version.resources.unwrap_or_default().into_iter();
-                let found = found.filter_map(|found| found.served(&name, &version.version)).collect();
-                discovery.add(&name, &version.version, found);
             }
-            Err(error) => {
-                let version = version_of(text).unwrap_or_else(|| "an unknown version".to_owned());
-                discovery.break_off(group_version(&name, &version), error);
+            "APIVersions" => {
+                let versions = lists.versions.unwrap_or_default();
+                self.discovery.left_out[1] += versions.more;
+                for version in versions.items {
+                    self.postpone(Pending { group: String::new(), version });
+                }
+            }
+            "APIGroupList" => {
+                let groups = lists.groups.unwrap_or_default();
+                self.discovery.left_out[1] += groups.more;
+                for text in groups.items.into_iter().take_while(|_| in_time()) {
+                    match serde_json::from_str::<PlainGroup>(text.get()) {
+                        Ok(group) if group.name.len() > MAX_NAME => {
+                            self.discovery.break_off(|| one_line(&group.name, 100), &LONG_NAME);
+                        }
+                        Ok(group) => {
+                            self.discovery.left_out[1] += group.versions.more;
+                            group.pending().for_each(|version| self.postpone(version));
+                        }
+                        Err(error) => self.discovery.break_off(|| name_of(text), &error),
+                    }
+                }
+            }
+            kind => {
+                return Err(format!(
+                    "the answer is of kind \"{}\", not a list of groups",
+                    one_line(kind, 60)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_aggregated(&mut self, text: &RawValue, in_time: &dyn Fn() -> bool) {
+        let group: AggregatedGroup<'_> = match serde_json::from_str(text.get()) {
+            Ok(group) => group,
+            Err(error) => return self.discovery.break_off(|| name_of(text), &error),
+        };
+        let name = group.metadata.unwrap_or_default().name;
+        if name.len() > MAX_NAME {
+            return self.discovery.break_off(|| one_line(&name, 100), &LONG_NAME);
+        }
+        let versions = group.versions.unwrap_or_default();
+        self.discovery.left_out[1] += versions.more;
+        for text in versions.items.into_iter().take_while(|_| in_time()) {
+            let unknown = || version_of(text).unwrap_or_else(|| "an unknown version".to_owned());
+            match serde_json::from_str::<AggregatedVersion>(text.get()) {
+                Ok(version) if version.version.len() > MAX_NAME => {
+                    self.discovery.break_off(|| group_version(&name, &unknown()), &LONG_NAME);
+                }
+                Ok(version) => {
+                    if version.freshness == "Stale" {
+                        let reason = "stale: the API service behind it does not answer";
+                        self.discovery.break_off(|| group_version(&name, &version.version), &reason);
+                    }
+                    let found = version.resources.unwrap_or_default();
+                    self.discovery.left_out[0] += found.more;
+                    let found = found.items.into_iter();
+                    self.add(
+                        &version.version,
+                        found.filter_map(|found| found.served(&name, &version.version)),
+                    );
+                }
+                Err(error) => self.discovery.break_off(|| group_version(&name, &unknown()), &error),
             }
         }
     }
+
+    /// Adds the response about one version; returns the problem if it cannot be read.
+    fn take_version(&mut self, group: &str, version: &str, body: &[u8]) -> Result<(), String> {
+        let found: PlainResources = serde_json::from_slice(body).map_err(malformed)?;
+        let found = found.resources.unwrap_or_default();
+        self.discovery.left_out[0] += found.more;
+        self.add(version, plain_resources(group, version, found.items));
+        Ok(())
+    }
+
+    /// Adds a version that needs a request of its own, or counts it as left out.
+    fn postpone(&mut self, pending: Pending) {
+        match pending.version.len() <= MAX_NAME && self.pending.len() < MAX_VERSIONS {
+            true => self.pending.push(pending),
+            false => self.discovery.left_out[1] += 1,
+        }
+    }
+
+    /// Adds the resources of one version of a group, and counts those beyond the limits as left out. Versions come in
+    /// the group's order of preference.
+    fn add(&mut self, version: &str, found: impl IntoIterator<Item = ServedResource>) {
+        let Discovery { resources, left_out, .. } = &mut self.discovery;
+        for resource in found {
+            if !resource.is_bounded() {
+                left_out[0] += 1;
+                continue;
+            }
+            let key = [&resource.group, &resource.plural, &resource.kind].map(String::clone);
+            let is_full = resources.len() >= MAX_KINDS;
+            match self.known.get(&key).and_then(|&at| resources.get_mut(at)) {
+                Some(known) if known.versions.iter().any(|served| served == version) => {}
+                Some(known) if known.versions.len() < MAX_WORDS => known.versions.push(version.to_owned()),
+                None if !is_full => {
+                    self.known.insert(key, resources.len());
+                    resources.push(resource);
+                }
+                _ => left_out[0] += 1,
+            }
+        }
+    }
+}
+
+/// The reason for a group or version with a name above [`MAX_NAME`].
+const LONG_NAME: &str = "its name is too long";
+
+fn malformed(error: serde_json::Error) -> String {
+    format!("the answer is malformed: {error}")
 }
 
 /// Returns the name of a malformed group, or [`SOME_GROUP`] if it cannot be read.
 fn name_of(text: &RawValue) -> String {
-    let group: Option<serde_json::Value> = serde_json::from_str(text.get()).ok();
-    let name = group.as_ref().and_then(|group| {
-        group.pointer("/metadata/name").or_else(|| group.get("name")).and_then(serde_json::Value::as_str)
+    let name = names(text).and_then(|group| {
+        let inner = group.metadata.and_then(names).and_then(|metadata| metadata.name);
+        word(inner.or(group.name)?)
     });
-    name.map_or_else(|| SOME_GROUP.to_owned(), |name| one_line(name, 100))
+    name.unwrap_or_else(|| SOME_GROUP.to_owned())
 }
 
 fn version_of(text: &RawValue) -> Option<String> {
-    let version: serde_json::Value = serde_json::from_str(text.get()).ok()?;
-    Some(one_line(version.get("version")?.as_str()?, 100))
+    word(names(text)?.version?)
+}
+
+fn names(text: &RawValue) -> Option<Names<'_>> {
+    serde_json::from_str(text.get()).ok()
+}
+
+fn word(text: &RawValue) -> Option<String> {
+    let word: String = serde_json::from_str(text.get()).ok()?;
+    Some(one_line(&word, 100))
 }
 
 impl AggregatedResource {
     fn served(self, group: &str, version: &str) -> Option<ServedResource> {
-        let subresources = self.subresources.unwrap_or_default();
+        let subresources = self.subresources.unwrap_or_default().items;
         // Without a kind the entry has only subresources.
         let kind = self.response_kind?.kind;
         if kind.is_empty() {
@@ -486,9 +626,9 @@ impl AggregatedResource {
             singular: singular(self.singular_resource, &kind),
             kind,
             plural: self.resource,
-            short_names: self.short_names.unwrap_or_default(),
+            short_names: self.short_names.unwrap_or_default().items,
             namespaced: self.scope == "Namespaced",
-            verbs: self.verbs.unwrap_or_default(),
+            verbs: self.verbs.unwrap_or_default().items,
             has_status_subresource: subresources.iter().any(|sub| sub.subresource == "status"),
         })
     }
@@ -497,7 +637,8 @@ impl AggregatedResource {
 impl PlainGroup {
     /// Returns the versions of the group, preferred one first.
     fn pending(self) -> impl Iterator<Item = Pending> {
-        let mut versions: Vec<String> = self.versions.into_iter().map(|version| version.version).collect();
+        let mut versions: Vec<String> =
+            self.versions.items.into_iter().map(|version| version.version).collect();
         if let Some(preferred) = self.preferred_version {
             versions.sort_by_key(|version| *version != preferred.version);
         }
@@ -507,26 +648,63 @@ impl PlainGroup {
 }
 
 /// Converts the resources of a version. The input has subresources as separate items named `name/subresource`.
-fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec<ServedResource> {
-    let with_status: Vec<String> =
+fn plain_resources(
+    group: &str,
+    version: &str,
+    found: Vec<PlainResource>,
+) -> impl Iterator<Item = ServedResource> {
+    let with_status: HashSet<String> =
         found.iter().filter_map(|found| found.name.strip_suffix("/status").map(str::to_owned)).collect();
     let whole = found.into_iter().filter(|found| !found.name.contains('/'));
-    whole
-        .map(|found| ServedResource {
-            group: group.to_owned(),
-            versions: vec![version.to_owned()],
-            singular: singular(found.singular_name, &found.kind),
-            kind: found.kind,
-            has_status_subresource: with_status.contains(&found.name),
-            plural: found.name,
-            short_names: found.short_names.unwrap_or_default(),
-            namespaced: found.namespaced,
-            verbs: found.verbs.unwrap_or_default(),
-        })
-        .collect()
+    whole.map(move |found| ServedResource {
+        group: group.to_owned(),
+        versions: vec![version.to_owned()],
+        singular: singular(found.singular_name, &found.kind),
+        kind: found.kind,
+        has_status_subresource: with_status.contains(&found.name),
+        plural: found.name,
+        short_names: found.short_names.unwrap_or_default().items,
+        namespaced: found.namespaced,
+        verbs: found.verbs.unwrap_or_default().items,
+    })
 }
 
 /// Returns the singular name: `name`, or the kind in lower case if `name` is empty, as from older servers.
 fn singular(name: String, kind: &str) -> String {
     if name.is_empty() { kind.to_lowercase() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read_up_to_their_bound() {
+        let words = format!("[{}\"\"]", "\"\",".repeat(100_000));
+        let words: Words = serde_json::from_str(&words).unwrap();
+        assert_eq!((words.items.len(), words.more), (MAX_WORDS + 1, 100_000 - MAX_WORDS));
+        assert!(words.items.capacity() <= 2 * MAX_WORDS);
+        let items = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
+        let lists: Lists<'_> = serde_json::from_str(&items).unwrap();
+        assert_eq!(lists.items.map(|items| (items.items.len(), items.more)), Some((MAX_GROUPS, 30_001)));
+    }
+
+    #[test]
+    fn reading_a_discovery_ends_with_its_time() {
+        let version = r#"{"version":"v1","resources":[{"resource":"a","responseKind":{"kind":"A"}}]},"#;
+        let group = |name: usize| {
+            let versions = version.repeat(10);
+            format!(r#"{{"metadata":{{"name":"g{name}"}},"versions":[{}]}}"#, versions.trim_end_matches(','))
+        };
+        let groups: Vec<String> = (0..1000).map(group).collect();
+        let body = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}]}}"#, groups.join(","));
+        let asked = Cell::new(0);
+        let in_time = || asked.replace(asked.get() + 1) < 100;
+        let mut finding = Finding::default();
+        finding.take(body.as_bytes(), &in_time).unwrap();
+        assert!(finding.discovery.resources.len() <= 10, "{}", finding.discovery.resources.len());
+        assert!(asked.get() <= 102, "{}", asked.get());
+    }
 }

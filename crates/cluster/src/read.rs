@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_object::json::{DocumentBuilder, Kind, OwnedDocument, Parser, Part, Value, write_string};
 use taffrail_object::{ApiResource, Projection};
 
-use crate::aside::aside;
+use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{Phase, ReadError, Reason, TimeLimit, one_line};
-use crate::request::{Ask, JSON};
+use crate::memory::Charge;
+use crate::request::{Answer, Ask, Failure, JSON, too_large};
 
 /// The media type that asks for metadata only, of lists and single objects. It names no alternative: a server that
 /// cannot omit bodies must refuse the request instead of sending them.
@@ -27,6 +29,9 @@ pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;
 const BYTES_PER_VALUE: u64 = 16;
 /// The charge, in bytes, for each object in addition to its text.
 const BYTES_PER_OBJECT: u64 = 100;
+
+/// Maximum size of a response that is one object, in bytes.
+pub(crate) const MAX_OBJECT_BYTES: usize = 8 << 20;
 
 /// Number of items of a list after which the time limit is checked.
 const ITEMS_AT_ONCE: usize = 4096;
@@ -145,6 +150,8 @@ pub struct ListPage {
     pub malformed: Vec<MalformedItem>,
     /// The token that leads to the next page; `None` on the last one.
     pub next: Option<String>,
+    /// The charge for the objects, which lasts as long as the page.
+    _charge: Option<Arc<Charge>>,
 }
 
 /// An item of a list that is not a valid object.
@@ -247,7 +254,7 @@ impl Cluster {
         let ask = Ask { what: what.clone(), path: request.path(continued), accept };
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         let mut listing = Listing::default();
-        let index = self.charge_index(&what, &answer.body)?;
+        self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
         let next = listing.take_aside(
             &mut Parser::new(),
@@ -258,12 +265,12 @@ impl Cluster {
             &in_time,
         );
         self.deadline.check(&what)?;
-        self.charge.give_back(index);
         let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
         if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
             return Err(answer.unreadable(&what, "the server repeats a page, or sends an empty one"));
         }
-        Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next })
+        let _charge = Some(self.charge.clone());
+        Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next, _charge })
     }
 
     /// Returns the resource version of the server, from the first page of a list, `None` if the page does not state
@@ -292,6 +299,16 @@ impl Cluster {
         self.charge.give_back(index);
         taken.map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
+    }
+
+    /// Sends a read like [`Cluster::ask`]; refuses a response of more than `most` bytes.
+    pub(crate) async fn ask_up_to(&self, ask: &Ask, most: usize) -> Result<Answer, Failure> {
+        let answer = self.ask(ask).await?;
+        if answer.body.len() <= most {
+            return Ok(answer);
+        }
+        self.charge.give_back(answer.body.len() as u64);
+        Err(too_large(&ask.what, most).into())
     }
 
     /// Charges the cluster for the index of a text that is parsed as a whole, in addition to the charge for the text;
@@ -338,31 +355,56 @@ impl Cluster {
             Err(failure) if failure.no_such_object => return Ok(None),
             Err(failure) => return Err(failure.error),
         };
-        let mut parser = Parser::new();
-        let document = parser
-            .parse(&answer.body)
-            .map_err(|error| answer.unreadable(what, format!("the answer is malformed: {error}")))?;
-        let root = document.root();
-        if projection == Projection::Metadata
-            && !root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"))
-        {
-            return Err(answer.unreadable(what, WHOLE));
+        // What was sent in time is read in time as well.
+        self.deadline.check(what)?;
+        let object = self.read_object(what, &answer.body, |root| {
+            if projection == Projection::Metadata
+                && !root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"))
+            {
+                return Err(WHOLE.to_owned());
+            }
+            let api_version = resource.api_version();
+            let secret = is_secret(resource);
+            let owner = Owner { api_version: &api_version, kind: &resource.kind, secret };
+            owner.object(root, projection)
+        })?;
+        self.deadline.check(what)?;
+        object.map(Some).map_err(|problem| answer.unreadable(what, problem))
+    }
+
+    /// Reads a response that is one object with `read`, and charges the cluster for the indexes of the response and of
+    /// the object; the latter's charge remains. The inner error is the problem of a malformed response.
+    ///
+    /// # Errors
+    /// Returns an error if the response is larger than one object, or exceeds the cluster's memory.
+    pub(crate) fn read_object(
+        &self,
+        what: &str,
+        body: &[u8],
+        read: impl FnOnce(Value<'_>) -> Result<OwnedDocument, String>,
+    ) -> Result<Result<OwnedDocument, String>, ReadError> {
+        if body.len() > MAX_OBJECT_BYTES {
+            self.charge.give_back(body.len() as u64);
+            return Err(too_large(what, MAX_OBJECT_BYTES));
         }
-        let owner =
-            Owner { api_version: &resource.api_version(), kind: &resource.kind, secret: is_secret(resource) };
-        owner.object(root, projection).map(Some).map_err(|problem| answer.unreadable(what, problem))
+        let indexes = 2 * index_size(body);
+        self.charge.take(what, indexes)?;
+        let object = aside_if_large(body.len(), || {
+            let mut parser = Parser::new();
+            let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
+            read(document.root())
+        });
+        self.charge.give_back(indexes - index_cost(body));
+        Ok(object)
     }
 }
-
-/// Size of a page in bytes from which it is parsed as blocking work, because that takes long.
-const LARGE_PAGE: usize = 256 << 10;
 
 /// The error for a response with whole objects although only metadata was requested.
 pub(crate) const WHOLE: &str = "the server sent whole objects although only their metadata was requested";
 
 impl Listing {
-    /// Parses a page and adds its items as [`Listing::take`] does; a page of [`LARGE_PAGE`] bytes or more as blocking
-    /// work, while other tasks go on.
+    /// Parses a page and adds its items as [`Listing::take`] does; a large page as blocking work, while other tasks go
+    /// on.
     fn take_aside(
         &mut self,
         parser: &mut Parser,
@@ -372,8 +414,7 @@ impl Listing {
         only_asked: bool,
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
-        let mut take = || self.take(parser, body, resource, projection, only_asked, in_time);
-        if body.len() < LARGE_PAGE { take() } else { aside(take) }
+        aside_if_large(body.len(), || self.take(parser, body, resource, projection, only_asked, in_time))
     }
 
     /// Adds the items of a page; returns the token of the next page. Stops with an error when `in_time` returns
@@ -522,12 +563,16 @@ struct Page {
     is_late: bool,
 }
 
+/// Returns the charge in bytes for the index of a text.
+fn index_size(text: &[u8]) -> u64 {
+    // Each value but the first of its list or object has a comma before it.
+    memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64 * BYTES_PER_VALUE
+}
+
 /// Returns the cost in bytes of the index of a text beyond the charge for the text: 0 if its values have a usual
 /// length.
 pub(crate) fn index_cost(text: &[u8]) -> u64 {
-    // Each value but the first of its list or object has a comma before it.
-    let values = memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64;
-    (values * BYTES_PER_VALUE).saturating_sub(text.len() as u64)
+    index_size(text).saturating_sub(text.len() as u64)
 }
 
 /// Returns the error for a list with too many items that are not objects.

@@ -1,11 +1,13 @@
 //! Patches of single objects, and creation.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
-use taffrail_object::json::{OwnedDocument, Parser};
+use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
@@ -18,6 +20,9 @@ pub const FIELD_MANAGER: &str = "taffrail";
 
 /// The first word of the operation of create requests, by which hints tell them from patches.
 const CREATE: &str = "create ";
+
+/// Minimum pause before a write is repeated, also if the server asks for none.
+const MIN_PAUSE: Duration = Duration::from_millis(250);
 
 /// The form of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -237,11 +242,13 @@ impl Cluster {
                 Err(lost) => return Err(WriteError::Refused(lost.error)),
             };
             if answer.status.is_success() {
-                return written(&ask, &answer.body, resource)
-                    .map_err(|problem| WriteError::Uncertain(answer.unreadable(&ask.what, problem)));
+                return self
+                    .read_object(&ask.what, &answer.body, |object| written(&ask, object, resource))
+                    .and_then(|read| read.map_err(|problem| answer.unreadable(&ask.what, problem)))
+                    .map_err(WriteError::Uncertain);
             }
             if answer.status == StatusCode::TOO_MANY_REQUESTS {
-                let wait = retry_after(&answer.headers).unwrap_or(std::time::Duration::from_secs(1));
+                let wait = retry_after(&answer.headers).unwrap_or(Duration::from_secs(1)).max(MIN_PAUSE);
                 if wait < self.deadline.remaining() {
                     tokio::time::sleep(wait).await;
                     continue;
@@ -265,13 +272,11 @@ struct Write<'a> {
 }
 
 /// Extracts the object from the response to a write, or returns the reason why there is none.
-fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<OwnedDocument, String> {
-    let mut parser = Parser::new();
-    let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
+fn written(ask: &Ask, answer: Value<'_>, resource: &ApiResource) -> Result<OwnedDocument, String> {
     let api_version = resource.api_version();
     let owner = Owner { api_version: &api_version, kind: &resource.kind, secret: false };
-    let object = owner.object(document.root(), Projection::Full)?;
-    let kind = document.root().get("kind");
+    let object = owner.object(answer, Projection::Full)?;
+    let kind = answer.get("kind");
     match kind.is_none_or(|kind| kind.is_str(&resource.kind)) {
         true => Ok(object),
         false => Err(format!("the answer to {} is not the object", ask.what)),

@@ -139,7 +139,7 @@ fn app_label_keys_follow_the_rules_of_the_api() {
         ["", "app=shop", "app,team", "/app", "app/", "a/b/c", "-a", "a-", "!app", "a b", "ä", "a_b/c", &*long]
     {
         let error = bad.parse::<AppLabel>().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("'{bad}' is no label")), "{error}");
+        assert!(error.starts_with(&format!("'{bad}' is not a label")), "{error}");
     }
 }
 

@@ -496,7 +496,7 @@ fn errors_beyond_the_limit_of_a_namespace_are_counted_as_in_a_single_look() {
         rows.look(&[&cluster], &changes, &ActiveRules::default(), NOW);
         let whole = apps_by(&AppLabels::default(), &[&cluster], &ActiveRules::default(), NOW);
         assert_eq!(difference(rows.list(), &whole), None, "{at} {bad}");
-        let is_rest = |error: &AppError| error.error.message.contains("more complaints are not listed");
+        let is_rest = |error: &AppError| error.error.message.contains("more errors are not listed");
         is_reached.push(whole.errors.iter().any(is_rest));
     }
     assert!(is_reached.contains(&true) && is_reached.ends_with(&[false, true]), "{is_reached:?}");

@@ -479,7 +479,7 @@ fn packages_delivered_by_flux_are_found() {
     assert_eq!((app.health, app.sync.state, names(&app)), (Status::Current, SyncState::Synced, vec!["shop"]));
     let app = flux("./");
     assert_eq!((app.health, app.sync.state, names(&app)), (Status::Unknown, SyncState::Synced, vec![]));
-    assert!(app.message.contains("delivers shop among others"), "{}", app.message);
+    assert!(app.message.contains("delivers several packages, shop among them"), "{}", app.message);
 }
 
 #[test]

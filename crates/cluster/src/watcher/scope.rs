@@ -23,7 +23,8 @@ use crate::costs::Purpose;
 use crate::error::{Phase, ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{
-    ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
+    ESCAPED, ListRequest, MAX_OBJECT_BYTES, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE,
+    index_cost, path_of,
 };
 use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
@@ -42,9 +43,6 @@ const MAX_CHUNK: usize = 512 << 10;
 
 /// Bytes of a response that are kept without charging the cluster's memory share.
 const MAX_UNCHARGED: usize = 16 << 10;
-
-/// Maximum size of a response about one object, in bytes.
-const MAX_ANSWER_BYTES: usize = 8 << 20;
 
 /// A watch that ends earlier than planned by more than this was ended by the server or a proxy.
 const END_TOLERANCE: Duration = Duration::from_secs(10);
@@ -691,7 +689,7 @@ impl Question<'_> {
             Err(refusal) => return Some(Ended::Failed(refusal)),
         };
         let mut held = shared.connection().cluster.hold();
-        let page = match read_whole(shared, &ask.what, &mut stream, MAX_ANSWER_BYTES, &mut held).await {
+        let page = match read_whole(shared, &ask.what, &mut stream, MAX_OBJECT_BYTES, &mut held).await {
             Ok(page) => page,
             Err(ended) => return Some(ended),
         };

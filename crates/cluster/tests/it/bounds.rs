@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, Deadline, ListRequest, ListStrategy, Memory, Phase, ReadError, Reason, Scope,
-    WatchEvent, WatchState, Watcher,
+    ApiResource, Cluster, Deadline, Discovery, ListRequest, ListStrategy, Memory, PatchRequest, PatchType,
+    Phase, ReadError, Reason, Scope, WatchEvent, WatchState, Watcher, WriteError,
 };
+use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_testkit::server::{Reply, Request, Server};
 
@@ -136,6 +137,76 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
         let error = cluster.list_page(&ListRequest::all(&things()), None).await.unwrap_err();
         assert_eq!(error.reason(), reason, "{error}");
     }
+}
+
+/// Returns a response with one object, or a list of it with `as_list`, whose status is so many bytes of zeros.
+fn dense(size: usize, as_list: bool) -> Reply {
+    gzip(|to| {
+        let (head, tail) = match as_list {
+            true => (r#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#, "]}"),
+            false => ("", ""),
+        };
+        write!(to, r#"{head}{{"metadata":{{"name":"a"}},"status":{{"conditions":["#).unwrap();
+        to.write_all("0,".repeat(size / 2).as_bytes()).unwrap();
+        write!(to, "0]}}}}{tail}").unwrap();
+    })
+}
+
+#[tokio::test]
+async fn single_object_is_charged_for_its_index() {
+    let server = Server::start(|_| dense(4 << 20, false));
+    // Two million values of 32 bytes, twice.
+    let cluster = connected(&server, &Memory::of(96 << 20), LONG).await;
+    let error = cluster.get(&things(), Some("a"), "a", Projection::Full).await.err();
+    assert_eq!(error.map(|error| error.reason()), Some(Reason::OverLimit));
+    let change = PatchRequest {
+        resource: &things(),
+        namespace: Some("a"),
+        name: "a",
+        subresource: None,
+        patch_type: PatchType::Merge,
+        body: b"{}",
+        dry_run: false,
+    };
+    let written = cluster.with_timeout(LONG).patch(&change).await;
+    assert!(matches!(&written, Err(WriteError::Uncertain(error)) if error.reason() == Reason::OverLimit));
+    // Of what is read, one index remains.
+    let cluster = connected(&server, &Memory::of(160 << 20), LONG).await;
+    assert!(cluster.get(&things(), Some("a"), "a", Projection::Full).await.unwrap().is_some());
+    assert!(cluster.charge("get", 40 << 20).is_ok());
+    assert!(cluster.charge("get", 16 << 20).is_err());
+}
+
+#[tokio::test]
+async fn single_object_has_at_most_8_mib() {
+    for (size, is_read) in [(5 << 20, true), (9 << 20, false)] {
+        let server = Server::start(move |_| {
+            let secret =
+                json!({ "metadata": { "name": "a" }, "data": { "a": "x".repeat(size) } }).to_string();
+            gzip(|to| to.write_all(secret.as_bytes()).unwrap())
+        });
+        let cluster = connected(&server, &Memory::of(64 << 20), LONG).await;
+        match cluster.get(&things(), Some("a"), "a", Projection::Full).await {
+            Ok(object) => assert!(is_read && object.is_some()),
+            Err(error) => {
+                assert!(!is_read, "{error}");
+                assert!(error.to_string().ends_with("the answer is larger than 8 MiB"), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn page_is_charged_while_its_objects_are_held() {
+    let server = Server::start(|_| dense(2 << 20, true));
+    let cluster = connected(&server, &Memory::of(50 << 20), LONG).await;
+    let things = things();
+    let request = ListRequest::all(&things);
+    let page = cluster.with_timeout(LONG).list_page(&request, None).await.unwrap();
+    let error = cluster.with_timeout(LONG).list_page(&request, None).await.err();
+    assert_eq!(error.map(|error| error.reason()), Some(Reason::OverLimit));
+    drop(page);
+    assert_eq!(cluster.with_timeout(LONG).list_page(&request, None).await.unwrap().objects.len(), 1);
 }
 
 /// The states that are told of one scope until one is neither live nor catching up.
@@ -266,6 +337,121 @@ async fn discovery_requests_a_bounded_number_of_groups() {
         reasons,
         ["the cluster has too many API versions: 1000 are read, and 19001 more are left out"]
     );
+}
+
+/// Returns the discovery of a server with an empty core group whose response to the path `/apis`, or to a version of
+/// an older server, is `groups`.
+async fn discovered(groups: impl Fn(&str) -> String + Send + Sync + 'static) -> Discovery {
+    let core = r#"{"kind":"APIVersions","versions":[]}"#;
+    let server = Server::start(move |seen| {
+        let body = if seen.path == "/api" { core.to_owned() } else { groups(&seen.path) };
+        gzip(|to| to.write_all(body.as_bytes()).unwrap())
+    });
+    reached(&server, Duration::from_secs(100)).await.discover().await.unwrap()
+}
+
+/// Returns an aggregated response with these versions of the group `example`.
+fn aggregated(versions: &[String]) -> String {
+    let versions = versions.join(",");
+    format!(
+        r#"{{"kind":"APIGroupDiscoveryList","items":[{{"metadata":{{"name":"example"}},"versions":[{versions}]}}]}}"#
+    )
+}
+
+#[tokio::test]
+async fn discovery_keeps_a_repeated_kind_and_version_once() {
+    let thing = r#"{"resource":"things","responseKind":{"kind":"Thing"},"verbs":["list"]}"#;
+    let version = |name: usize, repeats: usize| {
+        format!(r#"{{"version":"v{name}","resources":[{}]}}"#, vec![thing; repeats].join(","))
+    };
+    let body = aggregated(&(0..900).map(|name| version(name, 20)).collect::<Vec<_>>());
+    let discovery = discovered(move |_| body.clone()).await;
+    let [things] = discovery.resources() else { panic!("{}", discovery.resources().len()) };
+    assert_eq!(things.versions.len(), 32);
+    assert!(discovery.broken().iter().any(|broken| broken.reason.contains("are left out")));
+    // As soon as the group goes on with another kind.
+    let other = thing.replace("hing", "ong");
+    let body =
+        aggregated(&[format!(r#"{{"version":"v1","resources":[{thing},{other},{thing}]}}"#), version(2, 2)]);
+    let discovery = discovered(move |_| body.clone()).await;
+    let versions: Vec<String> = discovery.resources().iter().map(|kind| kind.versions.join(" ")).collect();
+    assert_eq!(versions, ["v1 v2", "v1"]);
+}
+
+#[tokio::test]
+async fn discovery_bounds_what_it_reads_of_one_old_version() {
+    let status = r#"{"name":"a/status","namespaced":true,"kind":"A"},"#.repeat(40_000);
+    let discovery = discovered(move |path| match path {
+        "/apis" => {
+            r#"{"kind":"APIGroupList","groups":[{"name":"x.io","versions":[{"version":"v1"}]}]}"#.to_owned()
+        }
+        _ => format!(r#"{{"resources":[{status}{{"name":"z","namespaced":true,"kind":"Z"}}]}}"#),
+    })
+    .await;
+    assert_eq!(discovery.resources().len(), 0);
+    let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
+    assert_eq!(broken.reason, "the cluster has too many kinds: 0 are read, and 25001 more are left out");
+}
+
+#[tokio::test]
+async fn discovery_counts_malformed_groups_beyond_the_bound_unread() {
+    let body = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
+    let discovery = discovered(move |_| body.clone()).await;
+    let reasons: Vec<&str> = discovery.broken()[1000..].iter().map(|broken| broken.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "the cluster has too many kinds: 0 are read, and 30001 more are left out",
+            "the cluster has too many broken groups: 1000 are read, and 19000 more are left out"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn discovery_copies_no_endless_name() {
+    let body = format!(
+        r#"{{"kind":"APIGroupDiscoveryList","items":[{{"metadata":{{"name":"{}"}},"versions":[{{"version":"v1","freshness":"Stale"}}]}}]}}"#,
+        "x".repeat(1 << 20)
+    );
+    let discovery = discovered(move |_| body.clone()).await;
+    let [broken] = discovery.broken() else { panic!("{}", discovery.broken().len()) };
+    assert!(broken.name.len() <= 110, "{}", broken.name.len());
+    assert_eq!(broken.reason, "its name is too long");
+}
+
+#[tokio::test]
+async fn discovery_refuses_a_response_above_32_mib() {
+    let spaces = " ".repeat(32 << 20);
+    let discovery =
+        discovered(move |_| format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{spaces}]}}"#)).await;
+    let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
+    assert_eq!(broken.reason, "discover kinds (/apis): the answer is larger than 32 MiB");
+}
+
+#[tokio::test]
+async fn large_honest_discovery_is_read_whole() {
+    // 5,000 definitions of three versions each, in 500 groups, as aggregated discovery tells them.
+    let thing = |at: usize| {
+        let kind = format!("SomeRatherLongKindOfThing{at}");
+        json!({ "resource": format!("{}s", kind.to_lowercase()), "scope": "Namespaced",
+            "responseKind": { "group": "", "version": "", "kind": kind }, "singularResource": kind.to_lowercase(),
+            "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+            "shortNames": [format!("s{at}")], "categories": ["all", "managed"],
+            "subresources": [{ "subresource": "status", "responseKind": { "group": "", "version": "", "kind": kind },
+                "verbs": ["get", "patch", "update"] }] })
+    };
+    let group = |at: usize| {
+        let resources: Vec<Value> = (0..10).map(|kind| thing(at * 10 + kind)).collect();
+        let versions = ["v1", "v1beta1", "v1alpha1"]
+            .map(|version| json!({ "version": version, "freshness": "Current", "resources": resources }));
+        json!({ "metadata": { "name": format!("group{at}.example.com") }, "versions": versions })
+    };
+    let groups: Vec<Value> = (0..500).map(group).collect();
+    let body = json!({ "kind": "APIGroupDiscoveryList", "items": groups }).to_string();
+    assert!(body.len() < 16 << 20, "{}", body.len());
+    let discovery = discovered(move |_| body.clone()).await;
+    assert_eq!((discovery.resources().len(), discovery.broken().len()), (5_000, 0));
+    assert!(discovery.resources().iter().all(|kind| kind.versions.len() == 3 && kind.has_status_subresource));
 }
 
 #[tokio::test]

@@ -134,6 +134,16 @@ async fn deferred_writes_are_retried() {
 }
 
 #[tokio::test]
+async fn deferred_writes_wait_though_the_server_asks_for_no_pause() {
+    let server = Server::start(|_| Reply::status(429, "TooManyRequests", "later").header("retry-after", "0"));
+    let cluster = reached(&server, LONG).await;
+    // The time is over before the second request.
+    let cluster = cluster.with_timeout(Duration::from_millis(240));
+    assert!(cluster.patch(&merge(&config_maps(), "a", b"{}")).await.is_err());
+    assert!(server.requests().len() <= 1, "{}", server.requests().len());
+}
+
+#[tokio::test]
 async fn secrets_are_never_written() {
     let server = Server::start(|_| Reply::json(200, SAVED));
     let cluster = reached(&server, LONG).await;

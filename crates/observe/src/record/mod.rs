@@ -369,12 +369,13 @@ impl Dump<'_> {
         if self.namespace.is_some_and(|own| own != namespace) || self.lines.is_closed() {
             return None;
         }
-        let object = match self.asked().get(resource, Some(namespace), name, Projection::Full).await {
+        // It is charged for what it sent until that is written.
+        let asked = self.asked();
+        let object = match asked.get(resource, Some(namespace), name, Projection::Full).await {
             Ok(object) => object?,
             Err(error) => return Some(unread("Secret", namespace, name, &error)),
         };
         let secret = secrets::masked(&Object::new(object.root()).ok()?, kept)?;
-        let secret = OwnedDocument::parse(secret.to_string().into_bytes()).ok()?;
         self.send(&[secret]).await;
         None
     }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taffrail_cluster::copy_members;
-use taffrail_object::json::{self, Kind};
+use taffrail_object::json::{self, DocumentBuilder, Kind, OwnedDocument};
 use taffrail_object::{Object, yaml};
 
 /// Prefix of the names of Secrets that contain a Helm release.
@@ -152,13 +152,13 @@ impl Wanted {
     }
 }
 
-/// Returns a Secret with only the values that the dump keeps, perhaps none; `None` if the Secret is nested too
-/// deeply.
-pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
-    let secret = object.root().to_tree().ok()?;
-    let value = |key: &str| secret["data"][key].as_str().map(str::to_owned);
+/// Returns a Secret with only the values that the dump keeps, perhaps none; `None` if it has 4 GiB or more.
+pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<OwnedDocument> {
+    let secret = object.root();
+    let value = |key: &str| Some(secret.at(&["data", key])?.as_str()?.into_owned());
+    let of_type = secret.get("type");
     let data: Map<String, Value> = match kept {
-        Kept::Release if secret["type"] == "helm.sh/release.v1" => {
+        Kept::Release if of_type.is_some_and(|of_type| of_type.is_str("helm.sh/release.v1")) => {
             value("release").map(|release| ("release".to_owned(), release.into())).into_iter().collect()
         }
         Kept::Release => Map::new(),
@@ -175,8 +175,15 @@ pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
             keys.iter().filter_map(address).collect()
         }
     };
-    let (metadata, of_type) = (&secret["metadata"], &secret["type"]);
-    Some(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": of_type, "data": data}))
+    let data = OwnedDocument::parse(Value::Object(data).to_string().into_bytes()).ok()?;
+    let null = OwnedDocument::parse(*b"null").ok()?;
+    let mut masked = DocumentBuilder::new(data.text().len());
+    masked.string("apiVersion", "v1");
+    masked.value("data", data.root());
+    masked.string("kind", "Secret");
+    masked.value("metadata", secret.get("metadata").unwrap_or(null.root()));
+    masked.value("type", of_type.unwrap_or(null.root()));
+    masked.finish().ok()
 }
 
 #[derive(Deserialize)]
@@ -220,6 +227,30 @@ mod tests {
         ] {
             assert_eq!(without_user(address), plain);
         }
+    }
+
+    #[test]
+    fn masked_secrets_are_copied_part_by_part() {
+        let masked_of = |text: &str, kept: &Kept| {
+            let secret = OwnedDocument::parse(text.as_bytes()).unwrap();
+            let masked = masked(&Object::new(secret.root()).unwrap(), kept).unwrap();
+            String::from_utf8(masked.text().to_vec()).unwrap()
+        };
+        let head = r#""apiVersion":"v1","kind":"Secret","metadata":{"name":"a", "x":1.0}"#;
+        // What is nested too deeply for a tree is not copied, and hinders nothing.
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let release = format!(
+            r#"{{{head},"type":"helm.sh/release.v1","data":{{"release":"eA==","other":"hush"}},"x":{deep}}}"#
+        );
+        assert_eq!(
+            masked_of(&release, &Kept::Release),
+            r#"{"apiVersion":"v1","data":{"release":"eA=="},"kind":"Secret","metadata":{"name":"a", "x":1.0},"type":"helm.sh/release.v1"}"#
+        );
+        let typeless = format!(r#"{{{head},"data":{{"release":"eA=="}}}}"#);
+        assert_eq!(
+            masked_of(&typeless, &Kept::Release),
+            r#"{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"a", "x":1.0},"type":null}"#
+        );
     }
 
     #[test]

@@ -598,12 +598,12 @@ fn trust_is_told_again_only_when_a_finding_changes() {
         str![[r#"
 Nothing proves that green is right
   unread  Deployment shop/web
-  1 workload speaks of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves
+  1 workload reports ready Pods, but no Pods of their namespaces were read: Ready rests on their own status alone
   Green app: shop/shop
 
 Green covers less than it seems to
   fallback  label
-  1 app is known by labels alone: nobody says what should be there, so what is missing is not missed
+  1 app is known only by its labels: a missing object would go unnoticed
   Green app: shop/shop
 
 Checked as of [AGE]: 1 app (1 green), 1 object, 0 Pods and 0 leases.
@@ -631,7 +631,7 @@ fallback/NoInventory/one/label
 
 Nothing proves that green is right
   unread  Deployment shop/web
-  1 workload speaks of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves
+  1 workload reports ready Pods, but no Pods of their namespaces were read: Ready rests on their own status alone
   Green app: shop/shop
 
 Green covers less than it seems to
@@ -640,7 +640,7 @@ Green covers less than it seems to
   Green app: shop/shop
   > kubectl get deployment.apps web -o yaml -n shop --context one
   fallback  label
-  1 app is known by labels alone: nobody says what should be there, so what is missing is not missed
+  1 app is known only by its labels: a missing object would go unnoticed
   Green app: shop/shop
 
 Checked as of [AGE]: 1 app (1 green), 1 object, 0 Pods and 0 leases.
