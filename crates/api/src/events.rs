@@ -66,6 +66,8 @@ impl EventList {
         let forest = Forest::new(list, clusters, rules, now, TreeOptions::default());
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
         let mut walked = Walked::default();
+        // What belongs to an app only if it belongs to no other.
+        let mut borrowed = Vec::new();
         // A cache of the sources of each cluster.
         let mut known: HashMap<&str, FluxSources> = HashMap::new();
         for app in asked {
@@ -77,7 +79,10 @@ impl EventList {
             if let Some((home, declaring)) = home.zip(declaring) {
                 let known = known.entry(&*app.app.home).or_default();
                 for source in known.of(home, &declaring) {
-                    owners.entry((&*app.app.home, source)).or_insert(*app);
+                    match source.namespace == declaring.key.namespace {
+                        true => drop(owners.entry((&*app.app.home, source)).or_insert(*app)),
+                        false => borrowed.push(((&*app.app.home, source), *app)),
+                    }
                 }
             }
             // An object that declares an app belongs to that app first, whatever delivers it.
@@ -85,9 +90,16 @@ impl EventList {
                 owners.insert((&*app.app.home, declaring.clone()), *app);
             }
             // If several apps list an object, the first keeps it and its dependents.
-            for place in forest.objects(app, &mut walked) {
+            for place in forest.objects(app, false, &mut walked) {
                 owners.entry(place).or_insert(*app);
             }
+        }
+        // An app may list any object, so one that an object confirms comes before one that it does not.
+        for app in asked {
+            borrowed.extend(forest.objects(app, true, &mut walked).into_iter().map(|place| (place, *app)));
+        }
+        for (place, app) in borrowed {
+            owners.entry(place).or_insert(app);
         }
 
         let mut warnings: BTreeMap<Place<'_>, Warning> = BTreeMap::new();

@@ -302,18 +302,23 @@ impl<'a> Forest<'a> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// Returns the objects that an app declares, and their dependents, each with its cluster. Leaves out objects in
-    /// `walked`, and those of apps that this app delivers.
-    ///
-    /// The objects of apps that it delivers are left out.
-    pub(super) fn objects(&self, app: &'a App, walked: &mut Walked<'a>) -> Vec<(&'a str, ObjectKey)> {
+    /// Returns the objects that an app declares and that confirm it (or, if `unconfirmed`, those that do not), and
+    /// their dependents, each with its cluster. Leaves out objects in `walked`, and those of apps that this app
+    /// delivers.
+    pub(super) fn objects(
+        &self,
+        app: &'a App,
+        unconfirmed: bool,
+        walked: &mut Walked<'a>,
+    ) -> Vec<(&'a str, ObjectKey)> {
         let mut found = Vec::new();
         if !app.in_reach {
             return found;
         }
         let cluster = &*app.app.target;
         let ground = self.clusters.get(cluster);
-        let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| resource.key.clone()).collect();
+        let asked = app.resources.iter().filter(|resource| resource.unconfirmed == unconfirmed);
+        let mut waiting: Vec<ObjectKey> = asked.map(|resource| resource.key.clone()).collect();
         while let Some(key) = waiting.pop() {
             if !walked.objects.insert((cluster, key.clone())) {
                 continue;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{
-    Answer, AppLabels, NOT_IN_DUMP, Objects, Read, ReadQuery, Scope, ScopeError, Snapshot, Target,
+    Answer, AppLabels, NOT_IN_DUMP, Objects, Read, ReadQuery, Rounds, Scope, ScopeError, Snapshot, Target,
     plan_reads, wanted_elsewhere,
 };
 use taffrail_cluster::chain;
@@ -260,8 +260,9 @@ impl Recording {
             return;
         }
         self.mark_read(snapshot);
+        let mut rounds = Rounds::default();
         for _ in 0..ROUNDS {
-            let reads = plan_reads(snapshot, asked, rules);
+            let reads = plan_reads(snapshot, asked, rules, &mut rounds);
             if reads.is_empty() {
                 return;
             }

@@ -10,7 +10,7 @@ use futures::future::{join_all, join3};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, KindCatalog, Objects, Read, ReadMode, ReadQuery, Sameness, Scope, ScopeError, ServedKind,
+    Answer, KindCatalog, Objects, Read, ReadMode, ReadQuery, Rounds, Sameness, Scope, ScopeError, ServedKind,
     Snapshot, Target, Turns, elsewhere, plan_reads, still_wanted,
 };
 use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, chain};
@@ -219,12 +219,15 @@ async fn go_on_by_turns(
     rules: &ActiveRules<'_>,
 ) {
     let (mut has_answered, mut is_over) = (true, false);
+    // The limits hold for the whole look, so that no chain of objects keeps the later stages from being read.
+    let mut rounds = Rounds::default();
     // Without discovery there is no plan, and what is planned late is not read.
     while snapshot.kinds().is_some() && !is_over {
-        let reads = aside(|| {
-            let mut reads = plan_reads(snapshot, asked, rules);
+        let mut reads = aside(|| {
+            let mut before = rounds.clone();
+            let mut reads = plan_reads(snapshot, asked, rules, &mut rounds);
             if let Some((turns, own)) = others.filter(|_| reads.len() > 1) {
-                turns.order(&plan_reads(snapshot, own, rules).into_iter().collect(), &mut reads);
+                turns.order(&plan_reads(snapshot, own, rules, &mut before).into_iter().collect(), &mut reads);
             }
             reads
         });
@@ -233,6 +236,10 @@ async fn go_on_by_turns(
         }
         let more_time = cluster.with_more_time();
         is_over = more_time.in_time("plan what to read").is_err();
+        if is_over {
+            // All that is still lacking fails for want of time, so that answers say what was not read.
+            reads = aside(|| plan_reads(snapshot, asked, rules, &mut Rounds::spent()));
+        }
         let answers = match has_answered {
             true => read_all(&more_time, &reads).await,
             false => read_all(cluster, &reads).await,
@@ -263,7 +270,7 @@ pub(crate) async fn read(
     let mut snapshot = begun(name, cluster, now);
 
     // What declares apps has well-known names: it is asked for before discovery says that it is there.
-    let reads = aside(|| plan_reads(&snapshot, asked, rules));
+    let reads = aside(|| plan_reads(&snapshot, asked, rules, &mut Rounds::default()));
     let (discovery, version, answers) =
         join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
     if let Ok(version) = version {

@@ -20,8 +20,8 @@ const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
 /// For each stage of the plan, the number of rounds for which it has delayed the later ones.
 ///
-/// A reader that watches a cluster keeps the numbers from one plan to the next, and resets them once all
-/// awaited reads are done.
+/// A reader keeps the numbers from one plan to the next; one that watches a cluster resets them once all awaited
+/// reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rounds([u8; MAX_ROUNDS.len()]);
 
@@ -160,8 +160,15 @@ impl ReadPlan {
     }
 }
 
-/// Plans the next reads for a cluster that is read once; empty if everything needed was read.
-pub fn plan_reads(snapshot: &Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) -> Vec<Read> {
-    let ReadPlan { awaited, loose } = plan_watches(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
-    if awaited.is_empty() { loose } else { awaited }
+/// Plans the next reads for a cluster that is read once; empty if everything needed was read. `rounds` limits how long
+/// a stage delays the later ones, and is kept from one plan to the next.
+pub fn plan_reads(
+    snapshot: &Snapshot,
+    asked: &ReadQuery,
+    rules: &ActiveRules<'_>,
+    rounds: &mut Rounds,
+) -> Vec<Read> {
+    let ReadPlan { mut awaited, loose } = plan_watches(snapshot, asked, rules, rounds, &|_| true);
+    awaited.extend(loose);
+    awaited
 }

@@ -2,7 +2,7 @@
 //! metadata.
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, App, Objects as _, Read, ReadQuery, Snapshot, Target, apps, plan_reads};
+use taffrail_apps::{Answer, App, Objects as _, Read, ReadQuery, Rounds, Snapshot, Target, apps, plan_reads};
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
@@ -285,5 +285,7 @@ fn a_forbidden_kind_is_not_requested_again_as_metadata() {
         (app.health, &*said),
         (Status::Current, &["the Pods of its active Job were not observed"][..])
     );
-    assert!(plan_reads(&live, &ReadQuery::default(), &ActiveRules::default()).is_empty());
+    assert!(
+        plan_reads(&live, &ReadQuery::default(), &ActiveRules::default(), &mut Rounds::default()).is_empty()
+    );
 }

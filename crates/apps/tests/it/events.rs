@@ -180,3 +180,24 @@ fn events_about_the_same_name_elsewhere_are_not_visited() {
     let count = |kind: &str, namespace: &str| cluster.events_about(kind, namespace, "db-0").count();
     assert_eq!([count("Pod", "shop"), count("Pod", "web"), count("Node", "")], [1, 0, 1]);
 }
+
+/// Who lists an object without a mark on it may come first in the order of rows.
+#[test]
+fn warnings_belong_to_the_app_that_an_object_confirms() {
+    let mut web = object("apps/v1", "Deployment", "web", None);
+    web["metadata"]["labels"] =
+        json!({"kustomize.toolkit.fluxcd.io/name": "app", "kustomize.toolkit.fluxcd.io/namespace": "shop"});
+    let mut objects = vec![web, object("v1", "Pod", "web-1", Some("Deployment-web"))];
+    let source = ("source.toolkit.fluxcd.io/v1", "GitRepository", "fleet");
+    for namespace in ["aaa", "shop"] {
+        let mut lists = kustomization("app", &["shop_web_apps_Deployment".to_owned()]);
+        lists["metadata"]["namespace"] = json!(namespace);
+        lists["spec"]["sourceRef"] = json!({"kind": "GitRepository", "namespace": "shop", "name": source.2});
+        objects.push(lists);
+    }
+    objects.push(event("a", POD, "BackOff", "of a Pod", &json!({})));
+    objects.push(event("b", source, "Failed", "of a source", &json!({})));
+    let told = events(&holding("prod", &objects), "app");
+    let told: Vec<_> = told.iter().map(|row| (&*row.message, &*row.app.namespace)).collect();
+    assert_eq!(told, [("of a Pod", "shop"), ("of a source", "shop")]);
+}

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
-use taffrail_apps::{App, AppList, Delivery, Objects, ReadQuery, SyncState, apps, plan_reads};
+use taffrail_apps::{App, AppList, Delivery, Objects, ReadQuery, Rounds, SyncState, apps, plan_reads};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
@@ -492,7 +492,10 @@ fn packages_are_listed_only_if_discovery_shows_them() {
 
     let (other, log) = Server::new(edge(NEW)).read("prod", &ReadQuery::default());
     assert!(log.all().all(|read| !read.group.ends_with("porch.kpt.dev")), "{:?}", log.paths());
-    assert_eq!(plan_reads(&other, &ReadQuery::default(), &ActiveRules::default()), []);
+    assert_eq!(
+        plan_reads(&other, &ReadQuery::default(), &ActiveRules::default(), &mut Rounds::default()),
+        []
+    );
 
     // The sync is in another namespace than the package.
     let asked = ReadQuery { namespace: Some("porch-demo".to_owned()), ..ReadQuery::default() };

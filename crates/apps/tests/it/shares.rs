@@ -154,7 +154,7 @@ fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     let mut server = Server::new(objects);
     let asked = ReadQuery::default();
     let mut live = Snapshot::live("cluster", NOW);
-    for read in taffrail_apps::plan_reads(&live, &asked, &ActiveRules::default()) {
+    for read in taffrail_apps::plan_reads(&live, &asked, &ActiveRules::default(), &mut Rounds::default()) {
         live.answer(&read, server.answer(&read));
     }
     live.set_kinds(server.catalog());
@@ -352,10 +352,16 @@ fn excess_reads_of_one_home_do_not_delay_others() {
     let without_others = ReadQuery { objects: vec![own_key.clone()], ..asked };
     let mut objects: Vec<_> = all.objects["edge"].iter().cloned().collect();
     objects.push(own_key);
-    let mut reads =
-        plan_reads(&edge, &ReadQuery { objects, ..without_others.clone() }, &ActiveRules::default());
+    let mut reads = plan_reads(
+        &edge,
+        &ReadQuery { objects, ..without_others.clone() },
+        &ActiveRules::default(),
+        &mut Rounds::default(),
+    );
     let own: BTreeSet<Read> =
-        plan_reads(&edge, &without_others, &ActiveRules::default()).into_iter().collect();
+        plan_reads(&edge, &without_others, &ActiveRules::default(), &mut Rounds::default())
+            .into_iter()
+            .collect();
     Turns::of(&all, "edge").order(&own, &mut reads);
     let at = |namespace: &str| reads.iter().position(|read| read.namespace.as_deref() == Some(namespace));
     assert_eq!((reads.len(), at("data")), (302, Some(0)));
@@ -389,4 +395,30 @@ fn objects_in_thousands_of_namespaces_are_listed_by_kind() {
     assert_eq!(live.errors().iter().map(|error| &*error.reason).collect::<Vec<_>>(), ["Forbidden"]);
     let few = Server::new(objects(900)).read("cluster", &asked).1;
     assert!(few.all().all(|read| read.kind != "ConfigMap" || read.namespace.is_some()));
+}
+
+/// Objects that name each other, each of which is read only once the one before it is known, delay nothing else.
+#[test]
+fn a_chain_of_objects_does_not_hold_up_what_is_read_last() {
+    let scaler = |at: usize| {
+        let mut scaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "team-a", &format!("h{at}"));
+        scaler["spec"] = json!({"scaleTargetRef": {"apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler", "name": format!("h{}", at + 1)}});
+        scaler["status"] = json!({"conditions": [{"type": "AbleToScale", "status": "False", "reason": "FailedGetScale",
+            "lastTransitionTime": "2026-02-01T10:00:00Z"}]});
+        scaler
+    };
+    let lease = object("coordination.k8s.io/v1", "Lease", "kube-system", "kube-controller-manager");
+    let mut checks = kustomization("v1", &[]);
+    checks["spec"]["healthChecks"] = json!([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "namespace": "team-a", "name": "h0"}]);
+    checks["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "reason": "HealthCheckFailed",
+        "message": "health check failed", "lastTransitionTime": "2026-02-01T10:00:00Z"}]);
+    let mut objects = vec![checks, lease];
+    objects.extend((0..12).map(scaler));
+    let asked = ReadQuery { liveness: true, evidence: true, ..ReadQuery::default() };
+    let (_, log) = Server::new(objects).read("cluster", &asked);
+    let chain = rounds(&log, |read| read.kind == "HorizontalPodAutoscaler");
+    let lease = rounds(&log, |read| read.kind == "Lease");
+    assert!(chain.len() > 8 && lease[0] < 10, "{chain:?} {lease:?}");
 }

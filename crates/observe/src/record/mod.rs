@@ -210,7 +210,7 @@ impl Dump<'_> {
         scopes.sort_unstable_by_key(|(at, _)| *at);
         let scopes: Vec<RecordedScope> = scopes.into_iter().map(|(_, scope)| scope).collect();
         let unread = self.identity(&scopes).await;
-        let unread = unread.into_iter().chain(self.secrets().await).collect();
+        let unread = unread.into_iter().chain(self.secrets(&scopes).await).collect();
         let lines = self.count.load(Ordering::Relaxed);
         let closing = Closing { lines, scopes, unread, ..closing(opening) };
         self.line(&closing).await;
@@ -338,8 +338,12 @@ impl Dump<'_> {
 
     /// Reads the Secrets of which the dump keeps more than metadata, and sends them to the writer; returns those
     /// that could not be read.
-    async fn secrets(&self) -> Vec<Unread> {
-        let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner)).list();
+    async fn secrets(&self, scopes: &[RecordedScope]) -> Vec<Unread> {
+        let all_listed = scopes
+            .iter()
+            .any(|scope| (&*scope.group, &*scope.kind, scope.state) == ("", "Secret", State::Read));
+        let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        let wanted = wanted.list(all_listed);
         let resource = &core("Secret", "secrets", true);
         let mut reads = Vec::new();
         for (namespace, name, kept) in wanted.iter().take(MAX_SECRETS) {

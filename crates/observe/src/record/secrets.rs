@@ -87,6 +87,8 @@ pub(super) struct Wanted {
     releases: BTreeMap<(String, String), BTreeSet<u64>>,
     /// Argo CD's cluster Secrets, by namespace and name.
     clusters: BTreeSet<(String, String)>,
+    /// All listed Secrets, by namespace and name.
+    listed: BTreeSet<(String, String)>,
     /// Kubeconfig Secrets that Flux objects name, by namespace and name, with their data keys.
     kubeconfigs: BTreeMap<(String, String), BTreeSet<String>>,
 }
@@ -107,6 +109,7 @@ impl Wanted {
             ("", "Secret") => {
                 let label = |name: &str| object.text(&["metadata", "labels", name]);
                 let name = object.name();
+                self.listed.insert((namespace(), name.clone().into_owned()));
                 if label("owner") == "helm"
                     && let Some((release, revision)) =
                         name.strip_prefix(HELM).and_then(|rest| rest.rsplit_once(".v"))
@@ -137,8 +140,9 @@ impl Wanted {
         }
     }
 
-    /// Returns the Secrets to read: namespace, name, and the kind of value to keep.
-    pub(super) fn list(self) -> Vec<(String, String, Kept)> {
+    /// Returns the Secrets to read: namespace, name, and the kind of value to keep. The first ones of each namespace
+    /// come before the second ones of any. If `all_listed`, all Secrets were seen, and others do not exist.
+    pub(super) fn list(self, all_listed: bool) -> Vec<(String, String, Kept)> {
         let releases = self.releases.into_iter().flat_map(|((namespace, release), revisions)| {
             let name = move |revision| format!("{HELM}{release}.v{revision}");
             revisions.into_iter().map(move |revision| (namespace.clone(), name(revision), Kept::Release))
@@ -147,8 +151,19 @@ impl Wanted {
         let kubeconfigs = self
             .kubeconfigs
             .into_iter()
+            .filter(|(secret, _)| !all_listed || self.listed.contains(secret))
             .map(|((namespace, name), keys)| (namespace, name, Kept::Kubeconfig(keys)));
-        clusters.chain(kubeconfigs).chain(releases).collect()
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let all = clusters.chain(kubeconfigs).chain(releases);
+        let mut secrets: Vec<_> = all
+            .map(|secret| {
+                let count = counts.entry(secret.0.clone()).or_default();
+                *count += 1;
+                (*count, secret)
+            })
+            .collect();
+        secrets.sort_by_key(|(count, _)| *count);
+        secrets.into_iter().map(|(_, secret)| secret).collect()
     }
 }
 
@@ -251,6 +266,32 @@ mod tests {
             masked_of(&typeless, &Kept::Release),
             r#"{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"a", "x":1.0},"type":null}"#
         );
+    }
+
+    #[test]
+    fn secrets_are_read_in_turns_by_namespace_if_they_exist() {
+        let metadata = |namespace: &str, name: &str| json!({"namespace": namespace, "name": name});
+        let mut objects = vec![json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": metadata("shop", "sh.helm.release.v1.web.v1")})];
+        objects[0]["metadata"]["labels"] = json!({"owner": "helm"});
+        for name in ["a", "b", "c", "missing"] {
+            objects.push(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                "metadata": metadata("aaa", name), "spec": {"kubeConfig": {"secretRef": {"name": name}}}}));
+            if name != "missing" {
+                let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata("aaa", name)});
+                objects.push(secret);
+            }
+        }
+        let listed = |all_listed| {
+            let mut wanted = Wanted::default();
+            for object in &objects {
+                let document = json::OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
+                wanted.see(&Object::new(document.root()).unwrap());
+            }
+            wanted.list(all_listed).into_iter().map(|(_, name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(true), ["a", "sh.helm.release.v1.web.v1", "b", "c"]);
+        assert_eq!(listed(false), ["a", "sh.helm.release.v1.web.v1", "b", "c", "missing"]);
     }
 
     #[test]
