@@ -26,10 +26,10 @@ pub struct Orphan {
 
 impl AppList {
     /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, in order of their keys.
-    /// Without `namespaces` those of all but [`OF_KUBERNETES`].
+    /// Without `namespaces` those of all but `OF_KUBERNETES`.
     ///
     /// Argo CD's rule for orphaned resources: objects in namespaces, without owners, but for those that every
-    /// namespace has. Kinds that controllers fill and what [`is_made`] names is left out too.
+    /// namespace has. Kinds that controllers fill and what `is_made` names is left out too.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),

@@ -100,7 +100,7 @@ impl Change {
     }
 }
 
-/// Returns true if a change at `when` may have caused a failure at `turn`: at most [`MAX_DISTANCE`] before it.
+/// Returns true if a change at `when` may have caused a failure at `turn`: at most `MAX_DISTANCE` before it.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
     !is_after(when, turn) && turn.duration_since(when) <= MAX_DISTANCE
 }
@@ -344,7 +344,7 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Returns the changes that may have caused the failure at `turn`, which happened at most [`MAX_DISTANCE`] before it,
+/// Returns the changes that may have caused the failure at `turn`, which happened at most `MAX_DISTANCE` before it,
 /// nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));

@@ -50,7 +50,7 @@ pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     })
 }
 
-/// Parses a duration like [`duration`], or 0, which is no limit: [`Duration::MAX`].
+/// Parses a duration like [`duration()`], or 0, which is no limit: [`Duration::MAX`].
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let is_zero =
         text.trim_end_matches(['m', 's', 'h']).bytes().all(|digit| digit == b'0') && text.starts_with('0');

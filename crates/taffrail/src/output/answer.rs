@@ -159,7 +159,7 @@ impl Console {
         self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
     }
 
-    /// Returns a writer to stdout for text that [`people`] formatted and that was [kept].
+    /// Returns a writer to stdout for text that was formatted for people and kept in memory.
     pub(crate) fn again(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(|| Sieve::of_people(true)))
     }
