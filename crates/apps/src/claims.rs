@@ -76,7 +76,7 @@ impl ClaimIndex {
     }
 }
 
-/// The apps, with the index of their claims.
+/// The apps, with the index of the objects that they claim as theirs.
 #[derive(Clone, Copy)]
 pub(crate) struct Claims<'a> {
     apps: &'a [Arc<Declaration>],

@@ -39,8 +39,8 @@ const FREE_RATIO: usize = 16;
 /// size.
 const MAX_EXTRA_BYTES: usize = 64 << 20;
 
-/// The number of bytes of manifests of one namespace that the YAML library may parse, beyond their stored size.
-/// Most manifests hardly need it.
+/// The number of bytes of manifests of all releases of one namespace that the slow YAML parser may read, beyond their
+/// stored size. Most manifests hardly need that parser.
 const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 
 /// The reason why a release in Helm's storage cannot be parsed.

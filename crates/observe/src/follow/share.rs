@@ -223,7 +223,7 @@ pub(super) mod tests {
         let errors = follow.fleet.snapshots[1].errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].scope, Scope::Cluster);
-        assert!(errors[0].message.contains("takes more than its share of memory"), "{}", errors[0].message);
+        assert!(errors[0].message.contains("exceeds its share of memory"), "{}", errors[0].message);
         // Its rows stay, and are Unknown; those of the other are as they were, and are told of changes still.
         let unknown = |name: &str| (name.to_owned(), Status::Unknown);
         assert_eq!(rows(&mut follow), [ready("eu"), unknown("us")]);

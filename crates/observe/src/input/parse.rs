@@ -311,7 +311,7 @@ mod tests {
             let (_, faults) =
                 read(&format!("apiVersion: v1\nitems:\n{item}kind: List\n{member}\n"), InputShape::Yaml);
             assert_eq!(faults.len(), 1, "{member}");
-            assert!(faults[0].contains("what follows may be missing"), "{faults:?}");
+            assert!(faults[0].contains("items after it may be missing"), "{faults:?}");
         }
     }
 

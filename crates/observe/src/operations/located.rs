@@ -18,8 +18,9 @@ use crate::look::{begun, take};
 use crate::object_arg::ObjectArg;
 use crate::read::read_one;
 
-/// Maximum number of Argo CDs of a cluster that are searched for actions, and of unknown ones that a note names.
+/// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof is read.
 const MAX_ARGOS: usize = 16;
+/// Maximum number of namespaces without a proven Argo CD that a note names.
 const MAX_NAMED: usize = 3;
 
 /// Maximum number of namespaces in which an object is read by its name alone.

@@ -55,7 +55,7 @@ pub enum InvalidExpression {
     /// A text of more than [`MAX_LENGTH`] bytes.
     #[error("it is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// More than [`MAX_OPENINGS`] brackets and question marks.
+    /// More than [`MAX_OPENINGS`] opening brackets and question marks, those in strings included.
     #[error("it has more than {MAX_OPENINGS} brackets and question marks")]
     TooDeep,
     /// More than [`MAX_OPERATORS`] operators.

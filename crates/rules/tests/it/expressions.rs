@@ -94,7 +94,7 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
     let last = all.last().unwrap();
     assert_eq!((last.status, &*last.rule), (Status::Unknown, "cluster/budget"));
     assert!(
-        last.message.contains("the expressions of Kustomization tenant/apps were not read")
+        last.message.contains("the expressions of Kustomization tenant/apps were not parsed")
             && last.message.contains("namespace tenant took more than 500ms"),
         "{}",
         last.message

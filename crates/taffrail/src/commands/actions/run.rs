@@ -172,7 +172,8 @@ fn may_ask(arguments: &ActionArguments) -> bool {
 }
 
 impl Printer<'_> {
-    /// Returns true if item number `item` runs a script of the cluster, which would write with the user's rights.
+    /// Returns true if the user must confirm item number `item`: a script of the cluster would write with the user's
+    /// rights, and neither --yes nor --dry-run is given.
     fn must_ask(&self, item: usize) -> bool {
         let ActionArguments { yes, dry_run, .. } = self.arguments;
         let is_of_cluster = self.plan.items[item].target.origin() == Some(Origin::Cluster);

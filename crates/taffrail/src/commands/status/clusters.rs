@@ -363,7 +363,7 @@ async fn of_cluster(
     Found { snapshot, meant, kinds, cluster }
 }
 
-/// Prints the statuses of the selected objects in dumps, whose kinds are those of the objects in them.
+/// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is asked.
 fn of_dumps(
     arguments: &StatusArguments,
     judge: &Judge,
