@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_object::{LEADER, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 use taffrail_status::assess::owners;
 
@@ -73,7 +73,7 @@ fn is_made(observed: &Observed<'_>) -> bool {
         ("", "Service") => (namespace, name) == ("default", "kubernetes"),
         ("", "ConfigMap") => {
             name == "kube-root-ca.crt"
-                || has("annotations", "control-plane.alpha.kubernetes.io/leader")
+                || has("annotations", LEADER)
                 || helm_storage::stored(observed).is_some()
         }
         ("", "Secret") => {

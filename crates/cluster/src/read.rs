@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_object::json::{DocumentBuilder, Kind, OwnedDocument, Parser, Part, Value, write_string};
-use taffrail_object::{ApiResource, Projection};
+use taffrail_object::{ApiResource, LAST_APPLIED, Projection};
 
 use crate::aside::aside_if_large;
 use crate::connect::Cluster;
@@ -304,11 +304,17 @@ impl Cluster {
     /// Sends a read like [`Cluster::ask`]; refuses a response of more than `most` bytes.
     pub(crate) async fn ask_up_to(&self, ask: &Ask, most: usize) -> Result<Answer, Failure> {
         let answer = self.ask(ask).await?;
-        if answer.body.len() <= most {
-            return Ok(answer);
+        self.refuse_larger(&ask.what, &answer.body, most)?;
+        Ok(answer)
+    }
+
+    /// Returns an error for a response of more than `most` bytes, and gives its charge back.
+    fn refuse_larger(&self, what: &str, body: &[u8], most: usize) -> Result<(), ReadError> {
+        if body.len() <= most {
+            return Ok(());
         }
-        self.charge.give_back(answer.body.len() as u64);
-        Err(too_large(&ask.what, most).into())
+        self.charge.give_back(body.len() as u64);
+        Err(too_large(what, most))
     }
 
     /// Charges the cluster for the index of a text that is parsed as a whole, in addition to the charge for the text;
@@ -383,10 +389,7 @@ impl Cluster {
         body: &[u8],
         read: impl FnOnce(Value<'_>) -> Result<OwnedDocument, String>,
     ) -> Result<Result<OwnedDocument, String>, ReadError> {
-        if body.len() > MAX_OBJECT_BYTES {
-            self.charge.give_back(body.len() as u64);
-            return Err(too_large(what, MAX_OBJECT_BYTES));
-        }
+        self.refuse_larger(what, body, MAX_OBJECT_BYTES)?;
         let indexes = 2 * index_size(body);
         self.charge.take(what, indexes)?;
         let object = aside_if_large(body.len(), || {
@@ -603,9 +606,6 @@ pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
         None => one_line(&name, 200),
     })
 }
-
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Copies the members of an object for whose keys `is_kept` returns true to `to`. `change` may write another value
 /// instead, and then returns true.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value, write_string};
-use taffrail_object::{Object, Projection};
+use taffrail_object::{LAST_APPLIED, LEADER, Object, Projection};
 use taffrail_status::assess::{claims, defined};
 use taffrail_status::{FIRST_STATUS_RULE, Verdict};
 use xxhash_rust::xxh3::Xxh3;
@@ -14,12 +14,6 @@ use super::extract::{Extractor, Known, write_value};
 use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
-
-/// The annotation in which kubectl and others store a copy of the whole object, perhaps with Secret values.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// The annotation with the current leader, which is written every few seconds.
-const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
 /// Maximum length of a name in bytes. The API server accepts 253 bytes, for a few kinds somewhat more.
 const LONGEST_NAME: usize = 1024;

@@ -40,7 +40,7 @@ pub mod yaml;
 
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
-pub use object::{ItemKind, Object, ObjectError};
+pub use object::{ItemKind, LAST_APPLIED, LEADER, Object, ObjectError};
 pub use predicate::{Predicate, PredicateAnswer};
 pub use resource::ApiResource;
 pub use selector::LabelSelector;

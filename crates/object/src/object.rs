@@ -4,6 +4,13 @@ use std::borrow::Cow;
 
 use crate::json::{self, DocumentBuilder, Kind, OwnedDocument, TooDeep, Value, write_string};
 
+/// The annotation in which `kubectl apply`, Argo CD and others keep a copy of the object as they applied it, perhaps with
+/// Secret values.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The annotation with the present leader of replicas that elect one; it is written every few seconds.
+pub const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+
 /// The reasons a value is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -149,6 +156,11 @@ impl<'a> Object<'a> {
     #[inline]
     pub fn metadata(&self) -> Option<Value<'a>> {
         self.metadata
+    }
+
+    /// Returns the entries of `metadata.managedFields`: what each field manager wrote, and when.
+    pub fn managed_fields(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        self.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten()
     }
 
     /// Returns `metadata.name`, or an empty text.

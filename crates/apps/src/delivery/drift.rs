@@ -1,7 +1,6 @@
 //! The time at which objects began to differ from the synced state, from their field managers.
 
 use jiff::Timestamp;
-use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use super::{text, time};
@@ -54,9 +53,8 @@ impl Writes {
 /// Returns the times of the newest two writes to an object, the newest first, without those by Argo CD or to
 /// its status.
 fn newest(object: &Object<'_>) -> Newest {
-    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items);
     let mut found = Newest::default();
-    for entry in managers.into_iter().flatten() {
+    for entry in object.managed_fields() {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         let is_argo = text(entry, &["manager"]).is_some_and(|manager| manager.starts_with("argocd"));
         let Some(at) = time(entry.get("time")).filter(|_| !is_of_status && !is_argo) else { continue };

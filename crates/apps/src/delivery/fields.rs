@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use taffrail_object::json::{Kind, OwnedDocument, Value};
-use taffrail_object::{Object, Projection};
+use taffrail_object::{LAST_APPLIED, Object, Projection};
 use taffrail_status::Observed;
 
 use super::{argo, text, time};
@@ -25,9 +25,6 @@ const MAX_FIELDS: usize = 5;
 
 /// The maximum length of a path in bytes; what is below is not told apart.
 const MAX_PATH: usize = 200;
-
-/// The annotation in which `kubectl apply` and Argo CD keep what they applied last.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Annotations that are written by controllers, and never declared.
 const COMPUTED: [&str; 2] = [LAST_APPLIED, "deployment.kubernetes.io/revision"];
@@ -190,8 +187,7 @@ fn is_empty(value: Value<'_>) -> bool {
 
 /// Returns the fields that others than Argo CD and the controllers of Kubernetes wrote after the last sync, by manager.
 fn since_synced(object: &Object<'_>, synced: Timestamp) -> Vec<DifferingFields> {
-    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten();
-    let written = entries.filter_map(|entry| {
+    let written = object.managed_fields().filter_map(|entry| {
         let manager = text(entry, &["manager"])?;
         let subresource = text(entry, &["subresource"]).unwrap_or_default();
         let is_computed = manager == "kube-controller-manager" && subresource != "scale";

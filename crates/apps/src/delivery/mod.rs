@@ -140,10 +140,8 @@ impl Declarations {
                 let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
                 for observed in kinds.iter().flat_map(|(group, kind)| keys_of(objects, group, kind)) {
                     let place = found.apps.len();
-                    let (resolved, mut notes) = parts.object(objects, (home, observed.key), place, |notes| {
-                        let app = declare(&Declaring::of(fleet, home, homes, &observed, now), notes);
-                        app.map(|app| resolve(fleet, trust, app, notes)).unwrap_or_default()
-                    });
+                    let declaring = Declaring::of(fleet, home, homes, &observed, now);
+                    let (resolved, mut notes) = read(&declaring, fleet, trust, parts, place);
                     if let Some(controller) = notes.controller.take() {
                         let named = controllers.entry(observed.key.namespace.to_owned()).or_default();
                         *named.entry(controller).or_default() += 1;
@@ -203,10 +201,8 @@ impl Declarations {
         let objects = fleet.objects(home);
         let observed = objects.get(key.as_ref()).present().filter(|_| !has_packages)?;
         let homes = parts.argo_homes(objects, home, trust);
-        let (after, notes) = parts.object(objects, (home, observed.key), place, |notes| {
-            let app = declare(&Declaring::of(fleet, home, &homes, &observed, now), notes);
-            app.map(|app| resolve(fleet, trust, app, notes)).unwrap_or_default()
-        });
+        let declaring = Declaring::of(fleet, home, &homes, &observed, now);
+        let (after, notes) = read(&declaring, fleet, trust, parts, place);
         let own = self.apps.get_mut(place)?;
         let ([old], [new]) = (&*before.apps, &*after.apps) else { return None };
         // An app whose claims were cut is not the one that its object declares.
@@ -243,6 +239,22 @@ impl Declarations {
             self.report(cluster, ScopeError { scope, reason, message: message.to_owned() });
         }
     }
+}
+
+/// Returns the app that an object declares, none if it declares none, from `parts` or by reading it; `place` is the index
+/// that the app has among those of the fleet.
+fn read(
+    declaring: &Declaring<'_, '_>,
+    fleet: &Fleet<'_>,
+    trust: &Trust,
+    parts: &mut Parts,
+    place: usize,
+) -> (Arc<Resolved>, Notes) {
+    let Declaring { home, objects, observed, .. } = *declaring;
+    parts.object(objects, (home, observed.key), place, |notes| {
+        let app = declare(declaring, notes);
+        app.map(|app| resolve(fleet, trust, app, notes)).unwrap_or_default()
+    })
 }
 
 /// Returns the app that an object declares; `None` if it declares none.
@@ -443,8 +455,8 @@ pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
 fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let managers = object.at(&["metadata", "managedFields"])?.items()?;
-    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
+    let wrote =
+        object.managed_fields().filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
     wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 

@@ -74,6 +74,14 @@ struct KnownClaims {
     overlaps: Vec<(usize, ScopeError)>,
 }
 
+impl OfCluster {
+    /// Drops the declarations of the cluster `home` for which `is_kept` returns false, and adds them to `gone`.
+    fn retain(&mut self, home: usize, gone: &mut Vec<Part>, is_kept: impl Fn(&ObjectKey, &OfObject) -> bool) {
+        let dropped = self.objects.extract_if(|key, kept| !is_kept(key, kept));
+        gone.extend(dropped.map(|(key, _)| Part::Object(home, key)));
+    }
+}
+
 impl Parts {
     /// Makes an empty store for a fleet that is looked at again and again.
     pub(crate) fn kept() -> Parts {
@@ -107,12 +115,7 @@ impl Parts {
     pub(super) fn finish(&mut self) {
         let Parts { look, clusters, gone, .. } = self;
         for (home, own) in clusters {
-            own.objects.retain(|key, kept| {
-                if kept.look != *look {
-                    gone.push(Part::Object(*home, key.clone()));
-                }
-                kept.look == *look
-            });
+            own.retain(*home, gone, |_, kept| kept.look == *look);
         }
     }
 
@@ -199,16 +202,9 @@ impl Parts {
         let before = own.homes.replace((found.clone(), true));
         if before.is_some_and(|(before, _)| before != found) {
             let Parts { clusters, gone, .. } = self;
-            let objects = clusters.get_mut(&home).map(|own| &mut own.objects);
-            objects.into_iter().for_each(|all| {
-                all.retain(|key, _| {
-                    let is_kept = key.group != GROUP;
-                    if !is_kept {
-                        gone.push(Part::Object(home, key.clone()));
-                    }
-                    is_kept
-                });
-            });
+            if let Some(own) = clusters.get_mut(&home) {
+                own.retain(home, gone, |key, _| key.group != GROUP);
+            }
         }
         found
     }

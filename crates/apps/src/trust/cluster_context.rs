@@ -341,8 +341,9 @@ pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
 
 /// Returns the time at which the spec of an object was last written; `None` if it is not recorded.
 pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
-    let managers = object.at(&["metadata", "managedFields"])?.items()?;
-    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
+    let wrote = object
+        .managed_fields()
+        .filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
     wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
 }
 

@@ -286,8 +286,8 @@ struct Writer {
 fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten();
-    let wrote = entries.filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
+    let wrote =
+        object.managed_fields().filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
     let mut writers: Vec<Writer> = wrote
         .map(|entry| Writer {
             manager: entry.get("manager").and_then(Value::as_str).unwrap_or_default().into_owned(),

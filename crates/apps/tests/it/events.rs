@@ -181,7 +181,7 @@ fn events_about_the_same_name_elsewhere_are_not_visited() {
     assert_eq!([count("Pod", "shop"), count("Pod", "web"), count("Node", "")], [1, 0, 1]);
 }
 
-/// Who lists an object without a mark on it may come first in the order of rows.
+/// An app that lists an object which does not carry its mark may come first in the order of rows.
 #[test]
 fn warnings_belong_to_the_app_that_an_object_confirms() {
     let mut web = object("apps/v1", "Deployment", "web", None);

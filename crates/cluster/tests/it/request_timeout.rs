@@ -5,26 +5,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use taffrail_cluster::{
-    ApiResource, Cluster, Deadline, ListRequest, ListStrategy, PatchRequest, PatchType, ReadError, Scope,
-    WatchEvent, WatchSettings, WatchState, Watcher, WriteError,
+    Cluster, Deadline, ListRequest, ListStrategy, PatchRequest, PatchType, ReadError, Scope, WatchEvent,
+    WatchSettings, WatchState, Watcher, WriteError,
 };
 use taffrail_object::Projection;
 use taffrail_object::json::Parser;
 use taffrail_testkit::server::{Reply, Server, watch_event};
 
 use crate::contexts::{LONG, context};
+use crate::watching::config_maps;
 
 const SHORT: Duration = Duration::from_millis(300);
-
-fn config_maps() -> ApiResource {
-    ApiResource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        plural: "configmaps".to_owned(),
-        namespaced: true,
-    }
-}
 
 async fn limited(server: &Server, total: Duration, request: Duration) -> Cluster {
     let context = context(&format!("server: {}", server.url()), "");

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taffrail_cluster::copy_members;
 use taffrail_object::json::{self, DocumentBuilder, Kind, OwnedDocument};
-use taffrail_object::{Object, yaml};
+use taffrail_object::{LAST_APPLIED, Object, yaml};
 
 /// Prefix of the names of Secrets that contain a Helm release.
 const HELM: &str = "sh.helm.release.v1.";
@@ -18,7 +18,7 @@ const HELM: &str = "sh.helm.release.v1.";
 const MAX_REVISIONS: usize = 2;
 
 /// Annotations with which tools keep a copy of the whole object, including Secret values.
-const COPIES: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"];
+const COPIES: [&str; 2] = [LAST_APPLIED, "kapp.k14s.io/original"];
 
 /// Annotations of Secrets that are kept because they name the owner. Any other may contain a value.
 const KEPT: [&str; 3] =

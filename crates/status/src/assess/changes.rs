@@ -293,8 +293,7 @@ fn is_scaled(changes: &[Change]) -> bool {
 
 /// Returns a change for each field manager that wrote more of an object than metadata and status.
 fn writes(object: &Object<'_>) -> Vec<Change> {
-    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten();
-    let told = managers.filter_map(|entry| {
+    let told = object.managed_fields().filter_map(|entry| {
         if entry.get("subresource").is_some_and(|it| it.is_str("status")) {
             return None;
         }
@@ -438,8 +437,7 @@ fn taken_up(
 /// Returns the time and field manager of the newest write at or below `path`, except writes of the status; `None` if
 /// managed fields tell none.
 fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
-    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
-    let entries = managers.filter_map(|entry| {
+    let entries = object.managed_fields().filter_map(|entry| {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         entry.get("fieldsV1")?.at(path).filter(|_| !is_of_status)?;
         Some((time(entry.get("time"))?, manager(entry)))
@@ -515,8 +513,7 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
 /// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status;
 /// `None` if managed fields tell none.
 pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
-    let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
-    let entries = managers.filter_map(|entry| {
+    let entries = object.managed_fields().filter_map(|entry| {
         let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
         let fields = entry.get("fieldsV1")?;
         let is_meant = !is_of_status && parts.iter().any(|part| fields.get(part).is_some());

@@ -7,7 +7,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::diff::Comparable;
 use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
-use taffrail_apps::{App, AppList, Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
+use taffrail_apps::{App, Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -46,11 +46,11 @@ pub(crate) fn run(
     let errors = named::concerning(&list, &found);
     // Only documents contain failures.
     let (told, problems) = match arguments.output {
-        AppOutput::Table => (Vec::new(), found.iter().map(|app| app.problems.to_vec()).collect()),
-        AppOutput::Json | AppOutput::Yaml => (errors.clone(), Vec::new()),
+        AppOutput::Table => (&[][..], found.iter().map(|app| app.problems.to_vec()).collect()),
+        AppOutput::Json | AppOutput::Yaml => (&*errors, Vec::new()),
     };
-    let all = AppList { apps: list.apps.clone(), errors: told };
-    let details = AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
+    let mut details = AppDetailList::new(&found, &list, &fleet.clusters(), &fleet.rules.active(), fleet.now);
+    details.errors = told.iter().map(Into::into).collect();
     let Some(Sections { details, .. }) = changes::news(printed, Sections { details, problems }) else {
         return Ok(Exit::Yes);
     };

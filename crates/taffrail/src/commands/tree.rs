@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::{AppTree, TreeList, TreeNode, TreeOptions, text};
-use taffrail_apps::{AppList, ProblemSeverity};
+use taffrail_apps::ProblemSeverity;
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -33,10 +33,10 @@ pub(crate) fn run(
         fold: !arguments.all && arguments.output != TreeOutput::Json,
         nest: true,
     };
+    let mut trees = TreeList::new(&found, &list, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
     // Only documents contain failures.
-    let told = if arguments.output == TreeOutput::Json { errors.clone() } else { Vec::new() };
-    let all = AppList { apps: list.apps.clone(), errors: told };
-    let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
+    let told = if arguments.output == TreeOutput::Json { &*errors } else { &[] };
+    trees.errors = told.iter().map(Into::into).collect();
     let Some(trees) = changes::news(printed, trees) else { return Ok(Exit::Yes) };
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, trees, console),

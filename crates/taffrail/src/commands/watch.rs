@@ -50,6 +50,19 @@ struct Following {
 }
 
 impl Following {
+    /// Returns the watcher of the clusters, which is started for the first answer.
+    fn watcher(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &ReadQuery,
+    ) -> Result<&mut FleetWatcher, CommandError> {
+        let follow = match self.follow.take() {
+            Some(follow) => follow,
+            None => source::follow(&arguments.source, arguments.rules(), asked, ListStrategy::Auto)?,
+        };
+        Ok(self.follow.insert(follow))
+    }
+
     /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
     /// when something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
@@ -76,14 +89,10 @@ impl Source for Following {
         asked: &ReadQuery,
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError> {
-        if self.follow.is_none() {
-            self.follow = Some(start(arguments, asked)?);
-        }
-        let Some(follow) = &mut self.follow else {
-            return Err(CommandError::unreadable("no cluster is being watched"));
-        };
+        let held = self.held;
+        let follow = self.watcher(arguments, asked)?;
         // What changed may want other evidence; without it the answer would be a doubt for a moment.
-        if !self.held {
+        if !held {
             block_on(follow.settle(more))?;
         }
         Ok(follow.fleet())
@@ -94,16 +103,9 @@ impl Source for Following {
         arguments: &ViewArguments,
         asked: &ReadQuery,
     ) -> Result<Option<(&mut FleetWatcher, bool)>, CommandError> {
-        if self.follow.is_none() {
-            self.follow = Some(start(arguments, asked)?);
-        }
         let held = self.held;
-        Ok(self.follow.as_mut().map(|follow| (follow, held)))
+        Ok(Some((self.watcher(arguments, asked)?, held)))
     }
-}
-
-fn start(arguments: &ViewArguments, asked: &ReadQuery) -> Result<FleetWatcher, CommandError> {
-    source::follow(&arguments.source, arguments.rules(), asked, ListStrategy::Auto)
 }
 
 /// Shows a view once, or with `-w` again and again.

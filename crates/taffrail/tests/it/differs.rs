@@ -1,4 +1,4 @@
-//! Which fields of an object that is not synced differ, where the object records it.
+//! The fields in which an object that is not synced differs, if the object records them.
 
 use serde_json::json;
 use snapbox::str;

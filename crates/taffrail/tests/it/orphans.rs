@@ -7,7 +7,7 @@ use taffrail_testkit::objects::{kustomizations, namespace};
 use super::served::Served;
 use super::{Answer, assert_shown, taffrail};
 
-/// What a cluster holds: an app that lists two objects, and others.
+/// The objects of a cluster: an app that lists two of them, and others.
 fn objects() -> Vec<Value> {
     let kustomization = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
