@@ -380,6 +380,7 @@ fn a_readiness_probe_that_fails(stage: &mut Stage) {
     let manifests = deployment(1, "taffrail.dev/simulate: never-ready", "  progressDeadlineSeconds: 15", "");
     let mut broken = stage.broken_web("never-ready", &manifests);
     broken.until("pods", |pod| condition(pod, "Ready", "False", "ContainersNotReady"));
+    broken.until("events", |event| event["reason"] == "Unhealthy");
     // It may still succeed: no cause is hard before the deadline. Its message is shown immediately.
     broken.shows(
         "InProgress",
