@@ -36,6 +36,11 @@ impl Lacking {
         }
     }
 
+    /// Lists the objects, each with the namespaces of the apps that need it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &BTreeSet<String>)> {
+        self.0.iter().map(|((_, key), askers)| (key, askers))
+    }
+
     /// Splits the objects for which `is_wanted` is true into those to read first and those of namespaces that need
     /// more than [`MAX_FIRST_READS`].
     ///

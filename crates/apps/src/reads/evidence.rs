@@ -6,7 +6,7 @@
 //! nothing.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -16,6 +16,7 @@ use taffrail_status::assess::{
 };
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
+use super::stages::NamedBy;
 use super::{Changes, MAX_SINGLE_GETS, Plan, Read, Target, list};
 use crate::declaration::Declaration;
 use crate::delivery::{Declarations, time};
@@ -42,6 +43,9 @@ const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Sche
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
+    /// For each of `objects` that is in another namespace than the object that was assessed, the namespaces of the
+    /// objects that were.
+    named_by: HashMap<ObjectKey, BTreeSet<String>>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
     /// UIDs of the objects whose dependents were looked up.
     owners: BTreeSet<String>,
@@ -54,6 +58,8 @@ struct Demand {
 /// A cluster state that records the lookups of objects that were not read.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
+    /// The namespace of the object that is assessed.
+    namespace: RefCell<&'e str>,
     demand: RefCell<Demand>,
 }
 
@@ -66,7 +72,11 @@ impl ClusterState for Recorder<'_> {
             Presence::Unobserved(_) => false,
         };
         if !is_known {
-            self.demand.borrow_mut().objects.insert(key.to_owned());
+            let (mut demand, namespace) = (self.demand.borrow_mut(), self.namespace.borrow());
+            demand.objects.insert(key.to_owned());
+            if key.namespace != *namespace {
+                demand.named_by.entry(key.to_owned()).or_default().insert((*namespace).to_owned());
+            }
         }
         found
     }
@@ -144,14 +154,19 @@ impl ClusterState for Recorder<'_> {
 }
 
 impl Plan<'_> {
-    /// Plans the reads of evidence about the objects that are not well.
+    /// Plans the reads of evidence about the objects that are not well, and adds to `named_by` whose references name
+    /// objects in other namespaces.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
         found: &Declarations,
         rules: &ActiveRules<'_>,
+        named_by: &mut NamedBy,
     ) -> Vec<Read> {
         let (mut demand, of_changes) = self.demand(catalog, found, rules);
+        for (key, namespaces) in std::mem::take(&mut demand.named_by).into_iter().chain(of_changes.named_by) {
+            named_by.entry(key).or_default().extend(namespaces);
+        }
         demand.owners.extend(of_changes.owners);
         self.resolve(catalog, &mut demand);
         // Objects that the kubelet does not complain about are not evidence, but they may have changed.
@@ -173,8 +188,9 @@ impl Plan<'_> {
     ) -> (Demand, Demand) {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let costs = Costs::default();
-        let recorder = Recorder { state: self.snapshot, demand: RefCell::default() };
-        let of_changes = Recorder { state: self.snapshot, demand: RefCell::default() };
+        let recorder =
+            || Recorder { state: self.snapshot, namespace: RefCell::default(), demand: RefCell::default() };
+        let (recorder, of_changes) = (recorder(), recorder());
         let history = History::new(&of_changes);
         let changing = self.changing(found);
         let apps = self.apps(found);
@@ -186,6 +202,8 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
+            *recorder.namespace.borrow_mut() = &key.namespace;
+            *of_changes.namespace.borrow_mut() = &key.namespace;
             let assessment = assess(&observed.object, Evidence::from(&recorder).at_cost(&costs), rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);

@@ -1,15 +1,17 @@
 //! The stages of the read plan, and the limit for which each may delay those after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
 use super::{Plan, Read, ReadQuery};
-use crate::delivery::Declarations;
+use crate::declaration::Declaration;
+use crate::delivery::{Declarations, Lacking};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
+use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 
 /// The maximum number of rounds for which each stage may delay the stages after it.
@@ -50,7 +52,16 @@ pub struct ReadPlan {
     /// The reads for which no stage waits: those beyond the share of one namespace's apps, and those of stages
     /// without rounds left.
     pub loose: Vec<Read>,
+    /// The namespaces of the apps and objects that name an object which is read by name. An object that is not
+    /// listed here is named in its own namespace.
+    ///
+    /// A reader that bounds the reads charges them to these namespaces, because the namespace of the object itself
+    /// is up to the author of the name.
+    pub named_by: NamedBy,
 }
+
+/// Objects that are read by name, each with the namespaces of the apps and objects that name it.
+pub(super) type NamedBy = HashMap<ObjectKey, BTreeSet<String>>;
 
 /// Plans the next reads for a cluster that is watched; `is_new` returns true for a read that was not sent before,
 /// and `rounds` limits how long a stage delays the later ones.
@@ -126,7 +137,7 @@ pub fn plan_watches(
                 }
                 reads.extend(plan.controllers(catalog, &found));
                 if asked.evidence {
-                    reads.extend(plan.evidence(catalog, &found, rules));
+                    reads.extend(plan.evidence(catalog, &found, rules, &mut next.named_by));
                 }
                 reads
             }
@@ -147,7 +158,46 @@ pub fn plan_watches(
     }
     let mut seen = BTreeSet::new();
     next.loose.retain(|read| seen.insert(read.clone()));
+    if asked.follow {
+        let of_evidence = std::mem::take(&mut next.named_by);
+        let reads = next.awaited.iter().chain(&next.loose);
+        next.named_by = named_by(reads, &lacking, plan.apps(&found), of_evidence);
+    }
     next
+}
+
+/// Returns [`ReadPlan::named_by`] of `reads`; `of_evidence` has the objects that references of other objects name.
+fn named_by<'r>(
+    reads: impl Iterator<Item = &'r Read>,
+    lacking: &Lacking,
+    apps: Vec<&Declaration>,
+    mut of_evidence: NamedBy,
+) -> NamedBy {
+    let keys = reads.filter_map(|read| match read.scope() {
+        Scope::Object(key) => Some(key),
+        _ => None,
+    });
+    let mut named_by: NamedBy =
+        keys.map(|key| of_evidence.remove_entry(&key).unwrap_or((key, BTreeSet::new()))).collect();
+    if named_by.is_empty() {
+        return named_by;
+    }
+    for (key, askers) in lacking.iter() {
+        if let Some(known) = named_by.get_mut(key) {
+            known.extend(askers.iter().cloned());
+        }
+    }
+    for app in apps.into_iter().filter(|app| app.cluster().is_some()) {
+        for key in &app.objects {
+            if let Some(known) = named_by.get_mut(key)
+                && !known.contains(&app.namespace)
+            {
+                known.insert(app.namespace.clone());
+            }
+        }
+    }
+    named_by.retain(|_, askers| !askers.is_empty());
+    named_by
 }
 
 impl ReadPlan {
@@ -168,7 +218,7 @@ pub fn plan_reads(
     rules: &ActiveRules<'_>,
     rounds: &mut Rounds,
 ) -> Vec<Read> {
-    let ReadPlan { mut awaited, loose } = plan_watches(snapshot, asked, rules, rounds, &|_| true);
+    let ReadPlan { mut awaited, loose, .. } = plan_watches(snapshot, asked, rules, rounds, &|_| true);
     awaited.extend(loose);
     awaited
 }

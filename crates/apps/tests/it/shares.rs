@@ -22,6 +22,16 @@ fn rounds(log: &Log, is_it: impl Fn(&Read) -> bool) -> Vec<usize> {
     rounds.filter(|(_, reads)| reads.iter().any(&is_it)).map(|(round, _)| round).collect()
 }
 
+/// Makes a HelmRelease without an inventory, so that its release is read.
+fn helm_release(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"storageNamespace": "flux-system", "releaseName": name},
+        "status": {"history": [{"name": name, "version": 1, "status": "deployed"}]},
+    })
+}
+
 /// Objects that a tenant can create in seconds must not use up the time of all.
 #[test]
 fn excess_releases_of_one_namespace_are_read_last() {
@@ -47,14 +57,6 @@ fn excess_releases_of_one_namespace_are_read_last() {
 /// An author who names the releases of others does not delay them.
 #[test]
 fn releases_are_charged_to_the_namespace_that_asks_for_them() {
-    let helm_release = |namespace: &str, name: &str| {
-        json!({
-            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {"storageNamespace": "flux-system", "releaseName": name},
-            "status": {"history": [{"name": name, "version": 1, "status": "deployed"}]},
-        })
-    };
     let mut objects =
         vec![release("flux-system", "infra", 1, "deployed", ""), helm_release("flux-system", "infra")];
     objects.extend((0..250).map(|number| helm_release("team-a", &format!("r{number}"))));
@@ -79,7 +81,7 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
         for read in planned.iter().filter(is_list) {
             snapshot.answer(read, server.answer(read));
         }
-        let ReadPlan { awaited, loose } =
+        let ReadPlan { awaited, loose, .. } =
             plan_watches(&snapshot, &asked, &ActiveRules::default(), &mut rounds, &|read| {
                 !planned.contains(read)
             });
@@ -95,6 +97,36 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
         }
     }
     panic!("40 rounds are waited for");
+}
+
+/// A tenant chooses the namespaces of the objects that its apps name, so these must not be charged for the reads.
+#[test]
+fn a_planned_read_by_name_tells_which_namespaces_name_the_object() {
+    let mut grab = helm_release("team-a", "grab");
+    grab["spec"]["storageNamespace"] = json!("made-up");
+    let mut server = Server::new(vec![grab]);
+    server.forbidden.push("list /Secret");
+    let asked = ReadQuery { follow: true, ..ReadQuery::default() };
+    let mut snapshot = Snapshot::live("cluster", NOW);
+    snapshot.set_kinds(server.catalog());
+    let (mut rounds, mut planned) = (Rounds::default(), HashSet::<Read>::new());
+    let mut named_by = Vec::new();
+    loop {
+        let plan = plan_watches(&snapshot, &asked, &ActiveRules::default(), &mut rounds, &|read| {
+            !planned.contains(read)
+        });
+        named_by.extend(plan.named_by);
+        if plan.awaited.is_empty() {
+            break;
+        }
+        for read in plan.awaited.into_iter().chain(plan.loose) {
+            snapshot.answer(&read, server.answer(&read));
+            planned.insert(read);
+        }
+    }
+    let named_by: Vec<_> = named_by.iter().map(|(key, askers)| (key.to_string(), askers.clone())).collect();
+    let by_tenant = BTreeSet::from(["team-a".to_owned()]);
+    assert_eq!(named_by, [("/Secret/made-up/sh.helm.release.v1.grab.v1".to_owned(), by_tenant)]);
 }
 
 /// Even a few new objects in each round must not be awaited in every round.

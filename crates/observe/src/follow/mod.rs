@@ -127,6 +127,8 @@ struct Followed {
     state: (WatchState, Timestamp),
     /// True if only apps of other clusters need the scope.
     is_foreign: bool,
+    /// The namespace that is charged for the scope of a single object; `None` if no limit applies to it.
+    asker: Option<String>,
     /// True if planning goes on without the answer of the scope.
     is_loose: bool,
     /// The deadline for the first answer.
@@ -148,6 +150,7 @@ impl Followed {
             behind: None,
             state: (WatchState::CatchingUp, Timestamp::now()),
             is_foreign,
+            asker: None,
             is_loose,
             patience,
         }

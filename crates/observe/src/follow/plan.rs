@@ -293,12 +293,12 @@ impl FleetWatcher {
         let plan = |asked: &ReadQuery, rounds: &mut Rounds| {
             plan_watches(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
         };
-        let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
+        let ReadPlan { awaited, loose, named_by } = plan(asked, &mut following.rounds);
         let holds_up = !awaited.is_empty();
         let reads = || awaited.iter().chain(&loose);
         // What is wanted without them too is no matter of other clusters.
         let own: Option<BTreeSet<Read>> = reads().any(|read| following.is_elsewhere(read)).then(|| {
-            let ReadPlan { awaited, loose } = plan(without_others, &mut before.clone());
+            let ReadPlan { awaited, loose, .. } = plan(without_others, &mut before.clone());
             awaited.into_iter().chain(loose).collect()
         });
         for read in wanted.take() {
@@ -313,11 +313,12 @@ impl FleetWatcher {
         for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
             let is_foreign =
                 following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
-            let read = match is_foreign {
-                true => following.at_most(snapshot, read),
-                false if is_value(&read) => Some(read),
-                false => following.bound_single(snapshot, read, |key| asked_for.contains(key)),
+            let admitted = match is_foreign {
+                true => following.at_most(snapshot, read).map(|read| (read, None)),
+                false if is_value(&read) => Some((read, None)),
+                false => following.bound_single(snapshot, read, |key| asked_for.contains(key), &named_by),
             };
+            let (read, asker) = admitted.unzip();
             // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
             let value = read.as_ref().filter(|read| is_value(read)).and_then(named);
             if is_loose && value.is_some() && following.loose_fetches() >= LOOSE_AT_ONCE {
@@ -340,7 +341,7 @@ impl FleetWatcher {
             }
             let id = feeds.follow(scope_of(&read));
             let followed = Followed::new(read, is_foreign, is_loose, now + self.timeout);
-            following.scopes.insert(id, followed);
+            following.scopes.insert(id, Followed { asker: asker.flatten(), ..followed });
         }
         holds_up && !following.is_pending()
     }

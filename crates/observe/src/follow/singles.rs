@@ -1,6 +1,6 @@
 //! Limits on objects that are followed one by one: each is a stream, and authors of objects decide which they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use taffrail_apps::{Read, Scope, ScopeError, Snapshot, Target};
 use taffrail_object::{GroupKind, ObjectKey};
@@ -13,17 +13,24 @@ use super::{Followed, Following};
 const MOST_OF_NAMESPACE: usize = 100;
 
 /// Maximum number of objects of a cluster that are watched one by one. Beyond it, up to twice as many, an object is
-/// watched only if its namespace has fewer than [`FEW_OF_NAMESPACE`] watched objects.
+/// watched only if a namespace that names it has fewer than [`FEW_OF_ASKER`] watched objects.
 const MOST: usize = 1000;
 
-/// Number of watched objects of a namespace up to which the limit of the cluster may be exceeded.
-const FEW_OF_NAMESPACE: usize = 10;
+/// Maximum number of objects that are watched one by one because the apps and objects of one namespace name them,
+/// in whatever namespaces these objects are.
+const MOST_OF_ASKER: usize = MOST / 2;
+
+/// Number of watched objects that a namespace names up to which the limit of the cluster may be exceeded.
+const FEW_OF_ASKER: usize = 10;
 
 /// The scopes of single objects of a cluster, and the reads of single objects that are not followed as planned.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// The number of scopes of single objects by namespace; the field below is their total.
+    /// The number of scopes of single objects by the namespace of the object.
     namespaces: HashMap<String, usize>,
+    /// The number of scopes of single objects by the namespace that names the object, which is charged for it; the
+    /// field below is their total.
+    askers: HashMap<String, usize>,
     all: usize,
     /// The planned reads of single objects that are not watched, because they are too many.
     set_by: HashSet<Read>,
@@ -32,6 +39,9 @@ pub(super) struct Singles {
     /// The reported error about the left-out objects; `None` if none is reported.
     told: Option<ScopeError>,
 }
+
+/// The read to watch for a planned read, and the namespace that is charged for it; `None` for one without a limit.
+pub(super) type Admitted = (Read, Option<String>);
 
 impl Singles {
     /// Returns true if a read is left out because of the limits.
@@ -43,31 +53,43 @@ impl Singles {
     pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f Followed>) {
         (self.all, self.left_out) = (0, 0);
         self.namespaces.clear();
+        self.askers.clear();
         self.set_by.clear();
-        for key in scopes.filter(|it| !it.is_foreign).filter_map(|it| it.key.as_ref()) {
-            *self.namespaces.entry(key.namespace.clone()).or_default() += 1;
-            self.all += 1;
+        for (asker, key) in scopes.filter_map(|it| Some((it.asker.as_ref()?, it.key.as_ref()?))) {
+            self.count(&key.namespace, asker);
         }
+    }
+
+    fn count(&mut self, namespace: &str, asker: &str) {
+        *self.namespaces.entry(namespace.to_owned()).or_default() += 1;
+        *self.askers.entry(asker.to_owned()).or_default() += 1;
+        self.all += 1;
     }
 
     /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else
     /// the list of its kind in its namespace; `None` if that cannot be listed.
-    fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
-        let namespace = read.namespace.as_deref().unwrap_or_default();
-        let own = self.namespaces.get(namespace).copied().unwrap_or_default();
-        let most = if own < FEW_OF_NAMESPACE { 2 * MOST } else { MOST };
-        if own < MOST_OF_NAMESPACE && self.all < most {
-            *self.namespaces.entry(namespace.to_owned()).or_default() += 1;
-            self.all += 1;
-            return Some(read);
+    ///
+    /// `askers` are the namespaces that name the object; if empty, its own does. That with the fewest watched
+    /// objects is charged.
+    fn at_most(&mut self, snapshot: &Snapshot, read: Read, askers: &BTreeSet<String>) -> Option<Admitted> {
+        let namespace = read.namespace.clone().unwrap_or_default();
+        let number = |of: &HashMap<String, usize>, name: &str| of.get(name).copied().unwrap_or_default();
+        let asker =
+            askers.iter().min_by_key(|asker| number(&self.askers, asker)).unwrap_or(&namespace).clone();
+        let asked = number(&self.askers, &asker);
+        let is_crowded = number(&self.namespaces, &namespace) >= MOST_OF_NAMESPACE;
+        let most = if asked < FEW_OF_ASKER { 2 * MOST } else { MOST };
+        if !is_crowded && asked < MOST_OF_ASKER && self.all < most {
+            self.count(&namespace, &asker);
+            return Some((read, Some(asker)));
         }
         self.set_by.insert(read.clone());
         let is_listable = || {
             let kind = GroupKind::new(&*read.group, &*read.kind);
             snapshot.kinds().and_then(|kinds| kinds.get(&kind)).is_some_and(|served| served.is_listable())
         };
-        if own >= MOST_OF_NAMESPACE && is_listable() {
-            return Some(Read { target: Target::List { labels: None, fields: None }, ..read });
+        if is_crowded && is_listable() {
+            return Some((Read { target: Target::List { labels: None, fields: None }, ..read }, None));
         }
         self.left_out += 1;
         None
@@ -77,8 +99,9 @@ impl Singles {
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and up to {MOST} \
-             more in namespaces with fewer than {FEW_OF_NAMESPACE} of them",
+            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and \
+             {MOST_OF_ASKER} that the apps of one namespace name; up to {MOST} more for namespaces that name fewer \
+             than {FEW_OF_ASKER}",
             self.all,
             self.all + self.left_out
         );
@@ -97,16 +120,21 @@ impl Singles {
 
 impl Following {
     /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked`
-    /// returns true for objects that the user named. Returns `None` if the object is left out.
+    /// returns true for objects that the user named, `named_by` is [`ReadPlan::named_by`](taffrail_apps::ReadPlan::named_by). Returns `None` if the
+    /// object is left out.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,
         read: Read,
         is_asked: impl FnOnce(&ObjectKey) -> bool,
-    ) -> Option<Read> {
+        named_by: &HashMap<ObjectKey, BTreeSet<String>>,
+    ) -> Option<Admitted> {
         match named(&read) {
-            Some(key) if !is_asked(&key) => self.singles.at_most(snapshot, read),
-            _ => Some(read),
+            Some(key) if !is_asked(&key) => {
+                let nobody = BTreeSet::new();
+                self.singles.at_most(snapshot, read, named_by.get(&key).unwrap_or(&nobody))
+            }
+            _ => Some((read, None)),
         }
     }
 }
@@ -150,7 +178,8 @@ mod tests {
     fn of_many_objects_of_a_namespace_the_kind_is_followed_there() {
         let (snapshot, mut singles) = (snapshot(), Singles::default());
         let followed = |singles: &mut Singles, at: usize| {
-            singles.at_most(&snapshot, one("shop", &format!("c{at}"))).map(|read| read.target)
+            let admitted = singles.at_most(&snapshot, one("shop", &format!("c{at}")), &BTreeSet::new());
+            admitted.map(|(read, _)| read.target)
         };
         for at in 0..MOST_OF_NAMESPACE {
             assert_eq!(followed(&mut singles, at), Some(Target::Object(format!("c{at}"))));
@@ -166,7 +195,9 @@ mod tests {
     fn of_many_objects_in_many_namespaces_some_are_followed_and_the_rest_is_told() {
         let (mut snapshot, mut singles) = (snapshot(), Singles::default());
         let reads: Vec<Read> = (0..3000).map(|at| one(&format!("n{at}"), "argocd-cm")).collect();
-        let followed = reads.iter().filter(|read| singles.at_most(&snapshot, (*read).clone()).is_some());
+        let followed = reads
+            .iter()
+            .filter(|read| singles.at_most(&snapshot, (*read).clone(), &BTreeSet::new()).is_some());
         assert_eq!(followed.count(), 2 * MOST);
         singles.tell(&mut snapshot);
         singles.tell(&mut snapshot);
@@ -176,7 +207,11 @@ mod tests {
         assert!(told[0].1.starts_with("Taffrail watches only 2000 of 3000 objects"), "{told:?}");
         // Where some are let go of, the rest has its turn.
         singles.recount(std::iter::empty());
-        assert!(reads.last().is_some_and(|read| singles.at_most(&snapshot, read.clone()).is_some()));
+        assert!(
+            reads
+                .last()
+                .is_some_and(|read| singles.at_most(&snapshot, read.clone(), &BTreeSet::new()).is_some())
+        );
         singles.tell(&mut snapshot);
         assert_eq!(snapshot.errors(), []);
     }
@@ -186,9 +221,23 @@ mod tests {
         let (snapshot, mut singles) = (snapshot(), Singles::default());
         for at in 0..20 * MOST_OF_NAMESPACE {
             let namespace = format!("team-{}", at / MOST_OF_NAMESPACE);
-            singles.at_most(&snapshot, one(&namespace, &format!("c{at}")));
+            singles.at_most(&snapshot, one(&namespace, &format!("c{at}")), &BTreeSet::new());
         }
         assert!(singles.all < 2 * MOST, "{}", singles.all);
-        assert!(singles.at_most(&snapshot, one("shop", "argocd-cm")).is_some());
+        assert!(singles.at_most(&snapshot, one("shop", "argocd-cm"), &BTreeSet::new()).is_some());
+    }
+
+    #[test]
+    fn a_namespace_that_names_objects_of_many_is_charged_for_them() {
+        let (snapshot, mut singles) = (snapshot(), Singles::default());
+        let by = |asker: &str| BTreeSet::from([asker.to_owned()]);
+        for at in 0..3000 {
+            singles.at_most(&snapshot, one(&format!("made-up-{at}"), "c"), &by("tenant"));
+        }
+        assert_eq!((singles.all, singles.left_out), (MOST_OF_ASKER, 3000 - MOST_OF_ASKER));
+        // An object that another namespace names too is charged to that one.
+        let both = BTreeSet::from(["tenant".to_owned(), "shop".to_owned()]);
+        let admitted = singles.at_most(&snapshot, one("made-up-2999", "c"), &both);
+        assert_eq!(admitted.and_then(|(_, asker)| asker).as_deref(), Some("shop"));
     }
 }

@@ -47,7 +47,7 @@ impl FleetWatcher {
         let mut aside = snapshot.set_aside(keys, |key| holders.is_listed(key));
         let mut lists: BTreeSet<Read> = BTreeSet::new();
         loop {
-            let ReadPlan { awaited, loose } =
+            let ReadPlan { awaited, loose, .. } =
                 plan_watches(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
             let wanted = Wanted::of(&loose);
             // Without what declares apps it is not known what is wanted.
