@@ -22,8 +22,9 @@ const FEW_OF_NAMESPACE: usize = 10;
 /// The scopes of single objects of a cluster, and the reads of single objects that are not followed as planned.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// The number of scopes of single objects by namespace; the field below is their total.
+    /// The number of scopes of single objects by namespace.
     namespaces: HashMap<String, usize>,
+    /// The number of scopes of single objects in all namespaces.
     all: usize,
     /// The planned reads of single objects that are not watched, because they are too many.
     set_by: HashSet<Read>,
@@ -50,8 +51,9 @@ impl Singles {
         }
     }
 
-    /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else
-    /// the list of its kind in its namespace; `None` if that cannot be listed.
+    /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else,
+    /// if its namespace has [`MOST_OF_NAMESPACE`] such objects and the kind can be listed, the list of its kind in
+    /// its namespace. Otherwise counts the object as left out and returns `None`.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let namespace = read.namespace.as_deref().unwrap_or_default();
         let own = self.namespaces.get(namespace).copied().unwrap_or_default();
