@@ -135,8 +135,8 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the errors that only the condition `Syncing` reports; `None` if they are of another commit than
-/// `desired`.
+/// Returns the errors that only the condition `Syncing` reports; `None` if there are none, or they are of another
+/// commit than `desired`.
 fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
     let syncing = Condition::find(object, "Syncing")?;
     let stage = Stage(Some(syncing.0));
