@@ -151,7 +151,7 @@ pub struct SyncRow {
 }
 
 impl SyncRow {
-    /// Returns the state when it was last observed, and what is known of it now: `Synced`, `Unknown (was Synced)`.
+    /// Returns the present state, with the last observed one if that differs: `Synced`, `Unknown (was Synced)`.
     pub fn words(&self) -> Cow<'static, str> {
         let (last, now) = (self.state.as_str(), self.effective.as_str());
         match self.freshness.observed_at {

@@ -22,7 +22,8 @@ impl ListItem for ClusterRow {
 }
 
 impl ClusterRow {
-    /// Returns the present status with the worst problem, for a table cell: `Ready`, `Ready, sync failed`.
+    /// Returns the present status for a table cell, if it is Ready with the worst other problem: `Failed`, `Ready`,
+    /// `Ready, sync failed`.
     pub fn words(&self) -> String {
         let besides = self.problem.as_ref().filter(|_| self.status == Status::Current);
         let besides = besides.map(|it| format!(", {}", it.words()));

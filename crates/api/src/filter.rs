@@ -229,10 +229,8 @@ impl Filter {
     }
 }
 
-/// Returns the value of `label` that all objects of an app share; `None` if they do not share one. It is used as a
-/// label of an app that no object declares.
-///
-/// If no object declares the app, the labels that its objects share count as the app's own.
+/// Returns the value of `label` that all objects of an app share; `None` if they do not share one. Such a
+/// label counts as one of the app's own if no object declares the app.
 fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
     let objects = of_name(clusters, &app.app.target)?;
     let mut values = app.resources.iter().map(|resource| {

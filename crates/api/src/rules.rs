@@ -103,7 +103,7 @@ pub struct RuleTrial {
     pub kind: Cow<'static, str>,
     /// Number of cases that hold.
     pub passed: usize,
-    /// Number of items.
+    /// Number of failed cases (`RuleTest`) or findings (`RuleLint`), each of which is an item.
     pub failed: usize,
     /// The failures, or the lint findings.
     pub items: Vec<RuleFaultRow>,

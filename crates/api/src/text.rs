@@ -69,7 +69,7 @@ pub fn change(change: &Change) -> String {
     let is_only = change.to.is_some() && change.from.is_none() && change.fields.len() == 1;
     let what = match (change.what, &change.container) {
         (ChangeKind::Image, Some(container)) => &*format!("image of container {container}"),
-        (ChangeKind::Template, _) => "how its Pods are made",
+        (ChangeKind::Template, _) => "Pod template",
         (ChangeKind::Config, _) => "contents",
         (ChangeKind::Node, _) => "lost",
         (ChangeKind::Quota, _) => "used up",

@@ -167,8 +167,6 @@ struct Alike {
 
 /// Joins explanations of different clusters with the same cause of the same app. The details are those of the
 /// cluster in which the problem began first. Each result comes with the index of these details in `explained`.
-///
-/// Each comes with its index in `explained`.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
     let items: Vec<_> = explained.into_iter().enumerate().collect();
     let alikes = RefCell::new(Alikes::default());

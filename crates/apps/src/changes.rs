@@ -72,8 +72,6 @@ impl Past<'_, '_> {
 
 /// Returns the last writers of each part of an object's spec, the newest first. `object` is an app that stands for
 /// a single object; for other apps the result is empty.
-///
-/// `object` is an app that stands for a single object; for any other app the result is empty.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);

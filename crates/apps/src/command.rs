@@ -85,10 +85,8 @@ pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
-/// Quotes a word for a POSIX shell, and removes invisible characters, so that a copied command does what it seems
-/// to do.
-///
-/// Names come from outside: a copied command must do what it seems to do.
+/// Quotes a word for a POSIX shell, and removes invisible characters: names come from outside, and a copied command
+/// must do what it seems to do.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -13,7 +13,7 @@ const MAX_QUOTED_LENGTH: usize = 60;
 
 /// The error for a part of an object key that the API server would not accept: the part, its text and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
+#[error("the {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
 pub(crate) struct NoName {
     part: &'static str,
     told: String,

@@ -26,10 +26,10 @@ pub struct Orphan {
 
 impl AppList {
     /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, in order of their keys.
-    /// Without `namespaces` those of all but `OF_KUBERNETES`.
+    /// If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
-    /// Argo CD's rule for orphaned resources: objects in namespaces, without owners, but for those that every
-    /// namespace has. Kinds that controllers fill and what `is_made` names is left out too.
+    /// As for Argo CD's orphaned resources, leaves out cluster-scoped objects, objects with owners, and objects that
+    /// every namespace has; also kinds that controllers fill, and objects for which `is_made` is true.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),

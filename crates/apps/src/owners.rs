@@ -146,7 +146,7 @@ pub fn dependents<'a>(
 /// The maximum number of owners that are followed upwards: the owner references may form a circle.
 const MAX_OWNER_DEPTH: usize = 50;
 
-/// Returns the owner reference of an object that names its controller.
+/// Returns the owner reference of an object that names its controller; `None` if there is none.
 fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
     owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
@@ -157,7 +157,8 @@ fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }
 
-/// Returns the key of the object that this one names as its controller. That object need not exist.
+/// Returns the key of the object that this one names as its controller; `None` if it names none. That object need not
+/// exist.
 pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> Option<ObjectKey> {
     let owner = reference(&observed.object)?;
     let field = |key| owner.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -100,8 +100,8 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     Some(problem.says(message).about(&first.key))
 }
 
-/// Returns the notice that Argo CD's health scripts could not be read: an object that they call unhealthy
-/// goes unnoticed.
+/// Returns the notice that Argo CD's health scripts could not be read, so that an object that they call unhealthy
+/// goes unnoticed; `None` if they were read.
 fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
     let (key, why) = installs::unread_settings(home, &declaring.object)?;
     let message = format!("the Argo CD health scripts in ConfigMap {} were not read: {why}", key.path());
@@ -154,9 +154,12 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     if app.suspended {
         let message = match flux::newer(&app.sync) {
             Some(newer) => {
-                format!("its delivery tool was told to leave it alone; the source has {}", shorten(newer))
+                format!(
+                    "it is suspended: its delivery tool applies no changes by itself; the source has {}",
+                    shorten(newer)
+                )
             }
-            None => "its delivery tool was told to leave it alone".to_owned(),
+            None => "it is suspended: its delivery tool applies no changes by itself".to_owned(),
         };
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);

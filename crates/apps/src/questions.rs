@@ -95,8 +95,6 @@ impl QuestionLog {
 
     /// Returns the number that identifies a question about the cluster with this index. It is a hash: if two
     /// collide, both count as asked.
-    ///
-    /// It is a hash: if two questions collide, both count as asked.
     pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
         self.hasher.hash_one((cluster, question))
     }

@@ -233,12 +233,12 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     let message = match (app.sync.state, &app.sync.desired) {
         (SyncState::OutOfSync, desired @ Some(_)) if *desired == app.sync.applied => {
             let which = match argo::which(&app.unsynced) {
-                which if which.is_empty() => "the cluster differs".to_owned(),
+                which if which.is_empty() => "the objects in the cluster differ".to_owned(),
                 which => format!("{which} {}", if app.unsynced.len() == 1 { "differs" } else { "differ" }),
             };
             format!("OutOfSync: the same revision, but {which}")
         }
-        (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: {desired} is wanted"),
+        (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: the desired revision is {desired}"),
         _ => app.delivery_message.clone(),
     };
     vec![ReconciledRow {

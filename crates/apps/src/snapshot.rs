@@ -326,7 +326,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// When the document is not an object with a name.
+    /// When the document is not an object with a name, or its group, kind, namespace or name is longer than
+    /// `LONGEST_NAME` bytes. An object of a kind whose names may have any length is then left out without an error.
     pub fn insert(&mut self, document: OwnedDocument, projection: Projection) -> Result<(), InsertError> {
         let object = Object::new(document.root()).map_err(InsertError::NotAnObject)?;
         let key = ObjectKey::of(&object);

@@ -51,7 +51,7 @@ impl Standings {
     }
 
     /// Returns the scripts that apply to an Application: those of a known Argo CD that serves its namespace,
-    /// otherwise those in its own namespace.
+    /// otherwise those in its own namespace; `None` if there are none.
     pub(crate) fn settings(
         &self,
         objects: &dyn Objects,
@@ -83,9 +83,7 @@ pub struct Unheard {
 }
 
 /// Returns the objects whose health rules apply to an app: its declaring object and its tool's settings. The second
-/// value is one that is not fully trusted; `None` if all are.
-///
-/// The second value is one of these objects that is not trusted in full, if there is one.
+/// value is one of them that is not fully trusted; `None` if all are.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,

@@ -32,7 +32,7 @@ const VERSION: u32 = 5;
 #[non_exhaustive]
 pub enum ReopenError {
     /// The file does not begin with `TAFFIDX`.
-    #[error("is no saved index")]
+    #[error("is not a saved index")]
     Foreign,
     /// The file has another version of the format.
     #[error("was saved in format {found}; this program reads format {VERSION}")]

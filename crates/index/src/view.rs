@@ -137,7 +137,7 @@ impl<'s> ObjectRef<'s> {
     }
 
     /// Returns the verdict of the rules on the object alone, without evidence, as stored when the object was last
-    /// judged.
+    /// judged; `None` if none is stored.
     pub fn verdict(&self) -> Option<&'s Verdict> {
         self.contents.verdict(self.record.verdict)
     }

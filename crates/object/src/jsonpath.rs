@@ -34,7 +34,7 @@ impl FromStr for JsonPath {
 
     fn from_str(text: &str) -> Result<JsonPath, JsonPathError> {
         if text.len() > MAX_PATH_BYTES {
-            return Err(JsonPathError("it is too long"));
+            return Err(JsonPathError("the path is too long"));
         }
         let standard = standard(text).map_err(JsonPathError)?;
         let query = parse_json_path(&standard).map_err(|_| JsonPathError("write it like {.status.phase}"))?;
@@ -59,8 +59,8 @@ impl JsonPath {
     /// # Errors
     /// If the path cannot be evaluated on this tree.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
-        let found =
-            js_path_process(&self.query, tree).map_err(|_| JsonPathError("the path leads nowhere"))?;
+        let found = js_path_process(&self.query, tree)
+            .map_err(|_| JsonPathError("the path cannot be evaluated on this object"))?;
         Ok(found.into_iter().map(|found| found.val()).collect())
     }
 }
@@ -134,7 +134,7 @@ fn standard(path: &str) -> Result<String, &'static str> {
             }
         }
         if depth > MAX_PATH_DEPTH {
-            return Err("it is nested too deeply");
+            return Err("the path is nested too deeply");
         }
     }
     end(&mut key, &mut is_odd, &mut standard);

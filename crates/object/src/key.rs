@@ -104,7 +104,7 @@ impl fmt::Display for ObjectKey {
 /// A text that is not the key of an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' names no object; write group/Kind/namespace/name, such as apps/Deployment/shop/web, /Service/shop/web or \
+    "'{0}' is not the name of an object; write group/Kind/namespace/name, such as apps/Deployment/shop/web, /Service/shop/web or \
      rbac.authorization.k8s.io/ClusterRole//view"
 )]
 pub struct InvalidObjectKey(pub String);

@@ -16,7 +16,7 @@ pub const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 #[non_exhaustive]
 pub enum ObjectError {
     /// A value that is not a JSON object.
-    #[error("is no object")]
+    #[error("is not an object")]
     NotAnObject,
     /// A missing or empty `kind`, or one that is not a string.
     #[error("has no kind")]

@@ -51,7 +51,7 @@ pub enum Operator {
 /// A text that is not a label selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{text}' is no label selector; write LABEL, !LABEL, LABEL=VALUE, LABEL!=VALUE or LABEL in (VALUE,VALUE)"
+    "'{text}' is not a label selector; write LABEL, !LABEL, LABEL=VALUE, LABEL!=VALUE or LABEL in (VALUE,VALUE)"
 )]
 pub struct InvalidSelector {
     /// The text.

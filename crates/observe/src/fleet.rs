@@ -30,7 +30,8 @@ pub struct FleetSnapshot {
 }
 
 impl FleetSnapshot {
-    /// Returns the apps of all clusters. If `objects` is not empty, returns one app that consists of these objects.
+    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which consists
+    /// of these objects.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());

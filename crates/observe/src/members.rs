@@ -98,7 +98,7 @@ fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Ob
     Ok(found)
 }
 
-/// Returns true if `name` contains the parts of `pattern` between its stars, in this order.
+/// Returns true if the whole `name` matches `pattern`, in which each `*` stands for any text.
 fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

@@ -237,10 +237,10 @@ impl ClusterRuleCache {
                 PredicateAnswer::True => None,
                 PredicateAnswer::False => Some(format!("readyExpr is not true of {called}: {text}")),
                 PredicateAnswer::Missing(what) => {
-                    Some(format!("readyExpr is not true of {called} yet, {what}: {text}"))
+                    Some(format!("readyExpr is not true of {called} yet, because {what}: {text}"))
                 }
                 PredicateAnswer::Fault(why) => {
-                    Some(format!("readyExpr cannot be evaluated for {called}, {why}: {text}"))
+                    Some(format!("readyExpr cannot be evaluated for {called}, because {why}: {text}"))
                 }
             });
         }

@@ -79,7 +79,7 @@ pub enum WaitRuleProblem {
     #[error("'{0}' is not a known key or matcher")]
     UnknownKey(String),
     /// A rule that a program in ytt decides.
-    #[error("it is decided by a function in ytt, which Taffrail does not run")]
+    #[error("a function in ytt decides the rule, and Taffrail does not run ytt")]
     Ytt,
     /// A value of the wrong type: the key, and the expected type.
     #[error("'{0}' should be {1}")]

@@ -52,7 +52,7 @@ pub struct FailedCase {
 #[non_exhaustive]
 pub enum Fault {
     /// A branch that no case reaches.
-    #[error("{rule}: no case reaches it")]
+    #[error("{rule}: no test case reaches this rule")]
     WithoutCase {
         /// The name of the branch as in verdicts, without its origin.
         rule: String,

@@ -32,6 +32,9 @@ pub enum AugmentError {
 ///
 /// An existing condition of the same type is updated; its `lastTransitionTime` changes only with its status.
 /// Conditions that no longer hold are left alone, as in kstatus.
+///
+/// # Errors
+/// If the object cannot be judged, or its `status` or conditions do not have the expected structure.
 pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
     let verdict = {
         let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;

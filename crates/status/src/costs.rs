@@ -299,7 +299,7 @@ impl<'c> Bill<'c> {
         self.steps.set(taken);
         if taken > self.may_take {
             let message = format!(
-                "not judged: what stands behind {} takes more than {FREE_PER_NAMESPACE} steps and {FREE_PER_OBJECT} for each object",
+                "not judged: assessing {} takes more than {FREE_PER_NAMESPACE} steps and {FREE_PER_OBJECT} more for each object",
                 self.whose()
             );
             self.over.replace(Some(message));
@@ -355,7 +355,11 @@ impl<'c> Bill<'c> {
             && of_namespace >= patience.limit / NAMESPACE_SHARE
             && of_namespace >= patience.limit - all
         {
-            format!("not judged: {} take too much of {}", self.whose(), patience.bound)
+            format!(
+                "not judged: assessing {} takes more than their share of {}",
+                self.whose(),
+                patience.bound
+            )
         } else {
             return true;
         };

@@ -207,7 +207,8 @@ impl Strikes {
             .get(&Strikes::place(object, inside))
             .filter(|strike| strike.times >= MAX_STRIKES)?
             .clone();
-        let message = format!("{}; after {MAX_STRIKES} such runs it is not run again", verdict.message);
+        let message =
+            format!("{}; after {MAX_STRIKES} such runs the script is not run again", verdict.message);
         Some(Verdict { message: message.into(), ..verdict })
     }
 

@@ -116,7 +116,7 @@ pub(crate) struct ViewArguments {
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder, which come before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
@@ -345,8 +345,8 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
-    /// Instead of the objects of apps, those in namespaces that no app declares and that have no owner; live with
-    /// --in-namespace or -n, from dumps in all namespaces but those of Kubernetes
+    /// List the objects that no app declares and that have no owner, instead of the objects of apps. Live clusters need
+    /// --in-namespace or -n; dumps are searched in all namespaces but those of Kubernetes
     #[arg(
         long,
         conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
@@ -361,13 +361,13 @@ pub(crate) struct FilterArguments {
 /// An axis on which apps have problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemAxis {
-    /// The objects
+    /// The status of the app's objects
     Health,
-    /// The way of the wanted revision into the cluster
+    /// Applying the desired revision to the cluster
     Sync,
-    /// The way of the wanted revision to the delivery tool
+    /// Fetching the desired revision from Git, an OCI registry or a chart repository
     Source,
-    /// A cluster that is not read live
+    /// Reading the app's clusters: one does not answer, or its data is old
     Freshness,
 }
 
@@ -392,7 +392,7 @@ pub(crate) enum SortBy {
     Cluster,
     /// Oldest problem first
     Since,
-    /// Delivery tool
+    /// Name of the delivery tool
     Delivery,
 }
 

@@ -7,7 +7,8 @@ use clap::parser::ValueSource;
 
 use crate::command_error::CommandError;
 
-/// Returns the warning about a flag on the command line that later releases understand in another way.
+/// Returns the warning about a flag on the command line that later releases understand in another way; `None` if no
+/// such flag is given.
 pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
     let (name, matches) = matches.subcommand()?;
     let is_given = |id: &str| {

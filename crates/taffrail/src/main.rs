@@ -166,7 +166,8 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     Ok((cli, config))
 }
 
-/// Resolves fleets and trust settings, which clap's defaults cannot express.
+/// Resolves fleets and trust settings, which clap's defaults cannot express, and drops columns from the settings if the
+/// output is not a table.
 fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), CommandError> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");

@@ -36,7 +36,7 @@ fn named(command: Command, name: &str) -> Command {
     rewritten(command.bin_name(name), name)
 }
 
-/// Replaces the name in the examples.
+/// Replaces `taffrail` by `name` in the examples of a command and its subcommands.
 fn rewritten(command: Command, name: &str) -> Command {
     let examples = command.get_after_help().map(ToString::to_string);
     let mut command = command;

@@ -53,7 +53,7 @@ impl RuleSource {
             "kstatus" => Ok(RuleSource { is_kstatus: true, ..RuleSource::default() }),
             // A misspelt name is no folder.
             name if !name.contains(['/', '.']) && !Path::new(name).is_dir() => {
-                Err("it is taffrail, kstatus or a folder with rules".to_owned())
+                Err("the rules must be taffrail, kstatus or a folder with rules".to_owned())
             }
             folder => {
                 let set = of_folder(Path::new(folder)).map_err(|fault| fault.to_string())?;

@@ -162,11 +162,9 @@ fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Hom
     Claimant::in_namespace(home, key.namespace, marks)
 }
 
-/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name: namespace, and name
-/// or `None` if the mark has only its start.
-///
-/// Each is the namespace and the name, which is `None` if a label holds only the start of it. They must be
-/// read before [`argo_delivers`] can answer.
+/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name: the namespace of each,
+/// and its name, which is `None` if a label holds only the start of it. They must be read before [`argo_delivers`] can
+/// answer.
 pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec<(String, Option<String>)> {
     let label = instance_label(objects, argo);
     let marks = Mark::all(ObjectKey::of(object).as_ref(), object, &[&label]);
@@ -183,8 +181,6 @@ pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec
 
 /// Returns true if the Argo CD in the namespace `argo` delivers this object in its own cluster: an Application that
 /// it serves lists the object, which carries its mark.
-///
-/// That needs an Application that it serves and that lists the object, and its mark on the object.
 pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
     let key = ObjectKey::of(object);
     let label = instance_label(objects, argo);
@@ -351,7 +347,8 @@ const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "Unknown
 /// failed.
 const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
-/// Returns the first condition of an Application with one of these types, which is true as long as it is there.
+/// Returns the first condition of an Application with one of these types, which is true as long as it is there; `None`
+/// without one.
 fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
     let mut conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
     conditions.find(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)))
@@ -362,12 +359,13 @@ fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     complaint(object, types).map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
 
-/// Returns the time since when Argo CD cannot compare an Application; `None` if it can.
+/// Returns the time since when Argo CD cannot compare an Application; `None` if it can, or the time is not known.
 pub(crate) fn incomparable_since(object: &Object<'_>) -> Option<Timestamp> {
     time(complaint(object, &INCOMPARABLE)?.get("lastTransitionTime"))
 }
 
-/// Returns the first source of an Application that delivers objects, not only values for a chart.
+/// Returns the first source of an Application that delivers objects, not only values for a chart; the first of all if
+/// none has a path, and `None` if there is no source.
 fn source(object: &Object<'_>) -> Option<Source> {
     let sources = sources(object);
     let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
@@ -520,7 +518,8 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns the problem of an Application whose operation has been running, or waiting to run, for long.
+/// Returns the problem of an Application whose operation has been running, or waiting to run, for long or since an
+/// unknown time; `None` if it began lately.
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let says = match runs(object) {
         true => {
@@ -590,7 +589,8 @@ pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     }
 }
 
-/// Returns the problem for an Application that Argo CD reports as unhealthy although its objects are well.
+/// Returns the problem for an Application that Argo CD calls `Degraded` or `Missing` although its objects are well;
+/// `None` for any other health.
 ///
 /// It is an error if `lists_nothing`, the Application has no objects; otherwise a notice.
 pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {
@@ -605,7 +605,8 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
 }
 
-/// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …
+/// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …; `None` if it reports
+/// none.
 pub(crate) fn health_word(object: &Object<'_>) -> Option<String> {
     text(object.root(), &["status", "health", "status"]).map(super::short)
 }

@@ -135,8 +135,8 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the errors that only the condition `Syncing` reports; `None` if they are of another commit than
-/// `desired`.
+/// Returns the errors that only the condition `Syncing` reports; `None` if there are none, or they are of another
+/// commit than `desired`.
 fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
     let syncing = Condition::find(object, "Syncing")?;
     let stage = Stage(Some(syncing.0));
@@ -146,13 +146,15 @@ fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String>
     Some(if message.is_empty() { error } else { format!("{error}: {message}") })
 }
 
-/// Returns the time of the last transition of the condition `Syncing`.
+/// Returns the time of the last transition of the condition `Syncing`, else of its last update; `None` without that
+/// condition or a time in it.
 pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     let syncing = Condition::find(object, "Syncing")?;
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }
 
-/// Returns the time at which the failed stage of a RootSync or RepoSync failed.
+/// Returns the time at which the failed stage of a RootSync or RepoSync failed; `None` if none failed or the time is
+/// not known.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);
@@ -165,7 +167,8 @@ pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     stalled.and_then(|stalled| stalled.since()).or(failed).or_else(by_condition)
 }
 
-/// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for long.
+/// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for [`MAX_UNTRIED_TIME`] or
+/// longer; else `None`.
 pub(crate) fn problem(
     home: &dyn Objects,
     declaring: &Observed<'_>,

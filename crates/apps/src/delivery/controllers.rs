@@ -152,13 +152,14 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
     Some(Stopped { key: observed.key.to_owned(), since, how })
 }
 
-/// Returns the time when a workload was last scaled, by its events.
+/// Returns the time when a workload was last scaled, by its events; `None` if they tell none.
 fn scaled_at(objects: &dyn Objects, workload: &Observed<'_>) -> Option<Timestamp> {
     let events = objects.events(&workload.object).into_iter();
     events.filter(|event| event.reason == "ScalingReplicaSet").filter_map(|event| event.last).max()
 }
 
-/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch its source.
+/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch its source. `None` if no
+/// stopped controller is known.
 pub(crate) fn problem(
     home: &dyn Objects,
     app: &Declaration,

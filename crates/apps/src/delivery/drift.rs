@@ -21,9 +21,7 @@ type Newest = [Option<Timestamp>; 2];
 
 impl Writes {
     /// Returns the time of the first write after `synced` that made these objects differ from the synced state;
-    /// `None` if it is not known for each of them.
-    ///
-    /// Returns `None` unless such a write is known for each of the objects.
+    /// `None` unless such a write is known for each of them, or if there are more than [`MAX_DATED_OBJECTS`].
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],

@@ -23,7 +23,7 @@ const MAX_OBJECTS_OF_ALL: usize = 500;
 /// The maximum number of fields that are told of an object.
 const MAX_FIELDS: usize = 5;
 
-/// The maximum length of a path in bytes; what is below is not told apart.
+/// The maximum length of a path in bytes; fields below such a path are not compared one by one.
 const MAX_PATH: usize = 200;
 
 /// Annotations that are written by controllers, and never declared.

@@ -62,7 +62,8 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Decla
     Declared { app, target, release }
 }
 
-/// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it.
+/// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it; `None` if they
+/// name none.
 pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let of = |group: &str, kind: &str| {
         let label =
@@ -609,8 +610,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Returns the problem of a Flux app whose reconciliation takes long; a longer timeout in its spec is
-/// respected.
+/// Returns the problem of a Flux app whose reconciliation takes long, or began at an unknown time; `None` if it began
+/// lately or has ended. A timeout in the spec that is longer than [`late::MAX_SYNC_TIME`] replaces it.
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
     let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(late::MAX_SYNC_TIME);
@@ -621,7 +622,8 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     Some(problem.says(format!("its reconciliation takes long: {}", condition.text("message"))))
 }
 
-/// Returns the history entry with the highest version among those whose status `wanted` accepts.
+/// Returns the history entry with the highest version among those whose status `wanted` accepts; `None` if there is
+/// none.
 fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
     let history = release.at(&["status", "history"])?.items()?;
     let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);

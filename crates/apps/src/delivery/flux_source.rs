@@ -71,8 +71,8 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
-/// Returns the problem that the controller of a source has not fetched it for longer than its interval; `None` if
-/// it has.
+/// Returns the problem that the controller of a source has not fetched it for longer than its interval, or since an
+/// unknown time; `None` before.
 fn unfetched(
     objects: &dyn Objects,
     name: &str,

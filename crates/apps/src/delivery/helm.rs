@@ -168,7 +168,8 @@ fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
     ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
-/// Returns the newest stored version of a release as an applied revision, with the object that stores it.
+/// Returns the newest stored version of a release as an applied revision, with the object that stores it; `None` if
+/// none is stored.
 pub(crate) fn applied(
     storage: &Storage<'_>,
     namespace: &str,
@@ -186,7 +187,8 @@ pub(crate) fn applied(
 
 /// Returns the time at which the last operation on a Helm release began.
 ///
-/// Helm stores the newest version at that time, or writes it again when it uninstalls the release.
+/// Helm stores the newest version at that time, or writes it again when it uninstalls the release. Returns `None` for
+/// apps of other tools, and if no version is stored.
 pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp> {
     if app.delivery != Delivery::Helm {
         return None;

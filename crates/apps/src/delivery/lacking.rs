@@ -41,11 +41,8 @@ impl Lacking {
         self.0.iter().map(|((_, key), askers)| (key, askers))
     }
 
-    /// Splits the objects for which `is_wanted` is true into those to read first and those of namespaces that need
-    /// more than [`MAX_FIRST_READS`].
-    ///
-    /// The first list is for namespaces that need few objects, the second for those that need more than
-    /// [`MAX_FIRST_READS`]. Objects that both need are in the first.
+    /// Splits the objects for which `is_wanted` is true into those to read first and the rest: those of which every
+    /// asking namespace needs more than [`MAX_FIRST_READS`] objects.
     pub(crate) fn parted(
         &self,
         is_wanted: impl Fn(&ObjectKey) -> bool,

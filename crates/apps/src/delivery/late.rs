@@ -30,8 +30,8 @@ pub(super) fn severity(
     }
 }
 
-/// Returns the problem of a sync in progress since `since` that takes longer than usual; it becomes an error
-/// after `last`.
+/// Returns the problem of a sync that has been in progress since `since` for longer than [`MAX_UNTRIED_TIME`], or since
+/// an unknown time; `None` before. It becomes an error after `last`.
 pub(crate) fn problem(
     objects: &dyn Objects,
     since: Option<Timestamp>,

@@ -109,7 +109,7 @@ impl Declarations {
         self.apps.iter().map(|app| &**app)
     }
 
-    /// Returns the app at the index `place`.
+    /// Returns the app at the index `place`; `None` if there is none.
     pub(crate) fn get(&self, place: usize) -> Option<&Declaration> {
         self.apps.get(place).map(|app| &**app)
     }

@@ -106,7 +106,7 @@ impl Parts {
         (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
     }
 
-    /// Begins a look.
+    /// Begins a look: only the parts that are used from now on survive [`finish`](Parts::finish).
     pub(super) fn begin(&mut self) {
         self.look += 1;
     }
@@ -119,7 +119,7 @@ impl Parts {
         }
     }
 
-    /// Drops the declaration of an object; returns it with the index of its app.
+    /// Drops the declaration of an object; returns it with the index of its app, `None` if it was not kept.
     pub(super) fn take(&mut self, home: usize, key: &ObjectKey) -> Option<(Arc<Resolved>, usize)> {
         let kept = self.clusters.get_mut(&home)?.objects.remove(key)?;
         self.gone.push(Part::Object(home, key.clone()));

@@ -9,10 +9,8 @@ use super::{Elsewhere, Read, Target};
 /// The numbers of the home clusters that need something.
 type Homes = BTreeSet<usize>;
 
-/// The needs of each home cluster in one target cluster, from which the order of the reads follows: no home delays
-/// the target or another home.
-///
-/// The excess of one home delays neither the target's own reads nor those of another home.
+/// The needs of each home cluster in one target cluster, from which the order of the reads follows: the
+/// excess of one home delays neither the target's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     objects: BTreeMap<ObjectKey, Homes>,

@@ -191,7 +191,7 @@ impl<S: Clone> Graph<S> {
         self.free.append(&mut self.given_up);
     }
 
-    /// Returns the first time at which a result may change though no object does.
+    /// Returns the first time at which a result may change though no object does; `None` if none will.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.moments.first().map(|(next, _)| *next)
     }

@@ -242,10 +242,7 @@ impl AppRows {
     }
 
     /// Updates the rows at the time `now`. `changes` has the changes in each of `clusters` since the last update; a
-    /// cluster without changes recorded so far causes a full computation. The rules must be those of the last
-    /// update.
-    ///
-    /// The rules must be those of the last look. If a cluster has no batch, everything is computed again.
+    /// cluster without a batch causes a full computation. The rules must be those of the last update.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],

@@ -24,10 +24,8 @@ impl Aside {
 }
 
 impl Snapshot {
-    /// Removes objects that were read one by one, so that a plan shows which of them are still needed. Of objects
-    /// for which `is_listed` is true the metadata stays, because a list contains it.
-    ///
-    /// The metadata of objects for which `is_listed` returns true stays, because a list brings it.
+    /// Removes objects that were read one by one, so that a plan shows which of them are still needed. The
+    /// metadata of objects for which `is_listed` is true stays, because a list contains it.
     pub fn set_aside(
         &mut self,
         keys: impl IntoIterator<Item = ObjectKey>,

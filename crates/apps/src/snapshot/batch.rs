@@ -155,7 +155,8 @@ impl Snapshot {
         self.objects.insert(key, stored);
     }
 
-    /// Removes an object, records the change, and returns the object.
+    /// Removes an object from the snapshot and its indexes, and returns it; `None` if there is none. The caller records
+    /// the change.
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<(Arc<ObjectKey>, Stored)> {
         let (key, old) = self.objects.remove_entry(key)?;
         self.size = self.size.saturating_sub(old.size());

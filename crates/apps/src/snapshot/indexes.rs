@@ -146,7 +146,7 @@ pub(crate) fn has_pods(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
-/// Returns the node of a Pod that is being deleted; `None` for other objects.
+/// Returns the node of a Pod that is being deleted, empty if it has none; `None` if the Pod is not being deleted.
 pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.text(&["spec", "nodeName"]))

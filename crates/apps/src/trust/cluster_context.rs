@@ -206,7 +206,7 @@ impl<'a> ClusterContext<'a> {
     }
 
     /// Returns the nearest of the object and its controllers that any app declares, with the indices of these
-    /// apps.
+    /// apps; `None` if no app declares any of them.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
         let claimed = |key: &ObjectKey| {
             self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))

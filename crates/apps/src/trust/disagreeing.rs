@@ -62,12 +62,13 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let message = format!(
-            "reports that {} ready; {}",
-            count(usize::try_from(claimed).unwrap_or(usize::MAX), "Pod is", "Pods are"),
+            "counts {}, but {}",
+            count(usize::try_from(claimed).unwrap_or(usize::MAX), "ready Pod", "ready Pods"),
             match (ready.len(), pods.len()) {
-                (_, 0) => "none of its Pods exists".to_owned(),
-                (0, _) => "none of its Pods is".to_owned(),
-                (ready, _) => format!("{ready} of its Pods {}", if ready == 1 { "is" } else { "are" }),
+                (_, 0) => "it has no Pods".to_owned(),
+                (0, _) => "none of its Pods is ready".to_owned(),
+                (ready, _) =>
+                    format!("only {ready} of its Pods {} ready", if ready == 1 { "is" } else { "are" }),
             }
         );
         let since: Option<Timestamp> = others.iter().filter_map(|pod| since(&pod.object)).min();
@@ -103,10 +104,11 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Types of conditions that report a failure when they are `True`; the constant below has those that report one
-/// when `False`.
+/// Types of conditions that report a failure when they are `True`.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
+
+/// Types of conditions that report a failure when they are `False`.
 const BAD_WHEN_FALSE: [&str; 9] = [
     "Accepted",
     "Available",
@@ -237,7 +239,8 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 }
 
 /// Returns the health that a tool reports for its app: the tool's name, its word for the health, and true if
-/// that word means healthy.
+/// that word means healthy. Returns `None` for other words of Argo CD, for a Flux app that is not Ready, and for other
+/// tools.
 fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
     match app.app.delivery {
         Delivery::ArgoApplication => {

@@ -187,12 +187,12 @@ fn kinds_unread(
     };
     let only_evidence = of.iter().all(|(kind, _, _)| EVIDENCE.contains(&(&*kind.group, &*kind.kind)));
     let means = match (hides, only_evidence) {
-        (true, _) => "apps may be there that nobody sees here",
+        (true, _) => "apps may be missing from this answer",
         (false, true) if of.iter().all(|(kind, _, _)| kind.kind == "Lease") => {
             "dead nodes and controllers would go unnoticed"
         }
         (false, true) => "objects are judged by their own status alone",
-        (false, false) => "how they are is not known",
+        (false, false) => "their status is unknown",
     };
     let message = format!("{names} {how}: {means}");
     let scope = match of {

@@ -265,11 +265,11 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     let applied = writers(object, field).into_iter().find(|writer| writer.applies);
     Some(match applied {
         Some(writer) => format!(
-            "{} declares {name} and its source sets {path} ({} applies it): the change will be reverted",
+            "{} will revert the change: it declares {name}, and its field manager {} sets {path}",
             parent.app, writer.manager
         ),
         None => {
-            format!("{} declares {name}: if its source sets {path}, the change will be reverted", parent.app)
+            format!("{} declares {name}, and will revert the change if its source sets {path}", parent.app)
         }
     })
 }

@@ -435,8 +435,8 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live;
-/// else `None`.
+/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live
+/// and a problem says so; else `None`.
 fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     if half.is_live() {
         return None;

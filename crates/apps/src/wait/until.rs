@@ -63,7 +63,7 @@ impl FromStr for Until {
     type Err = InvalidUntil;
 
     fn from_str(text: &str) -> Result<Until, InvalidUntil> {
-        Until::read(text, |_| Err("expressions are not read here".to_owned()))
+        Until::read(text, |_| Err("this call parses no CEL expressions".to_owned()))
     }
 }
 

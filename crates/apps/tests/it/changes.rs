@@ -73,7 +73,7 @@ fn rollout_shows_the_images_that_differ() {
         of(&[deployment("2"), old, new, pod("web-b")]),
         [
             "2026-03-01T11:48:30Z Deployment web, image of container app: web:1 → web:2",
-            "2026-03-01T11:48:30Z Deployment web, how its Pods are made: args of container app",
+            "2026-03-01T11:48:30Z Deployment web, Pod template: args of container app",
         ]
     );
 }

@@ -303,14 +303,18 @@ fn suspend_warns_about_tools_that_would_revert_it() {
         "status": {"inventory": {"entries": [{"id": "flux-system_shop_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}]}},
     });
     let plan = planned(&[parent.clone(), kustomization(json!({}))], "shop", Verb::Suspend).unwrap();
-    let may = "flux-kustomization flux-system/apps declares Kustomization flux-system/shop: if its source sets \
-        spec.suspend, the change will be reverted";
+    let may = "flux-kustomization flux-system/apps declares Kustomization flux-system/shop, and will revert \
+        the change if its source sets spec.suspend";
     assert_eq!(plan.warnings, [may]);
     let mut applied = kustomization(json!({"suspend": false}));
     applied["metadata"]["managedFields"] = json!([{"manager": "kustomize-controller", "operation": "Apply",
         "fieldsV1": {"f:spec": {"f:suspend": {}}}}]);
     let plan = planned(&[parent.clone(), applied], "shop", Verb::Suspend).unwrap();
-    assert!(plan.warnings[0].contains("kustomize-controller applies it"), "{:?}", plan.warnings);
+    assert!(
+        plan.warnings[0].contains("its field manager kustomize-controller sets spec.suspend"),
+        "{:?}",
+        plan.warnings
+    );
     // Who is suspended sets nothing back, and an annotation is nobody's.
     let mut still = parent.clone();
     still["spec"]["suspend"] = json!(true);

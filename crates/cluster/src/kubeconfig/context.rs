@@ -58,7 +58,7 @@ impl Context {
         &self.namespace
     }
 
-    /// Returns the server's address.
+    /// Returns the server's address as scheme, host, port and path, without user information.
     pub fn server(&self) -> String {
         let url = &self.config.cluster_url;
         let host = url.authority().map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default());

@@ -40,7 +40,7 @@ fn references_without_end_turn_only_their_own_namespace_unknown() {
     });
     let snapshot = world.index.publish(world.now);
     let of_tenant = statuses(&snapshot, "tenant");
-    let why = "not judged: what stands behind the objects of namespace tenant takes more than";
+    let why = "not judged: assessing the objects of namespace tenant takes more than";
     let unjudged = of_tenant.iter().filter(|(status, _)| *status == Status::Unknown);
     assert!(unjudged.clone().all(|(_, message)| message.starts_with(why)), "{of_tenant:?}");
     assert!((80..150).contains(&unjudged.count()), "{of_tenant:?}");

@@ -43,6 +43,9 @@ impl Parser {
 
     /// Validates the first value of `text`. Returns it with its index, and the text after it without leading white
     /// space. Call it repeatedly for a text of several values.
+    ///
+    /// # Errors
+    /// If the text does not begin with a JSON value, or exceeds a limit on size or nesting.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
         Ok((Document { text: root, members: &self.members }, rest))

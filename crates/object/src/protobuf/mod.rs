@@ -27,10 +27,10 @@ const MAX_MESSAGE_DEPTH: usize = 64;
 #[non_exhaustive]
 pub enum ProtobufError {
     /// A body that is not Protobuf, or does not match the kind it names.
-    #[error("it is no Protobuf of Kubernetes, or not of the kind that it names")]
+    #[error("the bytes are not Protobuf of Kubernetes, or not an object of the kind that they name")]
     Malformed,
     /// A kind that is not in the table of messages.
-    #[error("the fields of {api_version} {kind} are not known")]
+    #[error("Taffrail cannot decode Protobuf of {api_version} {kind}: it does not know the fields")]
     UnknownKind {
         /// The group and version.
         api_version: String,
@@ -464,7 +464,7 @@ mod tests {
         let read_back = read(&body("coordination.k8s.io/v1", "Lease", &lease)).expect("a Lease");
         assert_eq!(read_back["spec"]["renewTime"], "2023-11-14T22:13:20.000123Z");
         let unknown = read(&body("v1", "NoSuchKind", &lease)).expect_err("no such kind").to_string();
-        assert_eq!(unknown, "the fields of v1 NoSuchKind are not known");
+        assert_eq!(unknown, "Taffrail cannot decode Protobuf of v1 NoSuchKind: it does not know the fields");
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Builder {
             }
             Event::Alias(anchor) => {
                 let Some(value) = self.anchors.get(&anchor) else {
-                    return Err("an alias of what is not there before it");
+                    return Err("an alias without an anchor before it");
                 };
                 let mut value = value.clone();
                 charge(&mut self.replayed, self.most, &value)?;
@@ -204,7 +204,7 @@ impl Builder {
                 items.push(value);
             }
             Inside::Members { members, key, merged } => match (key.take(), value) {
-                (None, _) => return Err("a key that is no text"),
+                (None, _) => return Err("a key that is not a string"),
                 (Some(Key::Merge), Value::Object(all)) if is_alias => merged.push(all),
                 (Some(Key::Merge), Value::Array(all)) if is_alias && all.iter().all(Value::is_object) => {
                     merged.extend(all.into_iter().filter_map(|one| match one {
@@ -230,7 +230,7 @@ impl Builder {
 
 fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'static str> {
     *replayed = replayed.saturating_add(weight(value));
-    if *replayed > most { Err("aliases make too much of it") } else { Ok(()) }
+    if *replayed > most { Err("its aliases expand to too much data") } else { Ok(()) }
 }
 
 /// Estimates the size of a value in memory, for the limit on aliases: one for each value and key, and one for each 32

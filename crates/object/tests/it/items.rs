@@ -21,7 +21,7 @@ fn items_of(list: &OwnedDocument) -> Vec<String> {
 #[test]
 fn list_items_inherit_the_kind_of_their_list() {
     let items = r#"{}, {"kind": "", "apiVersion": ""}, {"kind": "Pod", "apiVersion": "v1"}, {"kind": "Pod"}, {"apiVersion": "v1"}, 3"#;
-    let own = ["v1 Pod", " Pod", "has no kind", "is no object"].map(str::to_owned);
+    let own = ["v1 Pod", " Pod", "has no kind", "is not an object"].map(str::to_owned);
     let typed = items_of(&list_of("DeploymentList", items));
     assert_eq!(typed[..2], ["apps/v1 Deployment", "apps/v1 Deployment"]);
     assert_eq!(typed[2..], own);

@@ -254,7 +254,8 @@ impl Following {
         }
     }
 
-    /// Updates the freshness of `snapshot` at `now`. Objects that are live count as observed at `aged`.
+    /// Updates the freshness of `snapshot` and the list of its stale scopes: live at `now`, or stale since the server was
+    /// last heard. A snapshot that is [`Lost`](FreshnessState::Lost) stays so.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -278,7 +279,7 @@ impl Following {
         snapshot.set_stale_scopes(stale);
     }
 
-    /// Returns the statistics of requests and watches of the cluster.
+    /// Returns the statistics of requests and watches of the cluster; `None` if it is not connected.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<ReadStats> {
         let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
@@ -304,9 +305,9 @@ struct PendingKinds {
     scopes: Vec<ScopeId>,
     /// True if the user may not watch CustomResourceDefinitions.
     is_blind: bool,
-    /// The time of the next discovery, if one is due; below, the number of discoveries since a definition
-    /// changed.
+    /// The time of the next discovery, if one is due.
     due: Option<Instant>,
+    /// The number of discoveries since a definition of kinds changed.
     asked: u32,
     under_way: bool,
 }
@@ -364,12 +365,13 @@ pub struct FleetWatcher {
     clock: BootClock,
     /// Comparisons of pairs of clusters with the same identity, finished or in progress.
     compared: HashMap<Pair, Compared>,
-    /// The cost of finding the objects that apps have in other clusters, and the pause after it; the field below is
-    /// true if something changed that may affect them.
+    /// The cost of finding the objects that apps have in other clusters, and the pause after it.
     pace: Pace,
+    /// True if something changed that may affect the objects that apps have in other clusters.
     has_moved: bool,
-    /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
+    /// Number of comparisons so far.
     comparisons: u64,
+    /// Number of first comparisons of a pair in progress.
     comparing: usize,
     /// True once a caller has received the fleet.
     shown: bool,
@@ -471,8 +473,8 @@ impl FleetWatcher {
         self.request_timeout.unwrap_or(self.timeout)
     }
 
-    /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later only as long as a
-    /// user does not notice. Scopes answered after that are shown in a later update.
+    /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later up to
+    /// `UNNOTICED`. Scopes answered after that are shown in a later update.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
@@ -580,7 +582,7 @@ impl FleetWatcher {
     }
 
     /// Waits like [`FleetWatcher::next`], but returns soon after the first change, for callers that need each
-    /// change at once.
+    /// change at once. Returns true if there was a change.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, TOGETHER).await
     }
@@ -607,7 +609,8 @@ impl FleetWatcher {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
 
-    /// Returns true if the cluster with index `at` can never be reached, because its context is invalid.
+    /// Returns true if the cluster with index `at` can never be reached, because its context is invalid or there is
+    /// no such cluster.
     pub fn is_lost(&self, at: usize) -> bool {
         self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
     }

@@ -35,10 +35,12 @@ const LOOSE_AT_ONCE: usize = 100;
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
 const RESTS: u32 = 3;
 
-/// Maximum number of objects of one kind (the constant below: of all kinds) that are watched one by one in a
-/// cluster for the apps of one other cluster. Beyond it the whole kind is watched instead. Each other cluster has
-/// its own limit, so that one cannot use up that of another.
+/// Maximum number of objects of one kind that are watched one by one in a cluster for the apps of one other cluster.
+/// Beyond it the whole kind is watched instead. Each other cluster has its own limit, so that one cannot use up that of
+/// another.
 const FOREIGN_OF_A_KIND: usize = 20;
+
+/// Maximum number of objects of all kinds that are watched one by one in a cluster for the apps of one other cluster.
 const FOREIGN: usize = 200;
 
 impl FleetWatcher {

@@ -20,8 +20,8 @@ const MOST_MALFORMED: usize = 50;
 const WHAT: &str = "follow the cluster";
 
 impl Followed {
-    /// Counts a malformed item; reports it and returns true for the first [`MOST_MALFORMED`], because a server may
-    /// send any number.
+    /// Counts a malformed item; for the first [`MOST_MALFORMED`] reports it, and for the next one that there are more,
+    /// and returns true. Returns false for all others, because a server may send any number.
     pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
         let (told, count) = &mut self.malformed;
         *count += 1;

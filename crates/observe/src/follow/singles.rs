@@ -28,9 +28,9 @@ const FEW_OF_ASKER: usize = 10;
 pub(super) struct Singles {
     /// The number of scopes of single objects by the namespace of the object.
     namespaces: HashMap<String, usize>,
-    /// The number of scopes of single objects by the namespace that names the object, which is charged for it; the
-    /// field below is their total.
+    /// The number of scopes of single objects by the namespace that names the object, which is charged for it.
     askers: HashMap<String, usize>,
+    /// The number of scopes of single objects in all namespaces.
     all: usize,
     /// The planned reads of single objects that are not watched, because they are too many.
     set_by: HashSet<Read>,
@@ -66,8 +66,9 @@ impl Singles {
         self.all += 1;
     }
 
-    /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else
-    /// the list of its kind in its namespace; `None` if that cannot be listed.
+    /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else,
+    /// if its namespace has [`MOST_OF_NAMESPACE`] such objects and the kind can be listed, the list of its kind in
+    /// its namespace. Otherwise counts the object as left out and returns `None`.
     ///
     /// `askers` are the namespaces that name the object; if empty, its own does. That with the fewest watched
     /// objects is charged.

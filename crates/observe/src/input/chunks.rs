@@ -55,6 +55,9 @@ impl Chunks {
     }
 
     /// Returns the next chunk, or `None` at the end.
+    ///
+    /// # Errors
+    /// If the stream cannot be read, or a line or document is longer than the limit.
     pub fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {

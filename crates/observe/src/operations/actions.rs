@@ -227,12 +227,13 @@ impl ActionRequest {
             }
             let LocatedScripts { delivered_by, not_for_it } = &located.scripts;
             if let (true, Some(of)) = (is_of_cluster && delivered_by.is_empty(), not_for_it.first()) {
-                let what =
-                    format!("'{name}' is a script of the cluster ({of}) for what its Argo CD delivers");
-                let error = OperationError::usage(format!("{what}, and {place} is not delivered by it"));
+                let error = OperationError::usage(format!(
+                    "there is no action '{name}' for {place}: the actions in {of} are only for objects that its Argo \
+                     CD delivers"
+                ));
                 return Err(error.hint(
-                    "an Application there must list the object, and the object carry its mark \
-                     (the annotation argocd.argoproj.io/tracking-id, or the label by which it tracks)",
+                    "an Application of that Argo CD must list the object, and the object must name the Application \
+                     (annotation argocd.argoproj.io/tracking-id, or the label that Argo CD is set to use)",
                 ));
             }
             let names: Vec<String> = offers.iter().map(Offer::called).collect();
@@ -259,7 +260,7 @@ impl ActionRequest {
     }
 
     /// Merges the given parameters with the defaults of the action. Fails for a parameter that the action does not
-    /// have.
+    /// declare, unless it declares none.
     fn parameters_of(&self, action: &Action) -> Result<BTreeMap<String, String>, OperationError> {
         let mut merged: BTreeMap<String, String> = (action.params.iter())
             .filter(|parameter| !parameter.default.is_empty())

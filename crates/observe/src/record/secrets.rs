@@ -212,7 +212,8 @@ struct Kubeconfig {
     current_context: String,
 }
 
-/// Reduces a kubeconfig to the address of its current context; input and output are base64.
+/// Reduces a kubeconfig to the address of its current context; input and output are base64. Returns `None` if it
+/// cannot be parsed or the context has no server.
 fn address(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read(std::str::from_utf8(&config).ok()?).ok()?;

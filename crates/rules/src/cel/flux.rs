@@ -67,7 +67,7 @@ pub enum HealthCheckProblem {
     #[error("'{0}' is missing")]
     Missing(&'static str),
     /// A second entry for the same kind.
-    #[error("an entry before it is already for {0}")]
+    #[error("an earlier entry is already for {0}")]
     Duplicate(String),
     /// An expression that cannot be parsed.
     #[error("the expression '{field}' cannot be parsed")]

@@ -25,9 +25,13 @@ const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 const STATUSES: &str = "Current, InProgress, Failed, Unknown";
 const CONDITION_STATUSES: &str = "\"True\", \"False\", \"Unknown\"";
 
-/// The keys that begin a test, and below the keys that may stand beside them.
+/// The keys that begin a test.
 const HEADS: [&str; 8] = ["condition", "field", "all", "any", "none", "each", "some", "count"];
+
+/// The keys that may stand beside `condition`.
 const OF_CONDITION: [&str; 4] = ["is", "reason", "text", "observed"];
+
+/// The keys that may stand beside `field`.
 const OF_FIELD: [&str; 12] = [
     "is",
     "like",

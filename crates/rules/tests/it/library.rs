@@ -77,7 +77,7 @@ fn test_report_lists_all_faults() {
             "cases.yaml: case 5: there is no key 'nome' here",
             "rules.yaml: its group is example.com, so its folder should be example.com",
             "cases.yaml: two cases of A are called 'one'",
-            "example.com/C#1: no case reaches it",
+            "example.com/C#1: no test case reaches this rule",
         ]
     );
 }

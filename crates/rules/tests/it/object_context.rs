@@ -208,12 +208,12 @@ fn unmet_ready_expression_is_quoted() {
     );
     assert_eq!(
         asks("dep.status.phase == 'Up'", &infra).unwrap(),
-        "readyExpr is not true of Kustomization flux/infra yet, there is no 'status' yet: dep.status.phase == 'Up'"
+        "readyExpr is not true of Kustomization flux/infra yet, because there is no 'status' yet: dep.status.phase == 'Up'"
     );
     let wrong = asks("dep.metadata.name", &infra).unwrap();
     assert!(
         wrong.starts_with(
-            "readyExpr cannot be evaluated for Kustomization flux/infra, its result is a string"
+            "readyExpr cannot be evaluated for Kustomization flux/infra, because its result is a string"
         ),
         "{wrong}"
     );

@@ -98,7 +98,7 @@ fn invalid_health_checks_are_reported() {
         (json!([{"current": "true"}]), "healthCheckExprs[0]: 'apiVersion' is missing"),
         (
             json!([{"apiVersion": "a/v1", "kind": "B", "current": "true"}, {"apiVersion": "a/v2", "kind": "B", "current": "true"}]),
-            "healthCheckExprs[1]: an entry before it is already for a/B",
+            "healthCheckExprs[1]: an earlier entry is already for a/B",
         ),
         (
             json!([{"apiVersion": "a/v1", "current": "1 +"}]),
@@ -167,7 +167,7 @@ fn kapp_failure_conditions_come_before_success() {
     for (rule, told) in [
         (
             json!({"ytt": {"funcContractV1": {}}}),
-            "waitRules[0]: it is decided by a function in ytt, which Taffrail does not run",
+            "waitRules[0]: a function in ytt decides the rule, and Taffrail does not run ytt",
         ),
         (
             json!({"resourceMatchers": [{"oddMatcher": {}}]}),

@@ -185,7 +185,7 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
                 Ok(Ok(object)) => Ok(object),
                 Err(ProtobufError::UnknownKind { .. }) => Err(ApiError::unsupported_body()),
                 _ => Err(ApiError::bad_request(format!(
-                    "the object provided is unrecognized (must be of type {kind}): it is no Protobuf of that kind"
+                    "the object provided is unrecognized (must be of type {kind}): it is not Protobuf of that kind"
                 ))),
             }
         }

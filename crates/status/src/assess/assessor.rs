@@ -356,8 +356,9 @@ impl<'e> Assessor<'e> {
             super::examine(self, object, &mut finding);
         }
         if self.is_cut_off.get() && self.way.borrow().len() == 1 {
-            finding
-                .fact(format!("{MAX_FOLLOWED} objects that others name were looked at, and no more of them"));
+            finding.fact(format!(
+                "{MAX_FOLLOWED} objects named by other objects were read; the rest were left out"
+            ));
         }
         if !finding.is_current() && finding.text.trim().is_empty() {
             finding.text = without_words(object, &finding);

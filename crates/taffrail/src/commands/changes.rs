@@ -11,7 +11,8 @@ use crate::output::answer::Console;
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 
-/// Returns the answer to print: `answer`, unless it says the same as `printed`, the one that was printed last.
+/// Returns the answer to print, and stores it in `printed`; `None` if it says the same as `printed`, the one that was
+/// printed last.
 pub(super) fn news<T: Comparable>(printed: &mut Option<T>, answer: T) -> Option<&T> {
     match printed.as_ref().is_none_or(|printed| answer.differs(printed)) {
         true => Some(printed.insert(answer)),

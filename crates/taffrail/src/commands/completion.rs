@@ -22,7 +22,7 @@ answer within a second contributes none.
 
 Exit codes: 0 printed; 2 wrong usage.")]
 pub(crate) struct CompletionArguments {
-    /// Shell to complete in; kubectl: print a script that links taffrail as a kubectl plugin
+    /// Shell whose completion script is printed; kubectl: a script that links taffrail as a kubectl plugin
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -123,7 +123,7 @@ fn orphaned_in(arguments: &GetArguments) -> Result<Option<BTreeSet<String>>, Com
             CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
         let name = program::name();
         return Err(complaint.hint(format!(
-            "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and ask that with --from FILE"
+            "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and read the dump with --from FILE"
         )));
     }
     Ok(Some(namespaces))
@@ -272,7 +272,8 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
 }
 
-/// Returns the title of the column `name`, given in any case and with `-` or `_` for spaces.
+/// Returns the title of the column `name`, given in any case and with `-` or `_` for spaces; `None` if there is no such
+/// column.
 pub(crate) fn column(what: What, name: &str) -> Option<&'static str> {
     let plain = name.trim().to_uppercase().replace(['-', '_'], " ");
     all_columns(what).into_iter().find(|column| *column == plain)

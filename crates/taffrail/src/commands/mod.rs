@@ -105,7 +105,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the contexts and the trust settings of a command that reads clusters.
+    /// Returns the contexts and the trust settings of a command that reads clusters; `None` for other commands.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,

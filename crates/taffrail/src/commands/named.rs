@@ -19,7 +19,8 @@ pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
 }
 
-/// Returns an error for the first name in `wanted` that is not in `known`, the names of the clusters.
+/// Returns an error for the first name in `wanted` that is not in `known`, the names of the clusters; `None` if all
+/// are.
 pub(super) fn unknown_cluster<'w>(
     mut wanted: impl Iterator<Item = &'w str>,
     known: &[&str],

@@ -65,7 +65,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one("rules", "rules", Of::All, "Rules that judge objects: taffrail, kstatus or a folder"),
     Setting {
         key: "argocd",
-        about: "Namespaces of trusted Argo CDs, whose scripts count: NAMESPACE, or CLUSTER/NAMESPACE in one cluster",
+        about: "Namespaces of the Argo CDs whose scripts Taffrail trusts: NAMESPACE, or CLUSTER/NAMESPACE in one cluster",
         flag: None,
         of: Of::All,
         is_list: true,

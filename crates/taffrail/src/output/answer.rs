@@ -40,9 +40,9 @@ struct Held {
     /// Width of the screen in columns.
     columns: usize,
     rows: usize,
-    /// The number of screen rows that the complete lines in `text` take; the field `counted` is the byte offset
-    /// where these lines end.
+    /// The number of screen rows that the complete lines in `text` take.
     used: usize,
+    /// The byte offset in `text` where the lines counted in `used` end.
     counted: usize,
 }
 
@@ -95,7 +95,7 @@ impl Console {
         });
     }
 
-    /// Returns the answer in memory, and the messages for stderr.
+    /// Takes the answer kept in memory (empty for a console that keeps none) and the messages for stderr.
     pub(crate) fn kept(&self) -> (String, Vec<String>) {
         let mut sink = self.sink();
         let text = match &mut sink.place {

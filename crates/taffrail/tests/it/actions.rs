@@ -464,8 +464,8 @@ fn cluster_actions_apply_only_to_objects_of_their_argo_cd() {
         let before = cluster.resource_version();
         let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
         assert_eq!(answer.code, 2, "{why}: {}{}", answer.stdout, answer.stderr);
-        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD \
-            delivers, and Deployment shop/web in one is not delivered by it";
+        let says = "there is no action 'cluster/paint' for Deployment shop/web in one: the actions in ConfigMap \
+            gitops/argocd-cm are only for objects that its Argo CD delivers";
         assert!(answer.stderr.contains(says), "{why}: {}", answer.stderr);
         assert!(answer.stderr.contains("argocd.argoproj.io/tracking-id"), "{why}: {}", answer.stderr);
         assert_eq!(cluster.resource_version(), before, "{why}");

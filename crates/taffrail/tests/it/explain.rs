@@ -289,7 +289,7 @@ fn changes_before_a_failure_contain_no_values() {
 Changes before
   30 s before: ConfigMap shop/settings, contents, by kubectl-edit
   3 min before: Deployment shop/web, image of container app: web:1 → web:2
-  3 min before: Deployment shop/web, how its Pods are made: args of container app
+  3 min before: Deployment shop/web, Pod template: args of container app
 
 Cause chain
 ";

@@ -37,7 +37,7 @@ fn an_object_without_kind_is_named_by_its_line() {
 
 #[test]
 fn text_that_is_no_object() {
-    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: value is no object\n");
+    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: value is not an object\n");
 }
 
 #[test]

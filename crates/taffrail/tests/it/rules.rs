@@ -95,7 +95,7 @@ fn invalid_rule_folders_are_refused() {
         assert_eq!(answer.code, 2, "{}", answer.stderr);
         answer.stderr
     };
-    assert!(refused("kstatsu").contains("it is taffrail, kstatus or a folder with rules"));
+    assert!(refused("kstatsu").contains("the rules must be taffrail, kstatus or a folder with rules"));
     assert!(refused("./nowhere").contains("cannot read ./nowhere"));
     let empty = folder(&[]);
     assert!(refused(path(&empty)).contains("there are no rules in"));
@@ -221,7 +221,7 @@ fn rule_cases_run_and_are_counted() {
     assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("no findings\n", 0));
     let untidy = lint(path(&broken));
     assert_eq!(untidy.code, 1);
-    assert!(untidy.stdout.contains("example.com/A#2: no case reaches it"), "{}", untidy.stdout);
+    assert!(untidy.stdout.contains("example.com/A#2: no test case reaches this rule"), "{}", untidy.stdout);
     assert!(untidy.stdout.ends_with("3 findings\n"), "{}", untidy.stdout);
 }
 

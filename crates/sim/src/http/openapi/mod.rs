@@ -48,8 +48,10 @@ pub(super) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
     }
 }
 
-/// The prefix of references to schemas in OpenAPI v2; the constant below is that of v3.
+/// The prefix of references to schemas in OpenAPI v2.
 const V2: &str = "#/definitions/";
+
+/// The prefix of references to schemas in OpenAPI v3.
 const V3: &str = "#/components/schemas/";
 
 fn kind_of(resource: &Resource, version: &str) -> Value {

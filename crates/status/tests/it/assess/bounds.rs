@@ -198,7 +198,7 @@ fn excess_of_a_namespace_does_not_affect_others() {
     assert!((100..150).contains(&unjudged), "{unjudged} are Unknown");
     let last = &told[149];
     assert_eq!((last.verdict.status, &*last.verdict.rule), (Status::Unknown, "unjudged"));
-    let why = "not judged: what stands behind the objects of namespace tenant takes more than";
+    let why = "not judged: assessing the objects of namespace tenant takes more than";
     assert!(last.message.starts_with(why), "{}", last.message);
     assert_eq!(last.chain[0].reason, "NotJudged");
     assert!(told[150..170].iter().all(|it| it.verdict.status == Status::InProgress));
@@ -238,6 +238,9 @@ fn greedy_namespace_leaves_half_the_time_to_others() {
         in_one_look(&objects, &ActiveRules { options: &patient(10_000), ..ActiveRules::default() });
     let last = &told[99];
     assert_eq!(last.verdict.status, Status::Unknown);
-    assert_eq!(last.message, "not judged: the objects of namespace tenant take too much of --timeout 5s");
+    assert_eq!(
+        last.message,
+        "not judged: assessing the objects of namespace tenant takes more than their share of --timeout 5s"
+    );
     assert!(told[100..].iter().all(|it| it.verdict.status == Status::InProgress));
 }

@@ -62,7 +62,7 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
 
 Nothing leaves this machine: the API servers listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
 
-Exit codes: 0 it was ended; 2 wrong usage, such as a kubeconfig that is somebody's own; 3 it could not be started.")]
+Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be started.")]
 pub(crate) struct DemoArguments {
     /// Seed for everything that is random, such as names and delays
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]

@@ -44,15 +44,16 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File, or folder for one file per cluster; - for stdout [default: - for one cluster]
+    /// File to write, or folder that gets one file per cluster; - writes to stdout. Several clusters need a folder
+    /// [default: - for one cluster]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
-    /// Only this namespace, and cluster-scoped objects
+    /// Dump only the objects of this namespace, and cluster-scoped objects
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
 
-    /// All namespaces, which is the default
+    /// Dump the objects of all namespaces, which is the default
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
@@ -207,8 +208,10 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
         return match several {
             false => Ok(vec![Target::Stdout]),
-            true => Err(CommandError::usage("each cluster has a dump of its own, and stdout takes one")
-                .hint("-o DIR writes a file for each")),
+            true => {
+                Err(CommandError::usage("stdout takes the dump of one cluster, and several are selected")
+                    .hint("-o DIR writes one file per cluster"))
+            }
         };
     };
     let is_folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with('/');
@@ -217,7 +220,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     }
     if output.exists() && !output.is_dir() {
         let complaint = CommandError::usage(format!("{} is a file", output.display()));
-        return Err(complaint.hint("several clusters are written into a folder, a file for each"));
+        return Err(complaint.hint("several clusters need a folder, which gets one file per cluster"));
     }
     file::folder(output).map_err(|error| {
         CommandError::unreadable(format!("cannot make the folder {}", output.display())).with_source(&error)

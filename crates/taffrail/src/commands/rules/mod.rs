@@ -161,13 +161,13 @@ pub(crate) struct LintArguments {
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Rules to use: Taffrail's, or those in a folder before Taffrail's
+    /// Rules to use: Taffrail's, or those in a folder, which come before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }
 
 impl RulesArguments {
-    /// Returns the contexts and the trust settings of the subcommand that reads clusters.
+    /// Returns the contexts and the trust settings of the subcommand that reads clusters; `None` for the others.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         match &mut self.command {
             RulesCommand::Why(arguments) => {

@@ -44,11 +44,11 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'A', long, requires = "objects")]
     pub(crate) all_namespaces: bool,
 
-    /// Read the folders inside folders too
+    /// With -f DIR, read its subfolders too
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// Input format
+    /// Format of the objects read with -f
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     pub(crate) input: InputFormat,
 
@@ -56,11 +56,11 @@ pub(crate) struct StatusArguments {
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub(crate) output: StatusOutput,
 
-    /// Rules that judge objects: Taffrail's, exactly those of kstatus, or those in a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, exactly those of kstatus, or those in a folder, which come before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Variant of kstatus to follow where the two differ
+    /// Variant of kstatus to follow where the variants differ
     #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
     pub(crate) kstatus_fork: KstatusFork,
 

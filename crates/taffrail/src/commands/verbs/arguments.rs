@@ -29,8 +29,7 @@ Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeo
 the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: fetch the source first; for a source in another namespace than the app, asks first, or requires --yes
-    /// without a terminal
+    /// Flux: fetch the app's source first. A source in another namespace than the app needs a confirmation, or --yes
     #[arg(long)]
     pub(crate) with_source: bool,
 

@@ -33,7 +33,7 @@ Exit codes: 0 all targets met the condition; 1 they did not: the rest has failed
 pub(crate) struct WaitArguments {
     /// The targets: objects, all of a kind, or apps.
     #[arg(
-        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name printed by `get apps -o name` or `get resources -o name`",
+        help = "Objects or apps to wait for: KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name printed by `get apps -o name` or `get resources -o name`",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
     )]
     pub(crate) targets: Vec<String>,
@@ -43,19 +43,19 @@ pub(crate) struct WaitArguments {
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
 
-    /// The objects in a file, a folder, or - for stdin; may be given more than once
+    /// Wait for the objects in this file or folder, or - for stdin; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Read the folders inside folders too
+    /// With -f DIR, read its subfolders too
     #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 
-    /// The objects in an inventory: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
+    /// Wait for the objects in an inventory: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,
 
-    /// For targets that are kinds, only objects with these labels
+    /// Wait only for objects with these labels, where a target is a kind
     #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
     pub(crate) selector: Option<String>,
 
@@ -63,7 +63,7 @@ pub(crate) struct WaitArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// For targets that are kinds, objects of all namespaces
+    /// Wait for the objects of all namespaces, where a target is a kind
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -75,7 +75,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) stable_for: Option<Duration>,
 
-    /// Give up as soon as the rest of the targets has failed; false: wait for them to recover
+    /// Stop as soon as all targets that do not meet the condition have failed; false: wait for them to recover
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub(crate) fail_fast: bool,
@@ -91,7 +91,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder, which come before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 

@@ -32,11 +32,11 @@ const NODES: usize = 3;
 pub(super) enum WorldError {
     #[error("the simulation cannot be started")]
     Sim(#[from] SimError),
-    #[error("what is declared cannot be read: {0}")]
+    #[error("the demo's declared objects cannot be read: {0}")]
     Declared(String),
-    #[error("a template cannot be filled in")]
+    #[error("a template of the demo cannot be filled in")]
     Template(#[from] UnknownPlaceholder),
-    #[error("what goes wrong cannot be read")]
+    #[error("the demo's list of faults cannot be read")]
     Timeline(#[from] TimelineError),
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// The error for a placeholder without a value.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing is given for {{{{{0}}}}}")]
+#[error("no value is given for {{{{{0}}}}}")]
 pub(in crate::commands::demo) struct UnknownPlaceholder(String);
 
 /// The values of placeholders, by name.
@@ -75,7 +75,7 @@ mod tests {
             values.fill("{a: {{a}}, b: \"{{b}}\", c: ${NOW}}").unwrap(),
             "{a: 2, b: \"x\", c: ${NOW}}"
         );
-        assert_eq!(values.fill("{{c}}").unwrap_err().to_string(), "nothing is given for {{c}}");
+        assert_eq!(values.fill("{{c}}").unwrap_err().to_string(), "no value is given for {{c}}");
     }
 
     #[test]
