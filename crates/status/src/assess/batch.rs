@@ -178,7 +178,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
         && !forgets_success(cron_job)
         && case.evidence.state().is_observed("batch", "Job", Some(&cron_job.namespace()))
     {
-        let text = format!("its run of {run} did not succeed, and its Job is gone");
+        let text = format!("its run of {run} did not succeed, and left no Job");
         finding.turn(Status::Failed, "LastRunLost", text, "evidence/last-run");
         finding.since = last_run;
     }
