@@ -427,6 +427,7 @@ mod tests {
     use std::thread::sleep;
 
     use serde_json::json;
+    use taffrail_apps::declared;
     use taffrail_object::json::OwnedDocument;
     use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
     use taffrail_testkit::server::{Reply, Server};
@@ -507,6 +508,29 @@ mod tests {
         let asked = ReadQuery { declarations: false, objects: vec![key], ..ReadQuery::default() };
         go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(rules)).await;
         snapshot
+    }
+
+    #[tokio::test]
+    async fn chain_that_outlasts_the_time_is_reported_as_timeout() {
+        // Each Knot waits for one more.
+        let server = Server::start(|request| match request.path.rsplit_once("/knots/k") {
+            Some((_, number)) => {
+                let next = number.parse::<usize>().unwrap() + 1;
+                let next = std::iter::once(("Knot", format!("k{next}")));
+                Reply::json(200, knot(&format!("k{number}"), next).to_string())
+            }
+            None => Reply::status(404, "NotFound", "no such object"),
+        });
+        // To plan takes longer from round to round: each Knot is judged again.
+        let rules = Waiting(Duration::from_millis(150));
+        let snapshot = read_knot(&server, Duration::from_secs(1), &rules).await;
+        let key = ObjectKey::new("example.com", "Knot", "shop", "k0");
+        let list = declared(&[&snapshot], &[key], &ActiveRules::new(&rules), Timestamp::UNIX_EPOCH);
+        let told: Vec<_> = list.errors.iter().map(|it| (&*it.error.reason, &it.error.scope)).collect();
+        let [("Timeout", Scope::Object(unread))] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((&*unread.kind, &*unread.namespace), ("Knot", "shop"));
+        assert!(snapshot.all().all(|known| known.key != unread.as_ref()), "{unread}");
+        assert_ne!(list.apps[0].health, Status::Current);
     }
 
     #[tokio::test]
