@@ -37,6 +37,7 @@ mod dependents;
 mod elsewhere;
 mod evidence;
 mod liveness;
+mod named;
 pub(crate) mod read;
 mod stages;
 mod turns;

@@ -193,7 +193,6 @@ impl Cluster {
         let accept = if projection == Projection::Metadata { METADATA_LIST } else { JSON };
         let mut listing = Listing::default();
         let mut continued: Option<String> = None;
-        let mut parser = Parser::new();
         let mut pages = 0;
         loop {
             pages += 1;
@@ -216,11 +215,13 @@ impl Cluster {
             };
             // What was sent in time is read in time as well.
             self.deadline.check(&what)?;
-            self.charge_index(&what, &answer.body)?;
             let before = listing.objects.len();
             let in_time = || self.deadline.check(&what).is_ok();
-            let next =
-                listing.take_aside(&mut parser, &answer.body, request.resource, projection, false, &in_time);
+            // A parser keeps the memory of the largest index, so each page has its own.
+            let next = self.charged_for_indexes(&what, &answer.body, || {
+                let parser = &mut Parser::new();
+                listing.take_aside(parser, &answer.body, request.resource, projection, false, &in_time)
+            })?;
             self.deadline.check(&what)?;
             let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
             // Each object has its part of that index when it is read.
@@ -254,16 +255,11 @@ impl Cluster {
         let ask = Ask { what: what.clone(), path: request.path(continued), accept };
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         let mut listing = Listing::default();
-        self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
-        let next = listing.take_aside(
-            &mut Parser::new(),
-            &answer.body,
-            request.resource,
-            projection,
-            true,
-            &in_time,
-        );
+        let next = self.charged_for_indexes(&what, &answer.body, || {
+            let parser = &mut Parser::new();
+            listing.take_aside(parser, &answer.body, request.resource, projection, true, &in_time)
+        })?;
         self.deadline.check(&what)?;
         let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
         if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
@@ -283,20 +279,16 @@ impl Cluster {
         let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
         let ask = Ask { what: what.clone(), path: request.path(None), accept };
         let answer = self.ask_once(&ask).await?;
-        let mut parser = Parser::new();
         let mut listing = Listing::default();
         let answer = answer.successful(&ask)?;
-        let index = self.charge_index(&what, &answer.body)?;
         let in_time = || self.deadline.check(&what).is_ok();
-        let taken = listing.take_aside(
-            &mut parser,
-            &answer.body,
-            request.resource,
-            request.projection(),
-            false,
-            &in_time,
-        );
-        self.charge.give_back(index);
+        let projection = request.projection();
+        let taken = self.charged_for_indexes(&what, &answer.body, || {
+            let parser = &mut Parser::new();
+            listing.take_aside(parser, &answer.body, request.resource, projection, false, &in_time)
+        })?;
+        // Nothing of the page is kept.
+        self.charge.give_back(index_cost(&answer.body));
         taken.map_err(|problem| answer.unreadable(&what, problem))?;
         Ok(listing.resource_version)
     }
@@ -317,12 +309,20 @@ impl Cluster {
         Err(too_large(what, most))
     }
 
-    /// Charges the cluster for the index of a text that is parsed as a whole, in addition to the charge for the text;
-    /// returns the charged bytes.
-    fn charge_index(&self, what: &str, text: &[u8]) -> Result<u64, ReadError> {
-        let more = index_cost(text);
-        self.charge.take(what, more)?;
-        Ok(more)
+    /// Parses a response with `parse`, and charges the cluster for its index and for the indexes of the objects in it,
+    /// which are both held until `parse` returns; after that the latter's charge remains. The response itself is
+    /// charged already.
+    fn charged_for_indexes<T>(
+        &self,
+        what: &str,
+        text: &[u8],
+        parse: impl FnOnce() -> T,
+    ) -> Result<T, ReadError> {
+        let held = cost_while_parsed(text);
+        self.charge.take(what, held)?;
+        let parsed = parse();
+        self.charge.give_back(held - index_cost(text));
+        Ok(parsed)
     }
 
     /// Reads one object; returns `None` if no object of that name exists. `namespace` is `None` for cluster-scoped
@@ -390,15 +390,14 @@ impl Cluster {
         read: impl FnOnce(Value<'_>) -> Result<OwnedDocument, String>,
     ) -> Result<Result<OwnedDocument, String>, ReadError> {
         self.refuse_larger(what, body, MAX_OBJECT_BYTES)?;
-        let indexes = 2 * index_size(body);
-        self.charge.take(what, indexes)?;
-        let object = aside_if_large(body.len(), || {
-            let mut parser = Parser::new();
-            let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
-            read(document.root())
-        });
-        self.charge.give_back(indexes - index_cost(body));
-        Ok(object)
+        self.charged_for_indexes(what, body, || {
+            aside_if_large(body.len(), || {
+                let mut parser = Parser::new();
+                let document =
+                    parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
+                read(document.root())
+            })
+        })
     }
 }
 
@@ -576,6 +575,12 @@ fn index_size(text: &[u8]) -> u64 {
 /// length.
 pub(crate) fn index_cost(text: &[u8]) -> u64 {
     index_size(text).saturating_sub(text.len() as u64)
+}
+
+/// Returns the cost in bytes, beyond the charge for a text, of the text's index and of the indexes of the objects that
+/// are copied from it: both are held while it is parsed.
+pub(crate) fn cost_while_parsed(text: &[u8]) -> u64 {
+    2 * index_size(text)
 }
 
 /// Returns the error for a list with too many items that are not objects.

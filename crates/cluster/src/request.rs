@@ -26,6 +26,15 @@ pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 /// Maximum time that Taffrail waits when a server sends `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// Minimum pause before a request is repeated, also if the server asks for none.
+const MIN_PAUSE: Duration = Duration::from_millis(250);
+
+/// The pause before a request is repeated that the server has deferred (429) without a `Retry-After`.
+const DEFERRED_PAUSE: Duration = Duration::from_secs(1);
+
+/// Maximum number of attempts of one request: as in client-go, the first and ten more.
+const MAX_ATTEMPTS: u32 = 11;
+
 /// A request to the server, without its method and body.
 #[derive(Debug)]
 pub(crate) struct Ask {
@@ -135,32 +144,39 @@ impl From<ReadError> for Failure {
 impl Cluster {
     /// Sends a read and returns its response if that is a success.
     ///
-    /// Retries when the server asks to wait, if the deadline allows, and once after a server error. Only reads use
-    /// this, so repeating one is harmless.
+    /// Retries when the server asks to wait, if the deadline and [`MAX_ATTEMPTS`] allow, and once after a server error.
+    /// Only reads use this, so repeating one is harmless.
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
-        const PAUSE: Duration = Duration::from_millis(100);
-
         let (mut attempt, mut failed_before) = (0, false);
         loop {
             attempt += 1;
             let get = Request::get(&ask.path);
             let answer = self.exchange(ask, get, Body::empty(), attempt).await.map_err(|lost| lost.error)?;
-            let wait = match answer.status {
+            let may_succeed = match answer.status {
                 status if status.is_success() => return Ok(answer),
-                StatusCode::TOO_MANY_REQUESTS => {
-                    retry_after(&answer.headers).unwrap_or(Duration::from_secs(1))
-                }
-                status if status.is_server_error() && !failed_before => {
-                    failed_before = true;
-                    retry_after(&answer.headers).unwrap_or(PAUSE)
-                }
-                _ => return Err(refused(ask, &answer)),
+                StatusCode::TOO_MANY_REQUESTS => true,
+                status => status.is_server_error() && !std::mem::replace(&mut failed_before, true),
             };
-            if wait >= self.deadline.remaining() {
+            if !may_succeed || !self.pause_before_retry(&answer, attempt).await {
                 return Err(refused(ask, &answer));
             }
-            tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Waits before a request is repeated whose `attempt`, counted from 1, got `answer`: as long as its `Retry-After`
+    /// asks, but at least [`MIN_PAUSE`]. Returns false at once if the request must not be repeated, because it was
+    /// sent [`MAX_ATTEMPTS`] times or the deadline would pass first.
+    pub(crate) async fn pause_before_retry(&self, answer: &Answer, attempt: u32) -> bool {
+        let unasked = match answer.status {
+            StatusCode::TOO_MANY_REQUESTS => DEFERRED_PAUSE,
+            _ => MIN_PAUSE,
+        };
+        let wait = retry_after(&answer.headers).unwrap_or(unasked).max(MIN_PAUSE);
+        if attempt >= MAX_ATTEMPTS || wait >= self.deadline.remaining() {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        true
     }
 
     pub(crate) async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {

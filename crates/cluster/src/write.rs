@@ -1,7 +1,5 @@
 //! Patches of single objects, and creation.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
@@ -13,16 +11,13 @@ use taffrail_object::{ApiResource, Projection};
 use crate::connect::Cluster;
 use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, Owner, is_secret, path_of};
-use crate::request::{Ask, JSON, refused, retry_after};
+use crate::request::{Ask, JSON, refused};
 
 /// The field manager of all writes, as in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "taffrail";
 
 /// The first word of the operation of create requests, by which hints tell them from patches.
 const CREATE: &str = "create ";
-
-/// Minimum pause before a write is repeated, also if the server asks for none.
-const MIN_PAUSE: Duration = Duration::from_millis(250);
 
 /// The form of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -247,12 +242,10 @@ impl Cluster {
                     .and_then(|read| read.map_err(|problem| answer.unreadable(&ask.what, problem)))
                     .map_err(WriteError::Uncertain);
             }
-            if answer.status == StatusCode::TOO_MANY_REQUESTS {
-                let wait = retry_after(&answer.headers).unwrap_or(Duration::from_secs(1)).max(MIN_PAUSE);
-                if wait < self.deadline.remaining() {
-                    tokio::time::sleep(wait).await;
-                    continue;
-                }
+            if answer.status == StatusCode::TOO_MANY_REQUESTS
+                && self.pause_before_retry(&answer, attempt).await
+            {
+                continue;
             }
             return Err(classified(refused(&ask, &answer).error, dry_run));
         }

@@ -264,7 +264,7 @@ impl Recording {
         for _ in 0..ROUNDS {
             let reads = plan_reads(snapshot, asked, rules, &mut rounds);
             if reads.is_empty() {
-                return;
+                break;
             }
             for read in &reads {
                 let answer = self.of_read(snapshot, read);
@@ -273,6 +273,7 @@ impl Recording {
             // That a part of a kind was asked for does not make the rest of it unknown.
             self.mark_read(snapshot);
         }
+        rounds.report(snapshot);
     }
 
     /// Marks each scope that was read completely, so that an object missing in it counts as absent, not as unknown.

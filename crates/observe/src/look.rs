@@ -232,7 +232,7 @@ async fn go_on_by_turns(
             reads
         });
         if reads.is_empty() {
-            return;
+            break;
         }
         let more_time = cluster.with_more_time();
         is_over = more_time.in_time("plan what to read").is_err();
@@ -247,6 +247,7 @@ async fn go_on_by_turns(
         has_answered = answers.iter().any(|answer| !matches!(answer, Err(error) if is_lost(error)));
         take_all(snapshot, &reads, answers);
     }
+    rounds.report(snapshot);
 }
 
 /// Returns an empty snapshot of a connected cluster, with its address.
@@ -425,8 +426,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::sleep;
 
+    use serde_json::json;
+    use taffrail_apps::declared;
     use taffrail_object::json::OwnedDocument;
     use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
+    use taffrail_testkit::server::{Reply, Server};
 
     use super::*;
     use crate::members::{ClusterSelection, members};
@@ -452,18 +456,106 @@ mod tests {
         }
     }
 
+    /// Rules by which each object waits for others, and which take this long for each.
+    struct Waiting(Duration);
+
+    impl Rules for Waiting {
+        fn judge(
+            &self,
+            _: &Object<'_>,
+            _: &ObjectContext<'_>,
+            _: Timestamp,
+        ) -> Result<Verdict, ComputeError> {
+            sleep(self.0);
+            Ok(Verdict::new(Status::InProgress, "waits", "waiting"))
+        }
+    }
+
+    async fn connected(kubeconfig: &str) -> Cluster {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig).unwrap();
+        let kubeconfig = Some(file.path().to_owned());
+        let selection = ClusterSelection { kubeconfig, ..ClusterSelection::default() };
+        let member = members(&selection).unwrap().members.remove(0);
+        ClusterConnector { member, limits: TimeLimits::each(LONG) }.connect().await.unwrap()
+    }
+
+    /// A Knot in the namespace `shop` that refers to other objects there, each a kind and a name.
+    fn knot(name: &str, others: impl Iterator<Item = (&'static str, String)>) -> serde_json::Value {
+        let others = others
+            .map(|(kind, name)| json!({"apiVersion": "example.com/v1", "kind": kind, "name": name}))
+            .collect::<Vec<_>>();
+        json!({"apiVersion": "example.com/v1", "kind": "Knot", "metadata": {"namespace": "shop", "name": name},
+            "spec": {"resourceRefs": others}})
+    }
+
+    /// Reads the Knot `k0` and the evidence about it, in this time, from a server with a kind that cannot be listed.
+    async fn read_knot(server: &Server, time: Duration, rules: &Waiting) -> Snapshot {
+        let kubeconfig = taffrail_testkit::kubeconfig(&[("one", &format!("server: {}", server.url()), "")]);
+        let cluster = connected(&kubeconfig).await.with_timeout(time);
+        let served = |(kind, plural): (&str, &str)| ServedKind {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            verbs: vec!["get".to_owned()],
+            has_status_subresource: false,
+        };
+        let mut snapshot = begun("one", &cluster, Timestamp::UNIX_EPOCH);
+        snapshot.set_kinds(KindCatalog::new([("Knot", "knots"), ("Thing", "things")].map(served), []));
+        let key = ObjectKey::new("example.com", "Knot", "shop", "k0");
+        let asked = ReadQuery { declarations: false, objects: vec![key], ..ReadQuery::default() };
+        go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(rules)).await;
+        snapshot
+    }
+
+    #[tokio::test]
+    async fn chain_that_outlasts_the_time_is_reported_as_timeout() {
+        // Each Knot waits for one more.
+        let server = Server::start(|request| match request.path.rsplit_once("/knots/k") {
+            Some((_, number)) => {
+                let next = number.parse::<usize>().unwrap() + 1;
+                let next = std::iter::once(("Knot", format!("k{next}")));
+                Reply::json(200, knot(&format!("k{number}"), next).to_string())
+            }
+            None => Reply::status(404, "NotFound", "no such object"),
+        });
+        // To plan takes longer from round to round: each Knot is judged again.
+        let rules = Waiting(Duration::from_millis(150));
+        let snapshot = read_knot(&server, Duration::from_secs(1), &rules).await;
+        let key = ObjectKey::new("example.com", "Knot", "shop", "k0");
+        let list = declared(&[&snapshot], &[key], &ActiveRules::new(&rules), Timestamp::UNIX_EPOCH);
+        let told: Vec<_> = list.errors.iter().map(|it| (&*it.error.reason, &it.error.scope)).collect();
+        let [("Timeout", Scope::Object(unread))] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((&*unread.kind, &*unread.namespace), ("Knot", "shop"));
+        assert!(snapshot.all().all(|known| known.key != unread.as_ref()), "{unread}");
+        assert_ne!(list.apps[0].health, Status::Current);
+    }
+
+    #[tokio::test]
+    async fn evidence_beyond_the_bound_is_reported() {
+        let server = Server::start(|request| match request.path.ends_with("/knots/k0") {
+            true => {
+                let things = (0..130).map(|at| ("Thing", format!("t{at}")));
+                Reply::json(200, knot("k0", things).to_string())
+            }
+            false => Reply::status(404, "NotFound", "no such object"),
+        });
+        let snapshot = read_knot(&server, LONG, &Waiting(Duration::ZERO)).await;
+        assert_eq!(server.traffic().count("/things/"), 100);
+        let told: Vec<_> = snapshot.errors().iter().map(|error| (&*error.reason, &*error.message)).collect();
+        let [("OverLimit", message)] = told.as_slice() else { panic!("{told:?}") };
+        assert!(message.contains(": 30 of these were not read"), "{message}");
+    }
+
     #[test]
     fn what_takes_long_to_be_planned_for_takes_no_time_of_others() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let cluster = runtime.block_on(async {
             let fleet = taffrail_sim::Fleet::builder().controllers(false).start().await.unwrap();
             let one = fleet.cluster("one").await.unwrap();
-            let file = tempfile::NamedTempFile::new().unwrap();
-            std::fs::write(file.path(), one.kubeconfig()).unwrap();
-            let kubeconfig = Some(file.path().to_owned());
-            let selection = ClusterSelection { kubeconfig, ..ClusterSelection::default() };
-            let member = members(&selection).unwrap().members.remove(0);
-            ClusterConnector { member, limits: TimeLimits::each(LONG) }.connect().await.unwrap()
+            connected(&one.kubeconfig()).await
         });
         let slow = Slow::default();
         for _ in 0..8 {
@@ -471,7 +563,7 @@ mod tests {
             runtime.spawn(async move {
                 let mut snapshot = begun("evil", &cluster, Timestamp::UNIX_EPOCH);
                 snapshot.set_kinds(KindCatalog::new([], []));
-                let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "evil", "name": "slow"}});
+                let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "evil", "name": "slow"}});
                 let map = OwnedDocument::parse(map.to_string().into_bytes()).unwrap();
                 snapshot.insert(map, Projection::Full).unwrap();
                 let key = ObjectKey::new("", "ConfigMap", "evil", "slow");

@@ -16,6 +16,7 @@ use taffrail_status::assess::{
 };
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
+use super::named::{NamedEvidence, NamedRead};
 use super::stages::NamedBy;
 use super::{Changes, MAX_SINGLE_GETS, Plan, Read, Target, list};
 use crate::declaration::Declaration;
@@ -154,13 +155,14 @@ impl ClusterState for Recorder<'_> {
 }
 
 impl Plan<'_> {
-    /// Plans the reads of evidence about the objects that are not well, and adds to `named_by` whose references name
-    /// objects in other namespaces.
+    /// Plans the reads of evidence about the objects that are not well; those by name within the bound of `named`.
+    /// Adds to `named_by` whose references name objects in other namespaces.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
         found: &Declarations,
         rules: &ActiveRules<'_>,
+        named: &mut NamedEvidence,
         named_by: &mut NamedBy,
     ) -> Vec<Read> {
         let (mut demand, of_changes) = self.demand(catalog, found, rules);
@@ -173,7 +175,7 @@ impl Plan<'_> {
         demand.objects.extend(of_changes.objects);
         let mut reads = Vec::new();
         self.lists(catalog, &demand, &mut reads);
-        self.objects(catalog, &demand, &mut reads);
+        self.objects(catalog, &demand, named, &mut reads);
         self.events(catalog, &demand, &mut reads);
         reads
     }
@@ -320,7 +322,13 @@ impl Plan<'_> {
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
     }
 
-    fn objects(&self, catalog: &KindCatalog, demand: &Demand, reads: &mut Vec<Read>) {
+    fn objects(
+        &self,
+        catalog: &KindCatalog,
+        demand: &Demand,
+        named: &mut NamedEvidence,
+        reads: &mut Vec<Read>,
+    ) {
         let mut groups: BTreeMap<(GroupKind, Option<String>), BTreeSet<ObjectKey>> = BTreeMap::new();
         for key in &demand.objects {
             let kind = key.group_kind();
@@ -344,15 +352,45 @@ impl Plan<'_> {
                 groups.entry((kind, namespace)).or_default().insert(key);
             }
         }
+        let mut wanted: BTreeMap<GroupKind, Vec<NamedRead>> = BTreeMap::new();
         for ((kind, namespace), keys) in groups {
             let Some(served) = catalog.get(&kind) else { continue };
             let projection = evidence_projection(&kind.group, &kind.kind);
             let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done;
+            let of_kind = wanted.entry(kind).or_default();
             if keys.len() > MAX_SINGLE_GETS && is_unlisted && served.is_listable() {
-                reads.push(list(served, namespace, None, projection));
+                of_kind.push(NamedRead::of(list(served, namespace, None, projection), keys.len()));
             } else {
-                reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, projection)));
+                let single = keys.iter().filter_map(|key| self.object(catalog, key, projection));
+                of_kind.extend(single.map(|read| NamedRead::of(read, 1)));
             }
+        }
+        self.widen(catalog, &mut wanted, named.room(), reads);
+        reads.extend(named.grant(wanted.into_values().flatten().collect()));
+    }
+
+    /// Replaces reads by name, if they are more than `room`, with one list of each kind of which metadata suffices,
+    /// those with the most reads first. A reader who asks for one namespace may not be allowed to list all.
+    fn widen(
+        &self,
+        catalog: &KindCatalog,
+        wanted: &mut BTreeMap<GroupKind, Vec<NamedRead>>,
+        room: usize,
+        reads: &mut Vec<Read>,
+    ) {
+        let mut sum: usize = wanted.values().map(Vec::len).sum();
+        let is_cheap = |kind: &GroupKind| {
+            let is_listable = catalog.get(kind).is_some_and(ServedKind::is_listable);
+            is_listable && evidence_projection(&kind.group, &kind.kind) == Projection::Metadata
+        };
+        while sum > room && self.namespace.is_none() {
+            let cheap = wanted.iter().filter(|(kind, own)| own.len() > MAX_SINGLE_GETS && is_cheap(kind));
+            let Some(kind) = cheap.max_by_key(|(_, own)| own.len()).map(|(kind, _)| kind.clone()) else {
+                break;
+            };
+            sum -= wanted.remove(&kind).map_or(0, |own| own.len());
+            let served = catalog.get(&kind).into_iter();
+            reads.extend(served.map(|served| list(served, None, None, Projection::Metadata)));
         }
     }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
+use super::named::NamedEvidence;
 use super::{Plan, Read, ReadQuery};
 use crate::declaration::Declaration;
 use crate::delivery::{Declarations, Lacking};
@@ -20,17 +21,23 @@ use crate::snapshot::Snapshot;
 /// objects that a stage wants could keep all later stages from ever being read.
 const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
-/// For each stage of the plan, the number of rounds for which it has delayed the later ones.
+/// For each stage of the plan, the number of rounds for which it has delayed the later ones; and the evidence that was
+/// read by name.
 ///
 /// A reader keeps the numbers from one plan to the next; one that watches a cluster resets them once all awaited
 /// reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rounds([u8; MAX_ROUNDS.len()]);
+pub struct Rounds([u8; MAX_ROUNDS.len()], NamedEvidence);
 
 impl Rounds {
     /// Returns numbers at their maximum: no stage delays another, so all stages are planned at once.
     pub fn spent() -> Rounds {
-        Rounds(MAX_ROUNDS)
+        Rounds(MAX_ROUNDS, NamedEvidence::default())
+    }
+
+    /// Reports to `snapshot` how much evidence [`plan_reads`] has left unread, because too much would be read by name.
+    pub fn report(&self, snapshot: &mut Snapshot) {
+        self.1.report(snapshot);
     }
 
     /// Returns true if `stage` may delay the stages after it in this round, and counts the round for it.
@@ -137,7 +144,7 @@ pub fn plan_watches(
                 }
                 reads.extend(plan.controllers(catalog, &found));
                 if asked.evidence {
-                    reads.extend(plan.evidence(catalog, &found, rules, &mut next.named_by));
+                    reads.extend(plan.evidence(catalog, &found, rules, &mut rounds.1, &mut next.named_by));
                 }
                 reads
             }
@@ -211,13 +218,14 @@ impl ReadPlan {
 }
 
 /// Plans the next reads for a cluster that is read once; empty if everything needed was read. `rounds` limits how long
-/// a stage delays the later ones, and is kept from one plan to the next.
+/// a stage delays the later ones, bounds the evidence that is read by name, and is kept from one plan to the next.
 pub fn plan_reads(
     snapshot: &Snapshot,
     asked: &ReadQuery,
     rules: &ActiveRules<'_>,
     rounds: &mut Rounds,
 ) -> Vec<Read> {
+    rounds.1.bound();
     let ReadPlan { mut awaited, loose, .. } = plan_watches(snapshot, asked, rules, rounds, &|_| true);
     awaited.extend(loose);
     awaited

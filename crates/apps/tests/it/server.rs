@@ -160,6 +160,7 @@ impl Server {
         loop {
             let reads = plan_reads(snapshot, asked, &ActiveRules::default(), &mut rounds);
             if reads.is_empty() {
+                rounds.report(snapshot);
                 return log;
             }
             assert!(log.0.len() < 20, "the plan has no end: {reads:?}");

@@ -145,10 +145,10 @@ fn unread_scopes_name_the_apps_that_need_them() {
         [
             "medium unread/KindUnread /Pod 2/2 Pods could not be read (Timeout): objects are judged by their own \
              status alone",
-            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: how \
-             they are is not known",
-            "medium unread/Forbidden argoproj.io/Application 0/0 Applications may not be listed: apps may be there that \
-             nobody sees here",
+            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: their \
+             status is unknown",
+            "medium unread/Forbidden argoproj.io/Application 0/0 Applications may not be listed: apps may be missing from \
+             this answer",
             "low fallback/NoInventory label 2/2 2 apps are known only by their labels: a missing object would go \
              unnoticed",
         ]

@@ -24,7 +24,7 @@ use crate::error::{Phase, ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{
     ESCAPED, ListRequest, MAX_OBJECT_BYTES, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE,
-    index_cost, path_of,
+    cost_while_parsed, index_cost, path_of,
 };
 use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
@@ -443,14 +443,9 @@ impl<'a> Task<'a> {
                 Err(ended) => return Ok(ended),
             };
             drop(stream);
-            let cost = (page.len() as u64).saturating_add(index_cost(&page));
-            if let Err(over) = held.set(&self.what, cost) {
-                return Ok(over.into());
-            }
-            if let Some(ended) = self.page(page).await? {
+            if let Some(ended) = self.page(page, held).await? {
                 return Ok(ended);
             }
-            drop(held);
             let mut progress = self.followed.progress();
             if let Some(problem) = progress.unreadable.take() {
                 return Ok(ReadError::Unexpected { what: ask.what, problem }.into());
@@ -472,15 +467,24 @@ impl<'a> Task<'a> {
         Ok(Ended::Closed)
     }
 
-    /// Delivers a page in batches; returns the reason to end the list if the page cannot be read, else `None`.
-    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, ReaderGone> {
+    /// Delivers a page in batches, and charges `held` for it meanwhile; returns the reason to end the list if the page
+    /// cannot be read, else `None`.
+    async fn page(&self, page: Vec<u8>, mut held: Held) -> Result<Option<Ended>, ReaderGone> {
         let projection = self.followed.scope.projection;
+        let length = page.len() as u64;
+        let kept = length.saturating_add(index_cost(&page));
+        // Until the page is split, it is held beside the objects that are copied from it.
+        if let Err(over) = held.set(&self.what, length.saturating_add(cost_while_parsed(&page))) {
+            return Ok(Some(over.into()));
+        }
         // Splitting a large page must not block other tasks.
         let split = tokio::task::spawn_blocking(move || split(&page, projection)).await;
         let Ok((parts, end)) = split else {
             let problem = "the page could not be read".to_owned();
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
         };
+        // Charging less always succeeds.
+        let _ = held.set(&self.what, kept);
         for items in parts {
             self.batch(Vec::new(), WireFormat::Items(items)).await?;
             // The reader takes turns between clusters.

@@ -197,9 +197,36 @@ async fn single_object_has_at_most_8_mib() {
 }
 
 #[tokio::test]
+async fn list_is_charged_for_its_text_and_its_objects_while_both_are_held() {
+    let server = Server::start(|_| dense(2 << 20, true));
+    let things = things();
+    let request = ListRequest::all(&things);
+    // A million values of 32 bytes, twice.
+    let cluster = connected(&server, &Memory::of(50 << 20), LONG).await;
+    let list = cluster.with_timeout(LONG).list(&request).await.err();
+    let page = cluster.with_timeout(LONG).list_page(&request, None).await.err();
+    let first = cluster.with_timeout(LONG).first_page(&request).await.err();
+    for error in [list, page, first] {
+        assert_eq!(error.map(|error| error.reason()), Some(Reason::OverLimit));
+    }
+    // Of what is read, one index remains.
+    let cluster = connected(&server, &Memory::of(80 << 20), LONG).await;
+    assert_eq!(cluster.list(&request).await.unwrap().objects.len(), 1);
+    assert!(cluster.charge("list", 20 << 20).is_ok());
+    assert!(cluster.charge("list", 8 << 20).is_err());
+}
+
+#[tokio::test]
+async fn followed_page_is_charged_for_its_text_and_its_objects_while_both_are_held() {
+    let server = Server::start(|_| dense(2 << 20, true));
+    let state = broken(&server, &Memory::of(50 << 20), ListStrategy::Pages).await;
+    assert!(matches!(&state, WatchState::Broken { reason: "OverLimit", .. }), "{state:?}");
+}
+
+#[tokio::test]
 async fn page_is_charged_while_its_objects_are_held() {
     let server = Server::start(|_| dense(2 << 20, true));
-    let cluster = connected(&server, &Memory::of(50 << 20), LONG).await;
+    let cluster = connected(&server, &Memory::of(80 << 20), LONG).await;
     let things = things();
     let request = ListRequest::all(&things);
     let page = cluster.with_timeout(LONG).list_page(&request, None).await.unwrap();

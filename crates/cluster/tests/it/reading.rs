@@ -257,6 +257,24 @@ async fn reads_are_retried_after_retry_after() {
 }
 
 #[tokio::test]
+async fn reads_pause_though_the_server_asks_for_no_pause() {
+    for code in [429, 503] {
+        let server = Server::start(move |_| Reply::status(code, "Busy", "later").header("retry-after", "0"));
+        // The time is over before the second request.
+        let cluster = reached(&server, LONG).await.with_timeout(Duration::from_millis(240));
+        assert!(cluster.list(&ListRequest::all(&deployments())).await.is_err());
+        assert!(server.requests().len() <= 1, "{code}: {} requests", server.requests().len());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_always_defers_a_read_gets_few_requests() {
+    let server = Server::start(|_| Reply::status(429, "Busy", "later").header("retry-after", "0"));
+    let error = reached(&server, LONG).await.list(&ListRequest::all(&deployments())).await.unwrap_err();
+    assert_eq!((error.reason(), server.requests().len()), (Reason::TooManyRequests, 11));
+}
+
+#[tokio::test]
 async fn a_failing_server_is_asked_once_more() {
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {

@@ -28,6 +28,16 @@ pub(crate) struct Printed<T> {
     pub(super) columns: Vec<&'static str>,
 }
 
+/// A printed row that the new list no longer has.
+pub(super) struct Removed<'p, T> {
+    /// The row as it was printed.
+    pub(super) old: &'p T,
+    /// The present row, if only filters exclude it now.
+    pub(super) now: Option<T>,
+    /// True if the new list has another row of the same name: of several apps that list an object, one still does.
+    pub(super) is_still_named: bool,
+}
+
 impl<T> Default for Printed<T> {
     fn default() -> Printed<T> {
         Printed { list: None, columns: Vec::new() }
@@ -88,17 +98,20 @@ impl<T: KeyedRow> Printed<T> {
 }
 
 impl<T: NamedRow> Printed<T> {
-    /// Returns the printed rows that `list` no longer has, each with its present row if `all`, the list without
-    /// filters, still has it.
-    pub(super) fn removed(&self, rows: &[T], all: &dyn Fn() -> Vec<T>) -> Vec<(&T, Option<T>)> {
-        let names: BTreeSet<String> = rows.iter().map(|row| row.name(true)).collect();
-        // What several apps list stays while one of them does.
-        let gone: Vec<&T> = self.rows().iter().filter(|row| !names.contains(&row.name(true))).collect();
+    /// Returns the printed rows that `list` no longer has; `all` is the list without filters.
+    pub(super) fn removed(&self, rows: &[T], all: &dyn Fn() -> Vec<T>) -> Vec<Removed<'_, T>> {
+        let keys: BTreeSet<T::Key> = rows.iter().map(T::key).collect();
+        let gone: Vec<&T> = self.rows().iter().filter(|row| !keys.contains(&row.key())).collect();
         if gone.is_empty() {
             return Vec::new();
         }
+        let names: BTreeSet<String> = rows.iter().map(|row| row.name(true)).collect();
         let all: BTreeMap<T::Key, T> = all().into_iter().map(|row| (row.key(), row)).collect();
-        gone.into_iter().map(|row| (row, all.get(&row.key()).cloned())).collect()
+        let removed = |old| {
+            let (now, is_still_named) = (all.get(&T::key(old)).cloned(), names.contains(&T::name(old, true)));
+            Removed { old, now, is_still_named }
+        };
+        gone.into_iter().map(removed).collect()
     }
 
     /// Prints the names that are new in `list`, and for each name that it no longer has a note: `Left` if the
@@ -114,7 +127,8 @@ impl<T: NamedRow> Printed<T> {
         let mut out = Names::new(console);
         let names = rows.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));
         names.into_iter().try_for_each(|name| out.write(&name))?;
-        for (old, now) in self.removed(rows, all) {
+        // What several apps list stays while one of them does.
+        for Removed { old, now, .. } in self.removed(rows, all).into_iter().filter(|it| !it.is_still_named) {
             // Its name alone would read as if it had come.
             out.note(&old.name(several), if now.is_some() { "Left" } else { "Gone" })?;
         }

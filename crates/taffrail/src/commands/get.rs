@@ -12,7 +12,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
 
-use super::changes::Printed;
+use super::changes::{Printed, Removed};
 use super::named;
 use super::rows::{
     FOLDED, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
@@ -462,17 +462,36 @@ impl Shown<'_> {
         new.try_for_each(|row| table.row(cells(row)))?;
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
-        for (old, now) in status.map(|_| printed.removed(&list.items, all)).unwrap_or_default() {
-            let mut row = cells(&row(now.as_ref().unwrap_or(old)));
-            if let Some(at) = status.filter(|_| now.is_none()) {
-                row.truncate(at);
-                row.push(Cell::new("Gone"));
-            }
-            table.row(row)?;
+        for Removed { old, now, is_still_named } in
+            status.map(|_| printed.removed(&list.items, all)).unwrap_or_default()
+        {
+            let row = cells(&row(now.as_ref().unwrap_or(old)));
+            let row = match status.filter(|_| now.is_none()) {
+                Some(at) => gone(row, &columns, at, is_still_named),
+                None => Some(row),
+            };
+            row.map_or(Ok(()), |row| table.row(row))?;
         }
         printed.columns = if rows.is_empty() { Vec::new() } else { columns };
         table.finish()
     }
+}
+
+/// Returns the cells that tell that a row is gone: those before its status, and `Gone` in place of that, which is cell
+/// `status`. If another app still has a row of the same name, the row also names its app; `None` if no column can.
+fn gone(row: Vec<Cell>, columns: &[&str], status: usize, is_still_named: bool) -> Option<Vec<Cell>> {
+    let of_app = |column: &str| is_still_named && ["DELIVERY", "APP"].contains(&column);
+    let last = match is_still_named {
+        true => columns.iter().rposition(|column| *column == "APP").filter(|last| *last > status)?,
+        false => status,
+    };
+    let cells = row.into_iter().zip(columns).take(last + 1).enumerate();
+    let cells = cells.map(|(at, (cell, column))| match at {
+        _ if at < status || of_app(column) => cell,
+        _ if at == status => Cell::new("Gone"),
+        _ => Cell::blank(),
+    });
+    Some(cells.collect())
 }
 
 /// Prints the answer as JSON or YAML.

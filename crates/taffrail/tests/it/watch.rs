@@ -332,6 +332,41 @@ fn rows_without_headers_are_gone_too() {
 }
 
 #[test]
+fn a_confirmed_row_is_gone_though_another_app_lists_the_object() {
+    let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
+    let served = Served::start(&["one"], |_, cluster| {
+        cluster.apply(objects::kustomizations()).unwrap();
+        ["shop", "tenant"].into_iter().for_each(|name| cluster.apply(namespace(name)).unwrap());
+        // The object carries no mark of this app, so the app's row is unconfirmed.
+        let lists = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "tenant", "name": "zz", "generation": 1},
+            "status": {"observedGeneration": 1, "inventory": {"entries": entries},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded"}]}});
+        cluster.apply(lists).unwrap();
+        cluster.apply(app(1, 2)).unwrap();
+    });
+    let mut table = begin(&served, &["get", "resources", "-w"]);
+    let mut wide = begin(&served, &["get", "resources", "-w", "-o", "wide"]);
+    let mut names = begin(&served, &["get", "resources", "-w", "-o", "name"]);
+    table.until_line("the confirmed row", |line| line.contains(" shop/shop"));
+    wide.until_line("the confirmed row", |line| line.contains(" shop/shop"));
+    names.until_line("the name", |line| line == "apps/Deployment/shop/web");
+    let mut unlabelled = app(1, 2);
+    unlabelled["metadata"]["labels"] = json!({});
+    served.clusters[0].apply(unlabelled).unwrap();
+    let gone = |line: &str| words(line).contains(&"Gone");
+    let line = table.until_line("the row that is gone", gone);
+    assert_eq!(words(&line), ["shop", "Deployment", "web", "Gone", "shop/shop"]);
+    let line = wide.until_line("the row that is gone", gone);
+    assert_eq!(words(&line), ["shop", "Deployment", "apps", "web", "Gone", "label", "shop/shop"]);
+    // Its name stays until no app lists it.
+    served.clusters[0].delete("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "tenant", "zz");
+    let line = table.until_line("the last row that is gone", gone);
+    assert_eq!(words(&line), ["shop", "Deployment", "web", "Gone"]);
+    names.until_line("the name that is gone", |line| line == "apps/Deployment/shop/web  Gone");
+}
+
+#[test]
 fn dark_cluster_shows_its_age_and_last_state() {
     let served = served();
     let mut going = begin(&served, &["get", "clusters", "-w"]);

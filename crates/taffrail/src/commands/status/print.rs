@@ -191,8 +191,8 @@ impl Form {
                 }
                 printed.fill(table, rows, is_known, cells)?;
                 let subject = columns.iter().position(|column| *column == STATUS).unwrap_or_default();
-                for (gone, _) in printed.removed(rows, &Vec::new) {
-                    let before = cells(gone).into_iter().take(subject);
+                for gone in printed.removed(rows, &Vec::new) {
+                    let before = cells(gone.old).into_iter().take(subject);
                     table.row(before.chain([Cell::new("Gone")]).collect())?;
                 }
                 printed.columns = if rows.is_empty() { Vec::new() } else { columns };
