@@ -139,6 +139,8 @@ pub enum Phase {
     Handshake,
     /// Waiting for a free stream on the connection.
     Queue,
+    /// Nothing yet: the deadline had passed before.
+    Unsent,
     /// Waiting for the start of the response.
     Headers,
     /// Waiting for the rest of the response.
@@ -156,6 +158,7 @@ impl Display for Phase {
             Phase::Connect => "connecting",
             Phase::Handshake => "in the TLS handshake",
             Phase::Queue => "waiting for earlier requests",
+            Phase::Unsent => "before it was sent",
             Phase::Headers => "waiting for an answer",
             Phase::Body => "in the middle of the answer",
             Phase::Reading => "reading the answer",

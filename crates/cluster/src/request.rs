@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tracing::{Instrument, Span, debug, debug_span, trace};
 
 use crate::connect::Cluster;
-use crate::error::{Fault, Phase, ReadError, one_line};
+use crate::error::{Fault, Phase, ReadError, TimeLimit, one_line};
 
 pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
@@ -208,6 +208,11 @@ impl Cluster {
                     problem: format!("the request is invalid: {error}"),
                 })
             })?;
+        // A request that begins after the deadline could only be given up, and a write would be uncertain.
+        if self.deadline.remaining().is_zero() {
+            let after = TimeLimit::All(self.deadline.elapsed());
+            return Err(Lost::unsent(timed_out(Phase::Unsent, after)));
+        }
         // The semaphore is never closed.
         let _place = self
             .deadline

@@ -15,11 +15,17 @@
 //! A [`TimeBudget::Whole`] is divided by eighths: five to read each cluster, one of extra time, one for objects
 //! delivered into it, one to judge.
 //!
+//! Writes have their own time, the same for each cluster ([`TimeLimits::to_write`]).
+//!
 //! Following clusters has no such places: reads are planned for each cluster by itself ([`super::follow`]).
 
 use std::time::{Duration, Instant};
 
 use taffrail_cluster::Deadline;
+
+/// Minimum time of each cluster for writes, unless the whole answer has a limit: a write that is given up may have been
+/// made, so writes have more patience than reads.
+const WRITES: Duration = Duration::from_secs(30);
 
 /// The time that reading clusters may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +50,15 @@ impl TimeLimits {
     /// Gives `timeout` to each cluster.
     pub fn each(timeout: Duration) -> TimeLimits {
         TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
+    }
+
+    /// Returns the time that each cluster has for all of its writes, if `spent` of the time for the whole answer has passed
+    /// before.
+    pub fn to_write(&self, spent: Duration) -> Duration {
+        match self.total {
+            TimeBudget::PerCluster(time) => time.max(WRITES),
+            TimeBudget::Whole(time) => time.saturating_sub(spent),
+        }
     }
 
     /// Returns the deadline of reads of one cluster by itself that begin now.
@@ -141,6 +156,16 @@ mod tests {
             assert_eq!(left.mul_f64(1.5).as_secs_f64().round(), 14.0 - elapsed as f64, "{elapsed}");
         }
         assert!(timing.elsewhere_after(seconds(20), seconds(20)) > Duration::ZERO);
+    }
+
+    #[test]
+    fn writes_have_what_is_left_of_the_whole_or_half_a_minute_at_least() {
+        let seconds = Duration::from_secs;
+        let to_write = |total, spent| TimeLimits { total, request: None }.to_write(seconds(spent)).as_secs();
+        assert_eq!(to_write(TimeBudget::Whole(seconds(10)), 4), 6);
+        assert_eq!(to_write(TimeBudget::Whole(seconds(10)), 40), 0);
+        assert_eq!(to_write(TimeBudget::PerCluster(seconds(5)), 40), 30);
+        assert_eq!(to_write(TimeBudget::PerCluster(seconds(90)), 40), 90);
     }
 
     #[test]

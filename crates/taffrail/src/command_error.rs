@@ -128,7 +128,7 @@ impl From<&ObserveError> for CommandError {
 
 impl From<&OperationError> for CommandError {
     fn from(error: &OperationError) -> CommandError {
-        let OperationError { level, message, hint } = error.clone();
+        let OperationError { level, message, hint, .. } = error.clone();
         CommandError { exit: Exit::from(level), what: message, hint }
     }
 }

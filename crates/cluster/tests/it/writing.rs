@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, CreateRequest, Deadline, PatchRequest, PatchType, Reason, WriteError,
+    ApiResource, Cluster, CreateRequest, Deadline, PatchRequest, PatchType, Reason, WriteError, chain,
 };
 use taffrail_sim::Fleet;
 use taffrail_testkit::objects::{self, namespace, with_status_subresource};
@@ -90,7 +90,7 @@ async fn refused_writes_have_a_type_and_a_hint() {
         assert!(is(&error), "{code}: {error:?}");
         assert_eq!(error.reason(), class, "{error:?}");
         assert!(!error.hint().is_empty());
-        assert!(error.to_string().contains("patch configmaps/a in namespace shop"), "{error}");
+        assert!(chain(&error).contains("patch configmaps/a in namespace shop"), "{error}");
         assert_eq!(server.requests().len(), 1, "{code}: a change is not tried again");
     }
 }
@@ -109,7 +109,8 @@ async fn lost_answer_makes_a_write_uncertain() {
         let resource = config_maps();
         let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
         assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
-        assert!(error.to_string().ends_with("the change may or may not have been made"), "{error}");
+        let told = "the change may or may not have been made: patch configmaps/a in namespace shop: ";
+        assert!(chain(&error).starts_with(told), "{}", chain(&error));
         assert_eq!(server.requests().len(), 1);
     }
     // Where nobody listens nothing was done.
@@ -119,6 +120,20 @@ async fn lost_answer_makes_a_write_uncertain() {
     let dry = PatchRequest { dry_run: true, ..merge(&resource, "a", b"{}") };
     let error = cluster.patch(&dry).await.unwrap_err();
     assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn write_after_the_deadline_is_not_sent() {
+    let server = Server::start(|_| Reply::json(200, SAVED));
+    let cluster = reached(&server, LONG).await.with_timeout(Duration::ZERO);
+    for dry_run in [false, true] {
+        let resource = config_maps();
+        let request = PatchRequest { dry_run, ..merge(&resource, "a", b"{}") };
+        let error = cluster.patch(&request).await.unwrap_err();
+        assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+        assert!(error.to_string().ends_with("gave up before it was sent"), "{error}");
+    }
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
 
 #[tokio::test]

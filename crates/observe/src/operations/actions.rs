@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_apps::verbs::Patch;
-use taffrail_cluster::{WriteError, chain};
+use taffrail_cluster::{ApiResource, Cluster, Reason, WriteError, chain};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -381,9 +384,19 @@ fn is_allowed(key: &ObjectKey, words: &[String]) -> bool {
     })
 }
 
+/// The options of [`OperationPlan::run_action`].
+#[derive(Debug, Clone, Copy)]
+pub struct ActionSettings {
+    /// True for a server-side dry run.
+    pub dry_run: bool,
+    /// The time that each cluster has for all of its writes.
+    pub time: Duration,
+}
+
 impl OperationPlan<ActionTarget> {
-    /// Sends all writes of the plan, one object after the other. `request` must be the one from which the plan was
-    /// made; `on_event` receives the progress.
+    /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
+    /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the progress.
+    /// All items begin before the first write, so the time to answer questions is not that of a cluster.
     ///
     /// # Errors
     ///
@@ -393,45 +406,23 @@ impl OperationPlan<ActionTarget> {
         digest: &PlanDigest,
         id: &OperationId,
         request: &ActionRequest,
-        dry_run: bool,
-        mut on_event: F,
+        settings: ActionSettings,
+        on_event: F,
     ) -> Result<(), OperationError> {
         self.check(digest)?;
-        if on_event(OperationEvent::Started { id, digest }) == Reply::Stop {
-            return Ok(());
-        }
-        for (item, planned) in self.items.iter().enumerate() {
-            let outcome = match planned.writes.is_empty() {
-                true => Outcome::Unchanged,
-                false => match on_event(OperationEvent::Begins { item }) {
-                    Reply::Skip => Outcome::Refused,
-                    Reply::Stop => return Ok(()),
-                    Reply::Continue => {
-                        let run = ActionRun { request, item, planned, dry_run, on_event: &mut on_event };
-                        match run.write().await {
-                            ControlFlow::Continue(Ok(())) if dry_run => Outcome::Accepted,
-                            ControlFlow::Continue(Ok(())) => Outcome::Done,
-                            ControlFlow::Continue(Err(error)) => Outcome::Error(error),
-                            ControlFlow::Break(()) => return Ok(()),
-                        }
-                    }
-                },
-            };
-            if on_event(OperationEvent::Ended { item, outcome }) == Reply::Stop {
-                return Ok(());
-            }
-        }
+        let mut run = ActionRun { plan: self, request, settings, on_event };
+        // The caller that stops it knows that it did.
+        let _ = run.all(digest, id).await;
         Ok(())
     }
 }
 
-/// The run of an action on one object.
+/// The run of an action on all objects of a plan.
 struct ActionRun<'r, F> {
+    plan: &'r OperationPlan<ActionTarget>,
     request: &'r ActionRequest,
-    item: usize,
-    planned: &'r PlannedItem<ActionTarget>,
-    dry_run: bool,
-    on_event: &'r mut F,
+    settings: ActionSettings,
+    on_event: F,
 }
 
 impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
@@ -439,66 +430,181 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         if (self.on_event)(event) == Reply::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Sends all writes in order. If there are several, or the script is the cluster's, sends a server-side dry run
-    /// of all of them first.
-    async fn write(mut self) -> ControlFlow<(), Result<(), OperationError>> {
-        let PlannedItem { target, writes, cluster, .. } = self.planned;
-        let Some(live) = &target.located.live else {
-            let error = format!("{}: cluster {cluster} is not connected", target.name());
-            return ControlFlow::Continue(Err(OperationError::unreadable(error)));
-        };
-        // A single write needs no dry run: the write itself is refused or done.
-        let tries_first = writes.len() > 1 || target.origin() == Some(Origin::Cluster);
-        let rounds: &[bool] = match (self.dry_run, tries_first) {
-            (true, _) => &[true],
-            (false, true) => &[true, false],
-            (false, false) => &[false],
-        };
-        for (round, &dry_run) in rounds.iter().enumerate() {
-            for (at, write) in writes.iter().enumerate() {
-                let item = self.item;
-                if round == 0 {
-                    self.tell(OperationEvent::Writing { item, write, is_alternative: false })?;
-                }
-                let mut is_stored = false;
-                let sent = match write {
-                    PlannedWrite::Patch { patch, .. } => {
-                        self.patch(live, patch, dry_run, &mut is_stored).await.map(|()| None)
-                    }
-                    PlannedWrite::Create { object, body } => {
-                        let made = send::create(cluster, live, object, &write.called(), body, dry_run).await;
-                        is_stored = made.is_ok() && !dry_run;
-                        made
-                    }
-                };
-                if is_stored || sent.is_ok() {
-                    let name = sent.as_ref().ok().cloned().flatten();
-                    self.tell(OperationEvent::Written { item, write: at, is_stored, name })?;
-                }
-                if let Err(error) = sent {
-                    return ControlFlow::Continue(Err(error));
-                }
+    fn end(&mut self, item: usize, outcome: Outcome) -> ControlFlow<()> {
+        self.tell(OperationEvent::Ended { item, outcome })
+    }
+
+    async fn all(&mut self, digest: &PlanDigest, id: &OperationId) -> ControlFlow<()> {
+        self.tell(OperationEvent::Started { id, digest })?;
+        let mut items: BTreeMap<&str, Vec<QueuedItem<'_>>> = BTreeMap::new();
+        for (item, planned) in self.plan.items.iter().enumerate() {
+            let PlannedItem { target, cluster, .. } = planned;
+            let Some(live) = target.located.live.as_ref().filter(|_| !planned.writes.is_empty()) else {
+                let error = || format!("{}: cluster {cluster} is not connected", target.name());
+                self.end(
+                    item,
+                    match planned.writes.is_empty() {
+                        true => Outcome::Unchanged,
+                        false => Outcome::Error(OperationError::unreadable(error())),
+                    },
+                )?;
+                continue;
+            };
+            match (self.on_event)(OperationEvent::Begins { item }) {
+                Reply::Continue => items.entry(cluster).or_default().push(QueuedItem { item, planned, live }),
+                Reply::Skip => self.end(item, Outcome::Refused)?,
+                Reply::Stop => return ControlFlow::Break(()),
             }
         }
-        ControlFlow::Continue(Ok(()))
+        let mut under_way = FuturesUnordered::new();
+        for items in items.into_values() {
+            let Some(queue) = Queue::new(self.request, self.settings, items) else { continue };
+            self.announce(&queue)?;
+            under_way.push(queue.send());
+        }
+        while let Some((queue, sent)) = under_way.next().await {
+            if let Some(queue) = self.take(queue, sent)? {
+                self.announce(&queue)?;
+                under_way.push(queue.send());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Tells of the write that is sent next, unless that was tried before.
+    fn announce(&mut self, queue: &Queue<'_>) -> ControlFlow<()> {
+        match queue.write() {
+            Some(write) if queue.is_trial == queue.begins_with_trial() => {
+                self.tell(OperationEvent::Writing { item: queue.current.item, write, is_alternative: false })
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Processes the result of a write. Returns the queue with the next write; `None` if it was the last one.
+    fn take<'r>(&mut self, mut queue: Queue<'r>, sent: Sent) -> ControlFlow<(), Option<Queue<'r>>> {
+        let (item, write) = (queue.current.item, queue.write);
+        let Sent { is_stored, result } = sent;
+        if is_stored || result.is_ok() {
+            let name = result.as_ref().ok().cloned().flatten();
+            self.tell(OperationEvent::Written { item, write, is_stored, name })?;
+        }
+        let outcome = match result {
+            Err(error) => Outcome::Error(error),
+            Ok(_) if queue.advance() => return ControlFlow::Continue(Some(queue)),
+            Ok(_) if self.settings.dry_run => Outcome::Accepted,
+            Ok(_) => Outcome::Done,
+        };
+        self.end(item, outcome)?;
+        ControlFlow::Continue(queue.next_item())
+    }
+}
+
+/// An item that is written.
+struct QueuedItem<'r> {
+    /// Its index in the plan.
+    item: usize,
+    planned: &'r PlannedItem<ActionTarget>,
+    live: &'r LiveObject,
+}
+
+/// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there are
+/// several, or the script is the cluster's, a server-side dry run of all of them comes first.
+struct Queue<'r> {
+    request: &'r ActionRequest,
+    dry_run: bool,
+    /// The connection, which ends with the cluster's time.
+    cluster: Cluster,
+    current: QueuedItem<'r>,
+    /// The items after the current one.
+    rest: std::vec::IntoIter<QueuedItem<'r>>,
+    /// Index of the write that is sent next.
+    write: usize,
+    /// True if that is sent as a dry run.
+    is_trial: bool,
+}
+
+/// The result of a write.
+struct Sent {
+    /// True if the server stored it, or a part of it.
+    is_stored: bool,
+    /// The name of the created object; `None` for a patch.
+    result: Result<Option<String>, OperationError>,
+}
+
+impl<'r> Queue<'r> {
+    /// Makes the queue of a cluster, whose time begins now; `None` if there are no items.
+    fn new(
+        request: &'r ActionRequest,
+        settings: ActionSettings,
+        items: Vec<QueuedItem<'r>>,
+    ) -> Option<Queue<'r>> {
+        let mut rest = items.into_iter();
+        let current = rest.next()?;
+        let cluster = current.live.cluster.with_timeout(settings.time);
+        let mut queue =
+            Queue { request, dry_run: settings.dry_run, cluster, current, rest, write: 0, is_trial: false };
+        queue.is_trial = queue.begins_with_trial();
+        Some(queue)
+    }
+
+    /// Returns true if the writes of the current item are tried before they are made, or only tried. A single write needs
+    /// no trial: it is refused or done.
+    fn begins_with_trial(&self) -> bool {
+        let PlannedItem { target, writes, .. } = self.current.planned;
+        self.dry_run || writes.len() > 1 || target.origin() == Some(Origin::Cluster)
+    }
+
+    fn write(&self) -> Option<&'r PlannedWrite> {
+        self.current.planned.writes.get(self.write)
+    }
+
+    /// Moves to the next write of the current item. Returns false after the last one.
+    fn advance(&mut self) -> bool {
+        self.write += 1;
+        if self.write().is_some() {
+            return true;
+        }
+        self.write = 0;
+        std::mem::replace(&mut self.is_trial, false) && !self.dry_run
+    }
+
+    /// Moves to the next item; `None` after the last one.
+    fn next_item(mut self) -> Option<Queue<'r>> {
+        self.current = self.rest.next()?;
+        self.write = 0;
+        self.is_trial = self.begins_with_trial();
+        Some(self)
+    }
+
+    /// Sends the next write. It is not sent again if its answer is lost.
+    async fn send(self) -> (Queue<'r>, Sent) {
+        let mut is_stored = false;
+        let result = match self.write() {
+            Some(PlannedWrite::Patch { patch, .. }) => self.patch(patch, &mut is_stored).await.map(|()| None),
+            Some(write @ PlannedWrite::Create { object, body }) => {
+                let (cluster, live) = (&self.cluster, self.current.live);
+                let made = send::create(cluster, live, object, &write.called(), body, self.is_trial).await;
+                is_stored = made.is_ok() && !self.is_trial;
+                made
+            }
+            None => Ok(None),
+        };
+        (self, Sent { is_stored, result })
     }
 
     /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to [`MAX_TRIES`]
     /// times.
-    async fn patch(
-        &self,
-        live: &LiveObject,
-        patch: &Patch,
-        dry_run: bool,
-        is_stored: &mut bool,
-    ) -> Result<(), OperationError> {
-        let ActionTarget { located, key, chosen } = &self.planned.target;
-        let name = self.planned.target.name();
+    async fn patch(&self, patch: &Patch, is_stored: &mut bool) -> Result<(), OperationError> {
+        let QueuedItem { planned, live, .. } = self.current;
+        let ActionTarget { located, key, chosen } = &planned.target;
+        let name = planned.target.name();
         let invalid = |error: &dyn std::error::Error| OperationError::unreadable(&name).with_source(error);
         let object = located.object().map_err(|error| invalid(&error))?;
         let mut based = patch.clone().based_on(&object);
         for _ in 0..MAX_TRIES {
-            let conflict = match send::patch_parts(live, key, &based, dry_run, is_stored).await {
+            let sent = send::patch_parts(&self.cluster, live, key, &based, self.is_trial, is_stored).await;
+            let conflict = match sent {
                 Ok(dropped) if dropped.is_empty() => return Ok(()),
                 Ok(dropped) => return Err(OperationError::dropped(&name, &dropped)),
                 Err(error @ WriteError::Conflict { .. }) => error,
@@ -509,7 +615,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
                     ));
                 }
             };
-            let fresh = read_again(live, key, &name).await?;
+            let fresh = read_again(&self.cluster, &live.resource, key, &name).await?;
             let again = Object::new(fresh.root()).map_err(|error| invalid(&error))?;
             let (now_chosen, writes) = self.request.plan(located, &again)?;
             let is_same_script = chosen
@@ -537,10 +643,17 @@ impl ActionTarget {
     }
 }
 
-async fn read_again(live: &LiveObject, key: &ObjectKey, name: &str) -> Result<OwnedDocument, OperationError> {
-    let cluster = send::in_time(&live.cluster);
-    let read = cluster.get(&live.resource, Some(&key.namespace), &key.name, Projection::Full).await;
-    let found = read.map_err(|error| OperationError::unreadable(name).with_source(&error))?;
+async fn read_again(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    name: &str,
+) -> Result<OwnedDocument, OperationError> {
+    let read = cluster.get(resource, Some(&key.namespace), &key.name, Projection::Full).await;
+    let found = read.map_err(|error| OperationError {
+        is_late: error.reason() == Reason::Timeout,
+        ..OperationError::unreadable(name).with_source(&error)
+    })?;
     found.ok_or_else(|| OperationError::unreadable(format!("{name} was deleted meanwhile")))
 }
 

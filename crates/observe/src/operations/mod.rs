@@ -19,13 +19,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use taffrail_apps::verbs::{DiffLine, Patch};
-use taffrail_cluster::{WriteError, add_causes};
+use taffrail_cluster::{Reason, WriteError, add_causes};
 use taffrail_object::ObjectKey;
 
 use crate::error::ErrorLevel;
 
 #[cfg(feature = "lua")]
-pub use actions::{ActionRequest, ActionScripts, ActionTarget, Offer, plan_action};
+pub use actions::{ActionRequest, ActionScripts, ActionSettings, ActionTarget, Offer, plan_action};
 #[cfg(feature = "lua")]
 pub use located::{LocateRequest, Located, LocatedObject, LocatedScripts, locate, locate_in_dump};
 pub use verbs::{AppTarget, VerbSettings, plan_verb};
@@ -255,7 +255,7 @@ pub enum Reply {
     Continue,
     /// Skip the item that begins: it is not written.
     Skip,
-    /// End the run without another request.
+    /// End the run without another request. Those under way are given up: whether they were made is not reported.
     Stop,
 }
 
@@ -309,15 +309,17 @@ pub struct OperationError {
     pub message: String,
     /// The next step for the user; `None` if there is nothing to suggest.
     pub hint: Option<String>,
+    /// True if the cluster did not answer in time. The message says whether a write may have been made.
+    pub is_late: bool,
 }
 
 impl OperationError {
     fn usage(message: impl Into<String>) -> OperationError {
-        OperationError { level: ErrorLevel::Usage, message: message.into(), hint: None }
+        OperationError { level: ErrorLevel::Usage, message: message.into(), hint: None, is_late: false }
     }
 
     fn unreadable(message: impl Into<String>) -> OperationError {
-        OperationError { level: ErrorLevel::Unreadable, message: message.into(), hint: None }
+        OperationError { level: ErrorLevel::Unreadable, message: message.into(), hint: None, is_late: false }
     }
 
     fn hint(self, hint: impl Into<String>) -> OperationError {
@@ -332,7 +334,8 @@ impl OperationError {
 
     /// Makes the error for a failed write; `what` says what was tried, such as `cannot patch …`.
     fn of_write(what: impl Into<String>, error: &WriteError) -> OperationError {
-        OperationError::unreadable(what).with_source(error).hint(error.hint())
+        let is_late = error.reason() == Reason::Timeout;
+        OperationError { is_late, ..OperationError::unreadable(what).with_source(error).hint(error.hint()) }
     }
 
     /// Makes the error for a write of which the server did not store the fields `fields`.

@@ -31,8 +31,6 @@ pub(super) async fn patch(
 /// Functions that only actions use.
 #[cfg(feature = "lua")]
 mod of_actions {
-    use std::time::Duration;
-
     use serde_json::Value;
     use taffrail_cluster::CreateRequest;
     use taffrail_object::Object;
@@ -41,28 +39,20 @@ mod of_actions {
     use crate::operations::OperationError;
     use crate::operations::located::LiveObject;
 
-    /// The time for a write, unless the user limits each request.
-    const WRITE: Duration = Duration::from_secs(30);
-
-    /// Returns a client with time for a write.
-    pub(crate) fn in_time(cluster: &Cluster) -> Cluster {
-        cluster.with_timeout(cluster.request_timeout().unwrap_or(WRITE))
-    }
-
     /// Patches the status subresource if the kind has one, then the rest, and returns the fields that the server dropped.
     /// Sets `is_stored` once a part was written, even if the other then fails.
     pub(crate) async fn patch_parts(
+        cluster: &Cluster,
         live: &LiveObject,
         key: &ObjectKey,
         whole: &Patch,
         dry_run: bool,
         is_stored: &mut bool,
     ) -> Result<Vec<String>, WriteError> {
-        let cluster = in_time(&live.cluster);
         let (status, mut rest) = (whole.part(true), whole.part(false));
         let mut dropped = Vec::new();
         if !status.is_empty() {
-            match patch(&cluster, &live.resource, key, Some("status"), &status, dry_run).await {
+            match patch(cluster, &live.resource, key, Some("status"), &status, dry_run).await {
                 Ok(document) => {
                     *is_stored = !dry_run;
                     if let Ok(object) = Object::new(document.root()) {
@@ -77,7 +67,7 @@ mod of_actions {
             }
         }
         if !rest.is_empty() {
-            let document = patch(&cluster, &live.resource, key, None, &rest, dry_run).await?;
+            let document = patch(cluster, &live.resource, key, None, &rest, dry_run).await?;
             *is_stored = !dry_run;
             if let Ok(object) = Object::new(document.root()) {
                 dropped.extend(rest.dropped(&object));
@@ -86,10 +76,9 @@ mod of_actions {
         Ok(dropped)
     }
 
-    /// Creates an object in the cluster `place`, and returns its name, which the server may have generated.
-    /// `called` is its name in messages.
+    /// Creates an object, and returns its name, which the server may have generated. `called` is its name in messages.
     pub(crate) async fn create(
-        place: &str,
+        cluster: &Cluster,
         live: &LiveObject,
         key: &ObjectKey,
         called: &str,
@@ -98,7 +87,8 @@ mod of_actions {
     ) -> Result<Option<String>, OperationError> {
         let Some(served) = live.discovery.kind(&key.group, &key.kind) else {
             return Err(OperationError::unreadable(format!(
-                "{place}: the server has no kind called {}",
+                "{}: the server has no kind called {}",
+                cluster.context(),
                 key.kind
             )));
         };
@@ -112,7 +102,7 @@ mod of_actions {
             body: body.as_bytes(),
             dry_run,
         };
-        let made = in_time(&live.cluster).create(&request).await;
+        let made = cluster.create(&request).await;
         let made = made.map_err(|error| {
             OperationError::of_write(format!("cannot create {} {called}", key.kind), &error)
         })?;
@@ -121,4 +111,4 @@ mod of_actions {
 }
 
 #[cfg(feature = "lua")]
-pub(super) use of_actions::{create, in_time, patch_parts};
+pub(super) use of_actions::{create, patch_parts};

@@ -199,7 +199,8 @@ async fn each_cluster_has_a_result_of_its_own() {
 #[cfg(feature = "lua")]
 mod actions {
     use taffrail_observe::operations::{
-        ActionRequest, ActionScripts, ActionTarget, LocateRequest, Located, locate, plan_action,
+        ActionRequest, ActionScripts, ActionSettings, ActionTarget, LocateRequest, Located, locate,
+        plan_action,
     };
     use taffrail_observe::{TimeLimits, for_each_cluster};
     use taffrail_status::Trust;
@@ -223,8 +224,10 @@ mod actions {
         }
     }
 
-    async fn plan(request: &ActionRequest, cluster: &Cluster) -> OperationPlan<ActionTarget> {
-        let members = members_of(std::slice::from_ref(cluster)).members;
+    const WRITES: ActionSettings = ActionSettings { dry_run: false, time: PATIENCE };
+
+    async fn plan(request: &ActionRequest, clusters: &[Cluster]) -> OperationPlan<ActionTarget> {
+        let members = members_of(clusters).members;
         let locating = |connector| async move {
             let object = "deploy/web".parse().unwrap();
             let namespace = Some("shop".to_owned());
@@ -243,12 +246,13 @@ mod actions {
     #[tokio::test(flavor = "multi_thread")]
     async fn action_writes_its_plan_or_tells_that_the_object_changed() {
         let fleet = Fleet::builder().controllers(false).start().await.unwrap();
-        let cluster = fleet.cluster("one").await.unwrap();
+        let cluster = &fleet.cluster("one").await.unwrap();
         [namespace("shop"), deployment(2)].into_iter().for_each(|object| cluster.apply(object).unwrap());
+        let clusters = std::slice::from_ref(cluster);
         let request = scale();
         let replicas =
             || cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()["spec"]["replicas"].clone();
-        let shown = plan(&request, &cluster).await;
+        let shown = plan(&request, clusters).await;
         let id = OperationId::random();
         let mut ends = Vec::new();
         let mut take = |event: OperationEvent<'_>| {
@@ -258,24 +262,67 @@ mod actions {
             Reply::Continue
         };
         let other = PlanDigest::new("0");
-        shown.run_action(&other, &id, &request, false, &mut take).await.unwrap_err();
+        shown.run_action(&other, &id, &request, WRITES, &mut take).await.unwrap_err();
         assert_eq!(replicas(), 2);
         // The status is another one, the patch is not.
         let mut reported = deployment(2);
         reported["status"] = json!({"replicas": 2});
         cluster.apply(reported).unwrap();
-        assert_eq!(plan(&request, &cluster).await.digest(), shown.digest());
-        shown.run_action(&shown.digest(), &id, &request, false, &mut take).await.unwrap();
+        assert_eq!(plan(&request, clusters).await.digest(), shown.digest());
+        shown.run_action(&shown.digest(), &id, &request, WRITES, &mut take).await.unwrap();
         assert_eq!(replicas(), 5);
         cluster.apply(deployment(3)).unwrap();
-        let changed = plan(&request, &cluster).await;
+        let changed = plan(&request, clusters).await;
         assert_ne!(changed.digest(), shown.digest());
         cluster.apply(deployment(2)).unwrap();
         cluster.apply(deployment(4)).unwrap();
         let digest = changed.digest();
-        spawnable(changed.run_action(&digest, &id, &request, false, &mut take)).await.unwrap();
+        spawnable(changed.run_action(&digest, &id, &request, WRITES, &mut take)).await.unwrap();
         assert_eq!(replicas(), 4);
         assert_eq!(ends[0], "done");
         assert!(ends[1].starts_with("failed: Deployment shop/web was changed meanwhile"), "{ends:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn late_cluster_holds_up_no_other_and_is_written_once() {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in ["one", "three", "two"] {
+            let cluster = fleet.cluster(name).await.unwrap();
+            [namespace("shop"), deployment(2)].into_iter().for_each(|object| cluster.apply(object).unwrap());
+            clusters.push(cluster);
+        }
+        let request = scale();
+        let plan = plan(&request, &clusters).await;
+        // A second write would be made.
+        clusters[0].fault(Fault::new(Trouble::Hang).verb("patch").times(1));
+        let mut events = Vec::new();
+        let name = |item: usize| &plan.items[item].cluster;
+        let take = |event: OperationEvent<'_>| {
+            match event {
+                OperationEvent::Begins { item } => events.push(format!("{} begins", name(item))),
+                OperationEvent::Ended { item, outcome: Outcome::Error(error) } if error.is_late => {
+                    events.push(format!("{} late: {error}", name(item)));
+                }
+                OperationEvent::Ended { item, outcome } => {
+                    events.push(format!("{} {}", name(item), word(&outcome)));
+                }
+                _ => {}
+            }
+            Reply::Continue
+        };
+        let settings = ActionSettings { dry_run: false, time: Duration::from_secs(2) };
+        let id = OperationId::random();
+        plan.run_action(&plan.digest(), &id, &request, settings, take).await.unwrap();
+        assert_eq!(events[..3], ["one begins", "three begins", "two begins"]);
+        let late = events.pop().unwrap();
+        let told = "one late: cannot scale Deployment shop/web: the change may or may not have been made: ";
+        assert!(late.starts_with(told), "{events:?} {late}");
+        events.sort();
+        assert_eq!(events[2..], ["three done", "two begins", "two done"]);
+        let replicas = |cluster: &Cluster| {
+            cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()["spec"]["replicas"].clone()
+        };
+        assert_eq!(clusters.iter().map(replicas).collect::<Vec<_>>(), [2, 5, 5]);
     }
 }

@@ -37,7 +37,9 @@ pub(crate) struct ActionsArguments {
 ///
 /// The change is shown before it is written, as a merge patch that fails if another client changes the same fields. An
 /// action may also create objects. A script of the cluster runs only for objects that its Argo CD delivers, asks before
-/// it writes (unless --yes is given), and writes only to the object and in its namespace.
+/// it writes (unless --yes is given), and writes only to the object and in its namespace. Clusters are written at the
+/// same time; without --request-timeout each has --timeout for its writes, but at least 30s. Where a cluster does not
+/// answer in time, the change may or may not have been made; it is not sent again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,13 +1,14 @@
 //! `taffrail action`: plans and shows an action, asks, and prints what was written.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use taffrail_api::{ActionRun, ActionRunRow, ObjectChangeRow};
 use taffrail_cluster::Cluster;
 use taffrail_observe::operations::{
-    ActionRequest, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan, Outcome,
-    PlannedWrite, Reply, plan_action,
+    ActionRequest, ActionSettings, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan,
+    Outcome, PlannedWrite, Reply, plan_action,
 };
 use taffrail_rules::Origin;
 
@@ -56,8 +57,7 @@ fn made(row: &ActionRunRow) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn fail(row: &mut ActionRunRow, complaint: CommandError, console: &Console) {
-    complaint.print(console);
+fn fail(row: &mut ActionRunRow, complaint: CommandError) {
     row.message = complaint.to_string();
     row.hint = complaint.hint;
 }
@@ -81,7 +81,10 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
+    let begun = Instant::now();
     let Found { objects, complaints, errors } = located::objects(which, console)?;
+    // The time to answer questions does not count.
+    let time = which.source.limits().to_write(begun.elapsed());
     let mut exit = Exit::Yes;
     for complaint in &complaints {
         complaint.print(console);
@@ -103,7 +106,8 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         exit = exit.max(complaint.exit);
         let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
         let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
-        fail(&mut row, complaint, console);
+        complaint.print(console);
+        fail(&mut row, complaint);
         refused.push(row);
     }
     let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
@@ -124,14 +128,14 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         }
         DryRun::None | DryRun::Server => {
             let (digest, id) = (plan.digest(), OperationId::random());
-            let dry_run = arguments.dry_run == DryRun::Server;
+            let settings = ActionSettings { dry_run: arguments.dry_run == DryRun::Server, time };
             let take = |event: OperationEvent<'_>| {
                 printer.take(event).unwrap_or_else(|failed| {
                     printer.failed = Some(failed);
                     Reply::Stop
                 })
             };
-            block_on(plan.run_action(&digest, &id, &request, dry_run, take))?
+            block_on(plan.run_action(&digest, &id, &request, settings, take))?
                 .map_err(|error| CommandError::from(&error))?;
         }
     }
@@ -207,8 +211,11 @@ impl Printer<'_> {
                     Outcome::Error(error) => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
-                        fail(&mut self.rows[item], complaint, self.console);
-                        "Error"
+                        let place = self.place(item);
+                        let told = CommandError::unreadable(format!("{place}{complaint}"));
+                        told.maybe_hint(complaint.hint.clone()).print(self.console);
+                        fail(&mut self.rows[item], complaint);
+                        if error.is_late { "Timeout" } else { "Error" }
                     }
                     Outcome::Done
                     | Outcome::Ready { .. }
@@ -258,12 +265,22 @@ impl Printer<'_> {
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
             "Unchanged" => self.plan.items[item].unchanged.clone(),
             "Done" => format!("{}: {done}", self.arguments.action),
-            "Error" if !done.is_empty() => format!("written before it failed: {done}"),
+            "Error" | "Timeout" if !done.is_empty() => format!("written before it failed: {done}"),
             _ => return Ok(()),
         };
         if !self.is_text() {
             return Ok(());
         }
+        let text = format!("{}{text}", self.place(item));
         written(say!(self.console.people(), "{}", printable(&text)))
+    }
+
+    /// Returns the beginning of a line about item number `item`: its cluster if there are several items, whose results come
+    /// as they are known.
+    fn place(&self, item: usize) -> String {
+        match self.plan.items.as_slice() {
+            [_] => String::new(),
+            items => format!("{}: ", items[item].cluster),
+        }
     }
 }
