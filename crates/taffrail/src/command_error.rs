@@ -91,6 +91,12 @@ impl CommandError {
         console.tell(self.text());
     }
 
+    /// Prints the error like [`CommandError::print`], after `place`, such as `prod: `.
+    pub(crate) fn print_about(&self, place: &str, console: &Console) {
+        let what = format!("{place}{}", self.what);
+        CommandError { exit: self.exit, what, hint: self.hint.clone() }.print(console);
+    }
+
     /// Returns the text that [`CommandError::print`] prints.
     pub(crate) fn text(&self) -> Phrase {
         let (word, colour) = match self.exit {

@@ -2,9 +2,12 @@
 //! the app is ready.
 
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::StreamExt as _;
+use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::verbs::{self, Patch, Plan, Progress, Refusal, Step, Verb};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState};
@@ -25,6 +28,9 @@ const SYNC_GRACE: Duration = Duration::from_secs(5);
 
 /// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
+
+/// Minimum time of a write, also at the deadline: one that is given up may have been made.
+const WRITE: Duration = Duration::from_secs(1);
 
 /// An app, and the verb with the steps that are applied to it.
 #[derive(Debug)]
@@ -144,9 +150,14 @@ struct Task {
     state: State,
 }
 
+/// The index of an item and the result of its write; `None` if nothing could be sent.
+type Written = (usize, Option<Result<OwnedDocument, WriteError>>);
+
 enum State {
     /// The current step must be sent.
     Writing,
+    /// The current step was sent, and its answer has not come.
+    UnderWay,
     /// Another client changed the object at the same time; holds the server's message.
     Conflicted(String),
     /// The step was stored, and its tool has not handled it yet; holds the resulting resourceVersion.
@@ -166,11 +177,21 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
+    /// Returns true if the next step depends on what its cluster tells.
+    fn is_followed(&self) -> bool {
+        matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
+    }
+
     /// Moves to the next step; after the last step, to the state `last`.
     fn advance(&mut self, last: State) {
         self.at += 1;
         (self.uses_alternative, self.is_announced, self.tries) = (false, false, 0);
         self.state = if self.at < self.steps.len() { State::Writing } else { last };
+    }
+
+    /// Writes the alternative patch of the current step next.
+    fn use_alternative(&mut self) {
+        (self.uses_alternative, self.is_announced, self.state) = (true, false, State::Writing);
     }
 
     /// Plans the current step again after a conflict. Returns true if the patch is the same as before, so that it
@@ -231,18 +252,23 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 Reply::Stop => return ControlFlow::Break(()),
             }
         }
+        // A write of a slow cluster holds up neither the results of others nor the look at them.
+        let mut under_way = FuturesUnordered::new();
         loop {
-            while self.tasks.iter().any(|task| matches!(task.state, State::Writing)) {
-                self.write_all(follow).await?;
+            for item in 0..self.tasks.len() {
+                under_way.extend(self.send(item, follow)?);
             }
-            if !self.tasks.iter().any(Task::is_pending) {
-                return ControlFlow::Continue(());
+            if !self.tasks.iter().any(Task::is_followed) {
+                // Nothing under way: everything has ended.
+                let Some((item, sent)) = under_way.next().await else { return ControlFlow::Continue(()) };
+                self.take(item, sent)?;
+                continue;
             }
             if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
                 // What the other one wrote is on its way.
-                follow.next(TICK).await;
+                self.wait(&mut under_way, follow.next(TICK)).await?;
             }
-            follow.settle(more).await;
+            self.wait(&mut under_way, follow.settle(more)).await?;
             let looked = Instant::now();
             let fleet = follow.fleet();
             let list = aside(|| fleet.apps(&[]));
@@ -253,46 +279,75 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             if !waiting.is_empty() {
                 self.tell(OperationEvent::Waiting(&waiting))?;
             }
-            if self.begun.elapsed() >= self.settings.deadline {
+            if self.left().is_zero() {
                 for item in 0..self.tasks.len() {
                     let why = waiting.iter().find(|(at, _)| *at == item).map(|(_, why)| why.clone());
                     self.give_up(item, &list, why)?;
                 }
             } else if !waiting.is_empty() {
-                let left = || self.settings.deadline.saturating_sub(self.begun.elapsed());
-                if !follow.rest(looked.elapsed().min(left())).await {
-                    follow.next(TICK.min(left())).await;
-                }
+                let (rest, tick) = (looked.elapsed().min(self.left()), TICK.min(self.left()));
+                let resting = async {
+                    if !follow.rest(rest).await {
+                        follow.next(tick).await;
+                    }
+                };
+                self.wait(&mut under_way, resting).await?;
             }
         }
     }
 
-    /// Sends the current step of each app that waits to be written, all at the same time.
-    async fn write_all(&mut self, follow: &mut FleetWatcher) -> ControlFlow<()> {
-        let dry_run = self.settings.dry_run;
-        let mut under_way = Vec::new();
-        for item in 0..self.tasks.len() {
-            let task = &mut self.tasks[item];
-            let is_announced = task.is_announced;
-            let (State::Writing, Some((step, patch))) = (&task.state, task.current()) else { continue };
-            let (object, patch, is_alternative) = (step.object.clone(), patch.clone(), task.uses_alternative);
-            task.is_announced = true;
-            let cluster = follow.cluster(&task.app.home);
-            let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &object));
-            if !is_announced {
-                let (object, patch) = (object.clone(), patch.clone());
-                let write = &PlannedWrite::Patch { object, patch, alternative: None };
-                self.tell(OperationEvent::Writing { item, write, is_alternative })?;
+    /// Returns the time until the deadline.
+    fn left(&self) -> Duration {
+        self.settings.deadline.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Waits for `follow`, and processes the results of writes that come meanwhile.
+    async fn wait<T>(
+        &mut self,
+        under_way: &mut FuturesUnordered<impl Future<Output = Written>>,
+        follow: impl Future<Output = T>,
+    ) -> ControlFlow<()> {
+        let mut follow = pin!(follow);
+        loop {
+            let answered = async {
+                match under_way.next().await {
+                    Some(answered) => answered,
+                    None => std::future::pending().await,
+                }
+            };
+            match select(pin!(answered), follow.as_mut()).await {
+                Either::Left(((item, sent), _)) => self.take(item, sent)?,
+                Either::Right(_) => return ControlFlow::Continue(()),
             }
-            under_way.push(async move {
-                let (Some(cluster), Some(resource)) = (cluster, resource) else { return (item, None) };
-                (item, Some(send::patch(&cluster, &resource, &object, None, &patch, dry_run).await))
-            });
         }
-        for (item, sent) in join_all(under_way).await {
-            self.take(item, sent)?;
+    }
+
+    /// Sends the current step of an app that waits to be written; `None` for other apps.
+    fn send(
+        &mut self,
+        item: usize,
+        follow: &mut FleetWatcher,
+    ) -> ControlFlow<(), Option<impl Future<Output = Written> + use<F>>> {
+        let time = self.left().max(WRITE);
+        let dry_run = self.settings.dry_run;
+        let task = &mut self.tasks[item];
+        let (State::Writing, Some((step, patch))) = (&task.state, task.current()) else {
+            return ControlFlow::Continue(None);
+        };
+        let (object, patch, is_alternative) = (step.object.clone(), patch.clone(), task.uses_alternative);
+        let is_announced = std::mem::replace(&mut task.is_announced, true);
+        task.state = State::UnderWay;
+        let cluster = follow.cluster(&task.app.home).map(|cluster| cluster.within(time));
+        let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &object));
+        if !is_announced {
+            let (object, patch) = (object.clone(), patch.clone());
+            let write = &PlannedWrite::Patch { object, patch, alternative: None };
+            self.tell(OperationEvent::Writing { item, write, is_alternative })?;
         }
-        ControlFlow::Continue(())
+        ControlFlow::Continue(Some(async move {
+            let (Some(cluster), Some(resource)) = (cluster, resource) else { return (item, None) };
+            (item, Some(send::patch(&cluster, &resource, &object, None, &patch, dry_run).await))
+        }))
     }
 
     /// Processes the result of the write of an item; `None` if nothing could be sent.
@@ -323,13 +378,13 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                     };
                 }
                 if has_alternative {
-                    (task.uses_alternative, task.is_announced) = (true, false);
+                    task.use_alternative();
                     return ControlFlow::Continue(());
                 }
                 OperationError::dropped(&name, &dropped)
             }
             Some(Err(WriteError::UnknownField { .. })) if has_alternative => {
-                (task.uses_alternative, task.is_announced) = (true, false);
+                task.use_alternative();
                 return ControlFlow::Continue(());
             }
             Some(Err(WriteError::Conflict { message, .. })) if task.tries < MAX_TRIES => {
@@ -357,7 +412,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         let Some(home) = snapshot(fleet, &task.app.home) else { return ControlFlow::Continue(None) };
         let app = list.apps.iter().find(|app| app.app == task.app);
         let reached = match &task.state {
-            State::Ended | State::Writing => return ControlFlow::Continue(None),
+            State::Ended | State::Writing | State::UnderWay => return ControlFlow::Continue(None),
             State::Conflicted(message) => {
                 let error = OperationError::changed(&task.app, message);
                 if !task.replan(app, fleet, list) {
@@ -405,10 +460,10 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         ControlFlow::Continue(None)
     }
 
-    /// Ends an app at the deadline, with the state `why` for which it waited.
+    /// Ends an app at the deadline, with the state `why` for which it waited. A write under way ends by itself.
     fn give_up(&mut self, item: usize, list: &AppList, why: Option<String>) -> ControlFlow<()> {
         let task = &self.tasks[item];
-        if !task.is_pending() {
+        if !task.is_pending() || matches!(task.state, State::UnderWay) {
             return ControlFlow::Continue(());
         }
         let app = list.apps.iter().find(|app| app.app == task.app);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_apps::ReadQuery;
-use taffrail_apps::verbs::Verb;
+use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::operations::{
     AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
@@ -81,6 +81,15 @@ impl Watched {
         plan: &OperationPlan<AppTarget>,
         reply: impl Fn(&str) -> Reply + Sync,
     ) -> Vec<String> {
+        self.run_with(plan, SETTINGS, reply).await
+    }
+
+    async fn run_with(
+        &mut self,
+        plan: &OperationPlan<AppTarget>,
+        settings: VerbSettings,
+        reply: impl Fn(&str) -> Reply + Sync,
+    ) -> Vec<String> {
         let mut events = Vec::new();
         let name = |item: usize| plan.items[item].cluster.clone();
         let take = |event: OperationEvent<'_>| {
@@ -103,7 +112,7 @@ impl Watched {
         };
         let id = OperationId::new("run-1");
         let digest = plan.digest();
-        let run = plan.run_verb(&digest, &id, &mut self.follow, NO_EXTRA, SETTINGS, take);
+        let run = plan.run_verb(&digest, &id, &mut self.follow, NO_EXTRA, settings, take);
         spawnable(run).await.unwrap();
         events
     }
@@ -194,6 +203,35 @@ async fn each_cluster_has_a_result_of_its_own() {
     assert!(ends("two").starts_with("failed: cannot suspend"), "{events:?}");
     let suspended: Vec<bool> = watched.clusters.iter().map(suspended).collect();
     assert_eq!(suspended, [true, false, false]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_told_while_another_cluster_has_not_answered() {
+    let reconcile = Verb::Reconcile(Reconcile::default());
+    for (verb, waits, result) in [(Verb::Suspend, false, "two done"), (reconcile, true, "two Ready")] {
+        let mut watched = Watched::start(&["one", "two"]).await;
+        let plan = watched.plan(verb);
+        watched.clusters[0].fault(Fault::new(Trouble::Hang).verb("patch"));
+        let prompt = watched.clusters[1].clone();
+        // What a controller of Flux does.
+        let handle = |event: &str| {
+            if waits && event == "two stored true" {
+                let mut web =
+                    prompt.get("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "shop", "web").unwrap();
+                let requested = &web["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"];
+                web["status"]["lastHandledReconcileAt"] = requested.clone();
+                prompt.apply(web).unwrap();
+            }
+            Reply::Continue
+        };
+        let settings = VerbSettings { dry_run: false, waits, deadline: Duration::from_secs(4) };
+        let mut events = watched.run_with(&plan, settings, handle).await;
+        let last = events.pop().unwrap();
+        let is_late =
+            last.starts_with("one failed: cannot ") && last.contains("may or may not have been made");
+        assert!(is_late, "{events:?} {last}");
+        assert!(events.last().unwrap().starts_with(result), "{events:?}");
+    }
 }
 
 #[cfg(feature = "lua")]

@@ -211,9 +211,7 @@ impl Printer<'_> {
                     Outcome::Error(error) => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
-                        let place = self.place(item);
-                        let told = CommandError::unreadable(format!("{place}{complaint}"));
-                        told.maybe_hint(complaint.hint.clone()).print(self.console);
+                        complaint.print_about(&self.place(item), self.console);
                         fail(&mut self.rows[item], complaint);
                         if error.is_late { "Timeout" } else { "Error" }
                     }

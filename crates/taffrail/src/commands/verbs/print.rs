@@ -321,7 +321,11 @@ impl<'a> Printer<'a> {
             }
             Outcome::Error(error) => {
                 let complaint = CommandError::from(&error);
-                complaint.print(self.console);
+                let place = match self.items.len() {
+                    1 => String::new(),
+                    _ => format!("{}: ", self.app(at).home),
+                };
+                complaint.print_about(&place, self.console);
                 self.exit = self.exit.max(complaint.exit);
                 self.end(at, "Error", &complaint.to_string());
                 self.items[at].row.hint = complaint.hint;
