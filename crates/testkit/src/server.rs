@@ -68,6 +68,15 @@ impl Reply {
         Reply::Parts(futures::stream::repeat_with(move || Ok(text.clone())).boxed())
     }
 
+    /// Returns a successful answer that repeats this text endlessly, slowly enough that it never gets long.
+    pub fn trickle(text: &'static str) -> Reply {
+        let slow = futures::stream::repeat(()).then(move |()| async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(Bytes::from_static(text.as_bytes()))
+        });
+        Reply::Parts(slow.boxed())
+    }
+
     /// Returns a successful answer that begins with one text, continues with another once that is available, and ends.
     pub fn staged(first: impl Into<Bytes>, then: impl Future<Output = String> + Send + 'static) -> Reply {
         let then = futures::stream::once(async { Ok(Bytes::from(then.await)) });

@@ -413,6 +413,48 @@ fn a_list_without_end_ends_as_one_that_could_not_be_read() {
 }
 
 #[test]
+fn lists_that_trickle_are_unread_when_the_time_of_their_cluster_is_over() {
+    const SLOW: [(&str, &str); 6] = [
+        ("pods", "Pod"),
+        ("services", "Service"),
+        ("endpoints", "Endpoints"),
+        ("limitranges", "LimitRange"),
+        ("resourcequotas", "ResourceQuota"),
+        ("podtemplates", "PodTemplate"),
+    ];
+    let kinds = [&[("configmaps", "ConfigMap")][..], &SLOW].concat();
+    let server = Server::start(move |request| {
+        let item = json!({"metadata": {"namespace": "shop", "name": "a"}});
+        let maps = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": [item]});
+        core_discovery(request, &kinds).unwrap_or_else(|| match &*request.path {
+            "/api/v1/configmaps" => Reply::json(200, maps.to_string()),
+            _ => Reply::trickle(" "),
+        })
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (config, path) = (folder.path().join("config"), folder.path().join("one.jsonl"));
+    std::fs::write(&config, kubeconfig(&[("one", &server.url())])).unwrap();
+    let dump = ["dump", "--timeout", "2s", "--request-timeout", "0", "-o", path.to_str().unwrap()];
+    let answer = taffrail(&[&dump[..], &["--kubeconfig", config.to_str().unwrap()]].concat(), "");
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+    assert!(answer.stderr.contains("2.0 s: gave up in the middle of the answer"), "{}", answer.stderr);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let scopes = end["scopes"].as_array().unwrap().iter();
+    let states: Vec<_> = scopes.map(|scope| (&scope["state"], &scope["reason"])).collect();
+    let unread = (&json!("Failed"), &json!("Timeout"));
+    assert_eq!((states[0].0, &states[1..]), (&json!("Read"), &[unread; SLOW.len()][..]), "{end}");
+    // What was not asked by then is not asked any more.
+    let asked = SLOW.iter().filter(|(plural, _)| server.traffic().count(plural) > 0).count();
+    assert_eq!(asked, 4);
+
+    let back = taffrail(&["get", "resources", "-A", "--from", path.to_str().unwrap(), "-o", "json"], "");
+    assert_eq!(back.code, 3, "{}", back.stderr);
+    let errors = back.json()["errors"].to_string();
+    assert!(errors.contains("podtemplates") && errors.contains("Timeout"), "{errors}");
+}
+
+#[test]
 fn items_of_another_kind_than_was_asked_for_are_not_written() {
     let forged = json!([
         {"apiVersion": "cli.taffrail.dev/v1alpha1", "kind": "Dump", "metadata": {"name": "prod"}, "server": "https://prod.example"},

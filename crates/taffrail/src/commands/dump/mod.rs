@@ -39,6 +39,7 @@ except Helm's releases, whose manifests may contain passwords given to a chart, 
 Argo CD's cluster Secrets, without users and passwords. Copies that kubectl and kapp keep of objects are left out. The
 dump records which kinds were read and which were refused, so that --from shows unread objects as Unknown.
 Only its owner may read the file (mode 0600), which gets its name when it is complete.
+What a cluster did not send within --timeout is recorded as not read.
 In a folder, a cluster that does not answer has a file too, with the reason.
 
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
@@ -61,8 +62,8 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take, such as 30s or 10m. In this release, without --request-timeout, how long one
-    /// request may take [default: no limit]
+    /// How long the command may take, such as 30s or 10m; what was not read by then is recorded as not read. In this
+    /// release, without --request-timeout, how long one request may take [default: 30m]
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
@@ -79,6 +80,10 @@ pub(crate) fn abandon() -> impl Sized {
 /// The time for one request, unless the user sets another one.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The time for each cluster, unless the user sets another one: enough for a dump of the maximum size over a slow network,
+/// and an end for a server that answers in drops.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
 /// Maximum number of pages read but not yet written.
 const MAX_WAITING: usize = 4;
 
@@ -89,12 +94,7 @@ const EXTENSION: &str = "jsonl";
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {
-    let (whole, request) = match (arguments.timeout, arguments.clusters.request_timeout) {
-        // For one release, the former name of the other flag.
-        (Some(former), None) => (None, former),
-        (whole, request) => (whole, request.unwrap_or(REQUEST_TIMEOUT)),
-    };
-    let whole = whole.unwrap_or(Duration::MAX);
+    let (whole, request) = times(arguments.timeout, arguments.clusters.request_timeout);
     let limits = TimeLimits { total: TimeBudget::PerCluster(whole), request: Some(request) };
     let source = arguments.clusters.source(whole);
     let FleetMembers { members, problems } = source::members(&source)?;
@@ -138,6 +138,15 @@ pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, 
         exit = exit.max(told);
     }
     Ok(exit)
+}
+
+/// Returns the time for each cluster and that for one request, from `--timeout` and `--request-timeout`.
+fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Duration) {
+    match (whole, request) {
+        // For one release, the former name of the other flag.
+        (Some(former), None) => (TIMEOUT.max(former), former),
+        (whole, request) => (whole.unwrap_or(TIMEOUT), request.unwrap_or(REQUEST_TIMEOUT)),
+    }
 }
 
 /// Writes the dump of a cluster: each page while the next ones are read.
@@ -252,6 +261,16 @@ fn file_name(context: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dump_has_an_end_though_nobody_sets_one() {
+        let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+        assert_eq!(times(None, None), (TIMEOUT, REQUEST_TIMEOUT));
+        assert_eq!(times(None, Some(Duration::MAX)), (TIMEOUT, Duration::MAX));
+        assert_eq!(times(Some(hour), Some(minute)), (hour, minute));
+        // The former name of the other flag.
+        assert_eq!((times(Some(minute), None), times(Some(hour), None)), ((TIMEOUT, minute), (hour, hour)));
+    }
 
     #[test]
     fn names_of_files_stay_in_the_folder() {
