@@ -25,6 +25,7 @@ mod declarations;
 mod detail;
 mod dump;
 mod events;
+mod evidence;
 mod filter;
 mod find;
 mod flux;

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::server::{Reply, Server, core_discovery};
 
+use super::actions::{served, web};
 use super::bad_clusters::kubeconfig;
 use super::{Answer, taffrail};
 
@@ -138,4 +141,31 @@ fn every_command_that_reads_clusters_has_both_times() {
             assert!(help.contains(meaning), "{command:?}: {meaning}\n{help}");
         }
     }
+}
+
+#[test]
+fn late_cluster_is_a_timeout_beside_the_results_of_others() {
+    let served = served(&["one", "two"]);
+    served.clusters[0].fault(Fault::new(Trouble::Hang).verb("patch"));
+    let ask = |more: &[&str]| {
+        let action = ["action", "scale", "deploy/web", "-n", "shop", "--yes", "--timeout", "4s"];
+        taffrail(&served.all(&[&action[..], &["--request-timeout", "0"], more].concat()), "")
+    };
+    let begun = Instant::now();
+    let answer = ask(&["-p", "replicas=5", "-o", "json"]);
+    assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let told = answer.json();
+    let results = told["items"].as_array().unwrap().iter().map(|item| (&item["cluster"], &item["result"]));
+    let (one, two) = (json!("one"), json!("two"));
+    assert_eq!(results.collect::<Vec<_>>(), [(&one, &json!("Timeout")), (&two, &json!("Done"))], "{told}");
+    let late = &told["items"][0];
+    let message = late["message"].as_str().unwrap();
+    assert!(message.contains("the change may or may not have been made"), "{late}");
+    assert_eq!(late["hint"], "check the object before trying again");
+    assert_eq!(web(&served.clusters[1])["spec"]["replicas"], 5);
+
+    let answer = ask(&["-p", "replicas=7"]);
+    assert!(answer.stdout.contains("two: scale: changed Deployment shop/web"), "{}", answer.stdout);
+    assert!(answer.stderr.contains("one: cannot scale Deployment shop/web: "), "{}", answer.stderr);
 }
