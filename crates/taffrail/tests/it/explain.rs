@@ -164,7 +164,7 @@ fn declared_objects_are_one_app() {
     assert_eq!(answer["object"]["name"], "web");
     let wrong = explain("argo-failures", &["--declared", "Deployment/web"]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("names no object"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("is not the name of an object"), "{}", wrong.stderr);
 
     let row = of_case(&["get", "apps"], "argo-failures", &declared).json();
     assert_eq!((&row["items"][0]["objects"], &row["items"][0]["health"]), (&2.into(), &"Failed".into()));
