@@ -28,7 +28,7 @@ impl AppList {
     /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, in order of their keys.
     /// If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
-    /// As for Argo CD's orphaned resources, leaves out cluster-scoped objects, objects with owners, and objects that
+    /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
     /// every namespace has; also kinds that controllers fill, and objects for which `is_made` is true.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
         let is_inside = |namespace: &str| match namespaces.is_empty() {

@@ -49,7 +49,7 @@ use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 use declaring::{DECLARING, DECLARING_SELDOM};
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use read::{Read, Target};
-pub use stages::{ReadPlan, Rounds, plan_reads, plan_watches};
+pub use stages::{NamedBy, ReadPlan, Rounds, plan_reads, plan_watches};
 pub use turns::Turns;
 
 use taffrail_object::{GroupKind, ObjectKey, Projection};

@@ -435,13 +435,21 @@ mod tests {
     use super::*;
     use crate::members::{ClusterSelection, members};
 
-    /// Rules of a cluster that take long to plan with.
-    #[derive(Clone, Default)]
+    const LONG: Duration = Duration::from_secs(3);
+
+    /// Rules that take this long for each object, and give each this status.
+    #[derive(Clone)]
     struct Slow {
+        time: Duration,
+        status: Status,
         begun: Arc<AtomicBool>,
     }
 
-    const LONG: Duration = Duration::from_secs(3);
+    impl Slow {
+        fn new(time: Duration, status: Status) -> Slow {
+            Slow { time, status, begun: Arc::default() }
+        }
+    }
 
     impl Rules for Slow {
         fn judge(
@@ -451,23 +459,8 @@ mod tests {
             _: Timestamp,
         ) -> Result<Verdict, ComputeError> {
             self.begun.store(true, Ordering::Relaxed);
-            sleep(LONG);
-            Ok(Verdict::new(Status::Current, "", "slow"))
-        }
-    }
-
-    /// Rules by which each object waits for others, and which take this long for each.
-    struct Waiting(Duration);
-
-    impl Rules for Waiting {
-        fn judge(
-            &self,
-            _: &Object<'_>,
-            _: &ObjectContext<'_>,
-            _: Timestamp,
-        ) -> Result<Verdict, ComputeError> {
-            sleep(self.0);
-            Ok(Verdict::new(Status::InProgress, "waits", "waiting"))
+            sleep(self.time);
+            Ok(Verdict::new(self.status, "", "slow"))
         }
     }
 
@@ -490,7 +483,7 @@ mod tests {
     }
 
     /// Reads the Knot `k0` and the evidence about it, in this time, from a server with a kind that cannot be listed.
-    async fn read_knot(server: &Server, time: Duration, rules: &Waiting) -> Snapshot {
+    async fn read_knot(server: &Server, time: Duration, rules: &Slow) -> Snapshot {
         let kubeconfig = taffrail_testkit::kubeconfig(&[("one", &format!("server: {}", server.url()), "")]);
         let cluster = connected(&kubeconfig).await.with_timeout(time);
         let served = |(kind, plural): (&str, &str)| ServedKind {
@@ -522,7 +515,7 @@ mod tests {
             None => Reply::status(404, "NotFound", "no such object"),
         });
         // To plan takes longer from round to round: each Knot is judged again.
-        let rules = Waiting(Duration::from_millis(150));
+        let rules = Slow::new(Duration::from_millis(150), Status::InProgress);
         let snapshot = read_knot(&server, Duration::from_secs(1), &rules).await;
         let key = ObjectKey::new("example.com", "Knot", "shop", "k0");
         let list = declared(&[&snapshot], &[key], &ActiveRules::new(&rules), Timestamp::UNIX_EPOCH);
@@ -542,7 +535,7 @@ mod tests {
             }
             false => Reply::status(404, "NotFound", "no such object"),
         });
-        let snapshot = read_knot(&server, LONG, &Waiting(Duration::ZERO)).await;
+        let snapshot = read_knot(&server, LONG, &Slow::new(Duration::ZERO, Status::InProgress)).await;
         assert_eq!(server.traffic().count("/things/"), 100);
         let told: Vec<_> = snapshot.errors().iter().map(|error| (&*error.reason, &*error.message)).collect();
         let [("OverLimit", message)] = told.as_slice() else { panic!("{told:?}") };
@@ -557,7 +550,7 @@ mod tests {
             let one = fleet.cluster("one").await.unwrap();
             connected(&one.kubeconfig()).await
         });
-        let slow = Slow::default();
+        let slow = Slow::new(LONG, Status::Current);
         for _ in 0..8 {
             let (cluster, slow) = (cluster.clone(), slow.clone());
             runtime.spawn(async move {

@@ -5,7 +5,7 @@
 //! so that a Deployment, its ReplicaSets and their Pods cost one round. Objects that are well ask for
 //! nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
@@ -44,8 +44,8 @@ const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Sche
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
-    /// For each of `objects` that is in another namespace than the object that was assessed, the namespaces of the
-    /// objects that were.
+    /// For a cluster that is watched: for each of `objects` that is in another namespace than the object that was
+    /// assessed, the namespaces of the objects that were.
     named_by: HashMap<ObjectKey, BTreeSet<String>>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
     /// UIDs of the objects whose dependents were looked up.
@@ -59,8 +59,8 @@ struct Demand {
 /// A cluster state that records the lookups of objects that were not read.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
-    /// The namespace of the object that is assessed.
-    namespace: RefCell<&'e str>,
+    /// The namespace of the object that is assessed; `None` where nobody asks which objects name others.
+    namespace: Cell<Option<&'e str>>,
     demand: RefCell<Demand>,
 }
 
@@ -73,10 +73,10 @@ impl ClusterState for Recorder<'_> {
             Presence::Unobserved(_) => false,
         };
         if !is_known {
-            let (mut demand, namespace) = (self.demand.borrow_mut(), self.namespace.borrow());
+            let mut demand = self.demand.borrow_mut();
             demand.objects.insert(key.to_owned());
-            if key.namespace != *namespace {
-                demand.named_by.entry(key.to_owned()).or_default().insert((*namespace).to_owned());
+            if let Some(namespace) = self.namespace.get().filter(|namespace| key.namespace != *namespace) {
+                demand.named_by.entry(key.to_owned()).or_default().insert(namespace.to_owned());
             }
         }
         found
@@ -156,7 +156,7 @@ impl ClusterState for Recorder<'_> {
 
 impl Plan<'_> {
     /// Plans the reads of evidence about the objects that are not well; those by name within the bound of `named`.
-    /// Adds to `named_by` whose references name objects in other namespaces.
+    /// For a cluster that is watched, adds to `named_by` whose references name objects in other namespaces.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
@@ -191,7 +191,7 @@ impl Plan<'_> {
         let now = self.snapshot.freshness().observed_at.unwrap_or(Timestamp::UNIX_EPOCH);
         let costs = Costs::default();
         let recorder =
-            || Recorder { state: self.snapshot, namespace: RefCell::default(), demand: RefCell::default() };
+            || Recorder { state: self.snapshot, namespace: Cell::default(), demand: RefCell::default() };
         let (recorder, of_changes) = (recorder(), recorder());
         let history = History::new(&of_changes);
         let changing = self.changing(found);
@@ -204,8 +204,9 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
-            *recorder.namespace.borrow_mut() = &key.namespace;
-            *of_changes.namespace.borrow_mut() = &key.namespace;
+            let namespace = self.asked.follow.then_some(&*key.namespace);
+            recorder.namespace.set(namespace);
+            of_changes.namespace.set(namespace);
             let assessment = assess(&observed.object, Evidence::from(&recorder).at_cost(&costs), rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);

@@ -27,22 +27,25 @@ const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 /// A reader keeps the numbers from one plan to the next; one that watches a cluster resets them once all awaited
 /// reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rounds([u8; MAX_ROUNDS.len()], NamedEvidence);
+pub struct Rounds {
+    delays: [u8; MAX_ROUNDS.len()],
+    named: NamedEvidence,
+}
 
 impl Rounds {
     /// Returns numbers at their maximum: no stage delays another, so all stages are planned at once.
     pub fn spent() -> Rounds {
-        Rounds(MAX_ROUNDS, NamedEvidence::default())
+        Rounds { delays: MAX_ROUNDS, named: NamedEvidence::default() }
     }
 
     /// Reports to `snapshot` how much evidence [`plan_reads`] has left unread, because too much would be read by name.
     pub fn report(&self, snapshot: &mut Snapshot) {
-        self.1.report(snapshot);
+        self.named.report(snapshot);
     }
 
     /// Returns true if `stage` may delay the stages after it in this round, and counts the round for it.
     fn may_hold_up(&mut self, stage: usize) -> bool {
-        let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MAX_ROUNDS.get(stage)) else {
+        let (Some(rounds), Some(most)) = (self.delays.get_mut(stage), MAX_ROUNDS.get(stage)) else {
             return false;
         };
         let may = *rounds < *most;
@@ -68,7 +71,7 @@ pub struct ReadPlan {
 }
 
 /// Objects that are read by name, each with the namespaces of the apps and objects that name it.
-pub(super) type NamedBy = HashMap<ObjectKey, BTreeSet<String>>;
+pub type NamedBy = HashMap<ObjectKey, BTreeSet<String>>;
 
 /// Plans the next reads for a cluster that is watched; `is_new` returns true for a read that was not sent before,
 /// and `rounds` limits how long a stage delays the later ones.
@@ -144,7 +147,13 @@ pub fn plan_watches(
                 }
                 reads.extend(plan.controllers(catalog, &found));
                 if asked.evidence {
-                    reads.extend(plan.evidence(catalog, &found, rules, &mut rounds.1, &mut next.named_by));
+                    reads.extend(plan.evidence(
+                        catalog,
+                        &found,
+                        rules,
+                        &mut rounds.named,
+                        &mut next.named_by,
+                    ));
                 }
                 reads
             }
@@ -168,7 +177,7 @@ pub fn plan_watches(
     if asked.follow {
         let of_evidence = std::mem::take(&mut next.named_by);
         let reads = next.awaited.iter().chain(&next.loose);
-        next.named_by = named_by(reads, &lacking, plan.apps(&found), of_evidence);
+        next.named_by = named_by(reads, &lacking, || plan.apps(&found), of_evidence);
     }
     next
 }
@@ -177,7 +186,7 @@ pub fn plan_watches(
 fn named_by<'r>(
     reads: impl Iterator<Item = &'r Read>,
     lacking: &Lacking,
-    apps: Vec<&Declaration>,
+    apps: impl FnOnce() -> Vec<&'r Declaration>,
     mut of_evidence: NamedBy,
 ) -> NamedBy {
     let keys = reads.filter_map(|read| match read.scope() {
@@ -194,7 +203,7 @@ fn named_by<'r>(
             known.extend(askers.iter().cloned());
         }
     }
-    for app in apps.into_iter().filter(|app| app.cluster().is_some()) {
+    for app in apps().into_iter().filter(|app| app.cluster().is_some()) {
         for key in &app.objects {
             if let Some(known) = named_by.get_mut(key)
                 && !known.contains(&app.namespace)
@@ -225,7 +234,7 @@ pub fn plan_reads(
     rules: &ActiveRules<'_>,
     rounds: &mut Rounds,
 ) -> Vec<Read> {
-    rounds.1.bound();
+    rounds.named.bound();
     let ReadPlan { mut awaited, loose, .. } = plan_watches(snapshot, asked, rules, rounds, &|_| true);
     awaited.extend(loose);
     awaited

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use taffrail_apps::{Read, Scope, ScopeError, Snapshot, Target};
+use taffrail_apps::{NamedBy, Read, Scope, ScopeError, Snapshot, Target};
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::scopes::named;
@@ -121,14 +121,14 @@ impl Singles {
 
 impl Following {
     /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked`
-    /// returns true for objects that the user named, `named_by` is [`ReadPlan::named_by`](taffrail_apps::ReadPlan::named_by). Returns `None` if the
-    /// object is left out.
+    /// returns true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is
+    /// left out.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,
         read: Read,
         is_asked: impl FnOnce(&ObjectKey) -> bool,
-        named_by: &HashMap<ObjectKey, BTreeSet<String>>,
+        named_by: &NamedBy,
     ) -> Option<Admitted> {
         match named(&read) {
             Some(key) if !is_asked(&key) => {
