@@ -35,18 +35,18 @@ impl Hasher for AsIs {
     }
 }
 
-/// A set of nodes, usually one.
+/// A set of nodes, usually one. There is one for each question, so that the rare large one is behind a pointer.
 #[derive(Debug)]
 enum Nodes {
     One(Node),
-    Many(HashSet<Node>),
+    Many(Box<HashSet<Node>>),
 }
 
 impl Nodes {
     fn insert(&mut self, node: Node) {
         match self {
             Nodes::One(one) if *one == node => {}
-            Nodes::One(one) => *self = Nodes::Many(HashSet::from([*one, node])),
+            Nodes::One(one) => *self = Nodes::Many(Box::new(HashSet::from([*one, node]))),
             Nodes::Many(all) => drop(all.insert(node)),
         }
     }
@@ -65,7 +65,7 @@ impl Nodes {
     fn iter(&self) -> impl Iterator<Item = Node> {
         let (one, many) = match self {
             Nodes::One(one) => (Some(*one), None),
-            Nodes::Many(all) => (None, Some(all)),
+            Nodes::Many(all) => (None, Some(&**all)),
         };
         one.into_iter().chain(many.into_iter().flatten().copied())
     }
