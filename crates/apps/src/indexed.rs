@@ -205,6 +205,13 @@ impl Objects for IndexedCluster<'_> {
         self.listing(self.contents.all().filter_map(|object| self.evidence.of(object)))
     }
 
+    /// Builds only the objects that carry a label from the index, as most objects of a cluster do not.
+    fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
+        let objects = self.contents.all();
+        let carry = objects.filter(|object| object.labels().any(|(label, _)| labels.contains(&label)));
+        self.listing(carry.filter_map(|object| self.evidence.of(object)))
+    }
+
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         let key = GroupKind::new(group, kind);
         let declared = || {

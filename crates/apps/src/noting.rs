@@ -149,6 +149,11 @@ impl Objects for Noting<'_> {
         self.objects.all()
     }
 
+    fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
+        self.ask(&Question::All);
+        self.objects.labelled(labels)
+    }
+
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.ask(&Question::IsNamespaced(group, kind));
         self.objects.is_namespaced(group, kind)

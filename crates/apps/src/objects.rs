@@ -29,6 +29,15 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Lists all objects that were read, each in the projection (whole or metadata) in which it was read.
     fn all(&self) -> Listing<'_>;
 
+    /// Lists the objects that carry at least one of these labels, with any value, each as in [`all`](Objects::all).
+    fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
+        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        let carries = move |observed: &Observed<'_>| {
+            labels.iter().any(|label| observed.object.at(&["metadata", "labels", label]).is_some())
+        };
+        Box::new(self.all().filter(carries))
+    }
+
     /// Returns true if objects of a kind live in namespaces, false for cluster-scoped kinds; `None` if
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;

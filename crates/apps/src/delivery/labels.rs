@@ -77,6 +77,11 @@ impl AppLabels {
         values.into_iter().find(|value| !value.is_empty())
     }
 
+    /// Returns the keys of the labels.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        self.0.iter().map(|AppLabel(label)| &**label).collect()
+    }
+
     /// Returns one label selector per label, for the objects that carry it and none of the labels before it.
     pub(crate) fn selectors(&self) -> Vec<String> {
         let mut before = String::new();
@@ -274,7 +279,7 @@ pub(crate) fn declare(
 ) -> LabelGroups {
     let objects = fleet.objects(home);
     let mut groups = LabelGroups::new(fleet, home);
-    for observed in objects.all() {
+    for observed in objects.labelled(&labels.keys()) {
         match groups.place(objects, labels, claims, &observed) {
             Place::None => {}
             Place::In(app, named) => groups.insert(&observed.key.to_owned(), app, named),

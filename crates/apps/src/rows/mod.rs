@@ -458,7 +458,7 @@ impl Look<'_, '_> {
     ) -> LabelGroups {
         let objects = self.fleet.objects(home);
         let mut groups = LabelGroups::new(self.fleet, home);
-        for observed in objects.all() {
+        for observed in objects.labelled(&self.rows.labels.keys()) {
             let Some((place, asked)) = self.place(&groups, objects, claims, &observed) else { continue };
             if !asked.questions.is_empty() {
                 let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
