@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use taffrail_index::{Contents, IndexEvidence, IndexSettings};
+use taffrail_index::{Contents, IndexEvidence, IndexSettings, ObjectRef};
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
@@ -205,11 +205,14 @@ impl Objects for IndexedCluster<'_> {
         self.listing(self.contents.all().filter_map(|object| self.evidence.of(object)))
     }
 
-    /// Builds only the objects that carry a label from the index, as most objects of a cluster do not.
+    /// Builds no other objects from the index, and sorts none: it is called for whole clusters.
     fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
-        let objects = self.contents.all();
-        let carry = objects.filter(|object| object.labels().any(|(label, _)| labels.contains(&label)));
-        self.listing(carry.filter_map(|object| self.evidence.of(object)))
+        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        let carries = move |object: &ObjectRef<'_>| {
+            object.labels().any(|(label, _)| labels.iter().any(|asked| asked == label))
+        };
+        let carry = self.contents.all().filter(carries);
+        Box::new(carry.filter_map(|object| Some(self.cut(self.evidence.of(object)?))))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

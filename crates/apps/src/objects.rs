@@ -29,7 +29,8 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Lists all objects that were read, each in the projection (whole or metadata) in which it was read.
     fn all(&self) -> Listing<'_>;
 
-    /// Lists the objects that carry at least one of these labels, with any value, each as in [`all`](Objects::all).
+    /// Lists the objects that carry at least one of these labels, with any value, each as in [`all`](Objects::all),
+    /// in no particular order.
     fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
         let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let carries = move |observed: &Observed<'_>| {

@@ -196,6 +196,13 @@ impl LabelGroups {
         group.named.extend(named.map(|named| (key.clone(), named)));
     }
 
+    /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
+    pub(crate) fn fill(&mut self, mut members: Vec<(ObjectKey, String, Option<Named>)>) {
+        // In order, so that each is the last of its group.
+        members.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
+        members.into_iter().for_each(|(key, app, named)| self.insert(&key, app, named));
+    }
+
     /// Removes an object from the group of an app; `None` if it was not in the group, else the other app that its
     /// marks name, if any.
     ///
@@ -279,13 +286,15 @@ pub(crate) fn declare(
 ) -> LabelGroups {
     let objects = fleet.objects(home);
     let mut groups = LabelGroups::new(fleet, home);
+    let mut members = Vec::new();
     for observed in objects.labelled(&labels.keys()) {
         match groups.place(objects, labels, claims, &observed) {
             Place::None => {}
-            Place::In(app, named) => groups.insert(&observed.key.to_owned(), app, named),
+            Place::In(app, named) => members.push((observed.key.to_owned(), app, named)),
             Place::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }
+    groups.fill(members);
     groups
 }
 

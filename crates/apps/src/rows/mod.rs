@@ -458,6 +458,7 @@ impl Look<'_, '_> {
     ) -> LabelGroups {
         let objects = self.fleet.objects(home);
         let mut groups = LabelGroups::new(self.fleet, home);
+        let mut members = Vec::new();
         for observed in objects.labelled(&self.rows.labels.keys()) {
             let Some((place, asked)) = self.place(&groups, objects, claims, &observed) else { continue };
             if !asked.questions.is_empty() {
@@ -465,9 +466,10 @@ impl Look<'_, '_> {
                 labelled.insert((home, observed.key.to_owned()), node);
             }
             if let Place::In(app, named) = place {
-                groups.insert(&observed.key.to_owned(), app, named);
+                members.push((observed.key.to_owned(), app, named));
             }
         }
+        groups.fill(members);
         groups
     }
 
