@@ -203,10 +203,9 @@ impl LabelGroups {
         members.into_iter().for_each(|(key, app, named)| self.insert(&key, app, named));
     }
 
-    /// Removes an object from the group of an app; `None` if it was not in the group, else the other app that its
-    /// marks name, if any.
+    /// Removes an object from the group of an app.
     ///
-    /// Returns `None` if the group lacks the object, otherwise the other app that the object names, if any.
+    /// Returns `None` if the group lacks the object, otherwise the other app that its marks name, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
         let group = self.groups.get_mut(&place)?;

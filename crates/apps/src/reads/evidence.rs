@@ -44,8 +44,8 @@ const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Sche
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
-    /// For a cluster that is watched: for each of `objects` that is in another namespace than the object that was
-    /// assessed, the namespaces of the objects that were.
+    /// For a cluster that is watched: for each of `objects`, the namespaces of the assessed objects that name it, its
+    /// own included.
     named_by: HashMap<ObjectKey, BTreeSet<String>>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
     /// UIDs of the objects whose dependents were looked up.
@@ -75,7 +75,7 @@ impl ClusterState for Recorder<'_> {
         if !is_known {
             let mut demand = self.demand.borrow_mut();
             demand.objects.insert(key.to_owned());
-            if let Some(namespace) = self.namespace.get().filter(|namespace| key.namespace != *namespace) {
+            if let Some(namespace) = self.namespace.get() {
                 demand.named_by.entry(key.to_owned()).or_default().insert(namespace.to_owned());
             }
         }
@@ -156,7 +156,7 @@ impl ClusterState for Recorder<'_> {
 
 impl Plan<'_> {
     /// Plans the reads of evidence about the objects that are not well; those by name within the bound of `named`.
-    /// For a cluster that is watched, adds to `named_by` whose references name objects in other namespaces.
+    /// For a cluster that is watched, adds to `named_by` the namespaces of the objects that name others.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,

@@ -39,6 +39,7 @@ impl Hasher for AsIs {
 #[derive(Debug)]
 enum Nodes {
     One(Node),
+    #[expect(clippy::box_collection, reason = "the set itself is six times as large as a pointer")]
     Many(Box<HashSet<Node>>),
 }
 

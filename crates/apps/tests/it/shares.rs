@@ -106,6 +106,32 @@ fn a_planned_read_by_name_tells_which_namespaces_name_the_object() {
     grab["spec"]["storageNamespace"] = json!("made-up");
     let mut server = Server::new(vec![grab]);
     server.forbidden.push("list /Secret");
+    let by_tenant = BTreeSet::from(["team-a".to_owned()]);
+    assert_eq!(named_by(&server), [("/Secret/made-up/sh.helm.release.v1.grab.v1".to_owned(), by_tenant)]);
+}
+
+/// Otherwise a tenant that names the evidence of another namespace would have it left out.
+#[test]
+fn evidence_that_its_own_namespace_names_is_not_charged_to_another_one_alone() {
+    let naming = |namespace: &str| {
+        let mut thing = object("example.com/v1", "Thing", namespace, "store");
+        thing["spec"]["resourceRef"] = json!({"apiVersion": "example.com/v1", "kind": "Disk",
+            "namespace": "shop", "name": "store"});
+        thing["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "reason": "Waiting"}]);
+        let mut app = kustomization("v1", &[&format!("{namespace}_store_example.com_Thing")]);
+        app["metadata"] = json!({"namespace": namespace, "name": "store", "generation": 1});
+        [app, thing]
+    };
+    let objects = ["shop", "team-a"].into_iter().flat_map(naming);
+    let objects = objects.chain([object("example.com/v1", "Disk", "shop", "other")]);
+    let both = BTreeSet::from(["shop".to_owned(), "team-a".to_owned()]);
+    let named_by = named_by(&Server::new(objects.collect()));
+    assert!(named_by.contains(&("example.com/Disk/shop/store".to_owned(), both)), "{named_by:?}");
+}
+
+/// Follows the plan of a watched cluster, and returns the objects that it reads by name, each with the namespaces that
+/// name it.
+fn named_by(server: &Server) -> Vec<(String, BTreeSet<String>)> {
     let asked = ReadQuery { follow: true, ..ReadQuery::default() };
     let mut snapshot = Snapshot::live("cluster", NOW);
     snapshot.set_kinds(server.catalog());
@@ -124,9 +150,7 @@ fn a_planned_read_by_name_tells_which_namespaces_name_the_object() {
             planned.insert(read);
         }
     }
-    let named_by: Vec<_> = named_by.iter().map(|(key, askers)| (key.to_string(), askers.clone())).collect();
-    let by_tenant = BTreeSet::from(["team-a".to_owned()]);
-    assert_eq!(named_by, [("/Secret/made-up/sh.helm.release.v1.grab.v1".to_owned(), by_tenant)]);
+    named_by.iter().map(|(key, askers)| (key.to_string(), askers.clone())).collect()
 }
 
 /// Even a few new objects in each round must not be awaited in every round.
