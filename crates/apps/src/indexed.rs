@@ -206,11 +206,8 @@ impl Objects for IndexedCluster<'_> {
     }
 
     /// Builds no other objects from the index, and sorts none: it is called for whole clusters.
-    fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
-        let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
-        let carries = move |object: &ObjectRef<'_>| {
-            object.labels().any(|(label, _)| labels.iter().any(|asked| asked == label))
-        };
+    fn labelled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
+        let carries = |object: &ObjectRef<'_>| labels.iter().any(|label| object.label(label).is_some());
         let carry = self.contents.all().filter(carries);
         Box::new(carry.filter_map(|object| Some(self.cut(self.evidence.of(object)?))))
     }

@@ -149,7 +149,7 @@ impl Objects for Noting<'_> {
         self.objects.all()
     }
 
-    fn labelled<'o>(&'o self, labels: &[&str]) -> Listing<'o> {
+    fn labelled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
         self.ask(&Question::All);
         self.objects.labelled(labels)
     }

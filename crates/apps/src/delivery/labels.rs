@@ -199,7 +199,7 @@ impl LabelGroups {
     /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
     pub(crate) fn fill(&mut self, mut members: Vec<(ObjectKey, String, Option<Named>)>) {
         // In order, so that each is the last of its group.
-        members.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
+        members.sort_unstable();
         members.into_iter().for_each(|(key, app, named)| self.insert(&key, app, named));
     }
 
