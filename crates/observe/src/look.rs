@@ -540,6 +540,7 @@ mod tests {
         let told: Vec<_> = snapshot.errors().iter().map(|error| (&*error.reason, &*error.message)).collect();
         let [("OverLimit", message)] = told.as_slice() else { panic!("{told:?}") };
         assert!(message.contains(": 30 of these were not read"), "{message}");
+        assert_eq!(snapshot.errors()[0].scope, Scope::Namespace("shop".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! nothing.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -40,13 +40,14 @@ const WARNINGS: &str = "type=Warning";
 const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Scheduled,reason!=Pulling,\
                               reason!=Pulled,reason!=Created,reason!=Started,reason!=Killing";
 
+/// Objects of one kind and namespace, each with the namespaces of the assessed objects that name it.
+type NamedObjects<'d> = BTreeMap<ObjectKey, &'d BTreeSet<String>>;
+
 /// The evidence that was looked up in vain while objects were assessed, and so has to be read.
 #[derive(Default)]
 struct Demand {
-    objects: BTreeSet<ObjectKey>,
-    /// For a cluster that is watched: for each of `objects`, the namespaces of the assessed objects that name it, its
-    /// own included.
-    named_by: HashMap<ObjectKey, BTreeSet<String>>,
+    /// The objects, each with the namespaces of the assessed objects that name it.
+    objects: BTreeMap<ObjectKey, BTreeSet<String>>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
     /// UIDs of the objects whose dependents were looked up.
     owners: BTreeSet<String>,
@@ -56,11 +57,21 @@ struct Demand {
     contents: BTreeSet<String>,
 }
 
+impl Demand {
+    /// Records that an object in `namespace` names the object `key`.
+    fn name(&mut self, key: ObjectKey, namespace: &str) {
+        let namespaces = self.objects.entry(key).or_default();
+        if !namespaces.contains(namespace) {
+            namespaces.insert(namespace.to_owned());
+        }
+    }
+}
+
 /// A cluster state that records the lookups of objects that were not read.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
-    /// The namespace of the object that is assessed; `None` where nobody asks which objects name others.
-    namespace: Cell<Option<&'e str>>,
+    /// The namespace of the object that is assessed.
+    namespace: Cell<&'e str>,
     demand: RefCell<Demand>,
 }
 
@@ -73,11 +84,7 @@ impl ClusterState for Recorder<'_> {
             Presence::Unobserved(_) => false,
         };
         if !is_known {
-            let mut demand = self.demand.borrow_mut();
-            demand.objects.insert(key.to_owned());
-            if let Some(namespace) = self.namespace.get() {
-                demand.named_by.entry(key.to_owned()).or_default().insert(namespace.to_owned());
-            }
+            self.demand.borrow_mut().name(key.to_owned(), self.namespace.get());
         }
         found
     }
@@ -166,17 +173,21 @@ impl Plan<'_> {
         named_by: &mut NamedBy,
     ) -> Vec<Read> {
         let (mut demand, of_changes) = self.demand(catalog, found, rules);
-        for (key, namespaces) in std::mem::take(&mut demand.named_by).into_iter().chain(of_changes.named_by) {
-            named_by.entry(key).or_default().extend(namespaces);
-        }
         demand.owners.extend(of_changes.owners);
         self.resolve(catalog, &mut demand);
         // Objects that the kubelet does not complain about are not evidence, but they may have changed.
-        demand.objects.extend(of_changes.objects);
+        for (key, namespaces) in of_changes.objects {
+            demand.objects.entry(key).or_default().extend(namespaces);
+        }
         let mut reads = Vec::new();
         self.lists(catalog, &demand, &mut reads);
         self.objects(catalog, &demand, named, &mut reads);
         self.events(catalog, &demand, &mut reads);
+        if self.asked.follow {
+            for (key, namespaces) in demand.objects {
+                named_by.entry(key).or_default().extend(namespaces);
+            }
+        }
         reads
     }
 
@@ -204,9 +215,8 @@ impl Plan<'_> {
             if !suffices(&observed) || observed.projection != Projection::Full {
                 continue;
             }
-            let namespace = self.asked.follow.then_some(&*key.namespace);
-            recorder.namespace.set(namespace);
-            of_changes.namespace.set(namespace);
+            recorder.namespace.set(&key.namespace);
+            of_changes.namespace.set(&key.namespace);
             let assessment = assess(&observed.object, Evidence::from(&recorder).at_cost(&costs), rules, now);
             if let Some(turn) = assessment.since.filter(|_| changing.contains(key)) {
                 history.before(&assessment.chain, turn, 0);
@@ -218,7 +228,8 @@ impl Plan<'_> {
                 && let Some(served) = catalog.get(&key.group_kind())
             {
                 let name = format!("{}.{}", served.plural, served.group);
-                demand.objects.insert(ObjectKey::new(definitions.group, definitions.kind, "", name));
+                let definition = ObjectKey::new(definitions.group, definitions.kind, "", name);
+                demand.name(definition, &key.namespace);
             }
         }
         drop(history);
@@ -273,7 +284,7 @@ impl Plan<'_> {
         let wanted = self.named_by_silent_pods(demand);
         demand
             .objects
-            .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
+            .retain(|key, _| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
     /// Returns the objects (ConfigMaps, Secrets, claims) to which Pods refer that are not ready and for which the
@@ -282,7 +293,7 @@ impl Plan<'_> {
     /// Where the kubelet reports an image error or a crash, it has found all objects that the Pod refers to.
     fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
         let mut named = BTreeSet::new();
-        if !demand.objects.iter().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
+        if !demand.objects.keys().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
             return named;
         }
         for pod in self.snapshot.of_kind("", "Pod", None).filter(|pod| pod.projection == Projection::Full) {
@@ -330,8 +341,8 @@ impl Plan<'_> {
         named: &mut NamedEvidence,
         reads: &mut Vec<Read>,
     ) {
-        let mut groups: BTreeMap<(GroupKind, Option<String>), BTreeSet<ObjectKey>> = BTreeMap::new();
-        for key in &demand.objects {
+        let mut groups: BTreeMap<(GroupKind, Option<String>), NamedObjects<'_>> = BTreeMap::new();
+        for (key, namespaces) in &demand.objects {
             let kind = key.group_kind();
             let Some(served) = catalog.get(&kind) else { continue };
             if served.namespaced == key.namespace.is_empty() && served.namespaced {
@@ -350,7 +361,7 @@ impl Plan<'_> {
             let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), projection) == Listed::Done;
             let is_lost = is_listed && !is_known;
             if !is_coming && !is_lost && !self.snapshot.was_read(&key, projection) {
-                groups.entry((kind, namespace)).or_default().insert(key);
+                groups.entry((kind, namespace)).or_default().insert(key, namespaces);
             }
         }
         let mut wanted: BTreeMap<GroupKind, Vec<NamedRead>> = BTreeMap::new();
@@ -360,10 +371,15 @@ impl Plan<'_> {
             let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done;
             let of_kind = wanted.entry(kind).or_default();
             if keys.len() > MAX_SINGLE_GETS && is_unlisted && served.is_listable() {
-                of_kind.push(NamedRead::of(list(served, namespace, None, projection), keys.len()));
+                let read = list(served, namespace, None, projection);
+                let named_by = keys.values().flat_map(|namespaces| (*namespaces).clone()).collect();
+                of_kind.push(NamedRead { read, objects: keys.len(), named_by });
             } else {
-                let single = keys.iter().filter_map(|key| self.object(catalog, key, projection));
-                of_kind.extend(single.map(|read| NamedRead::of(read, 1)));
+                let single = keys.into_iter().filter_map(|(key, namespaces)| {
+                    let read = self.object(catalog, &key, projection)?;
+                    Some(NamedRead { read, objects: 1, named_by: namespaces.clone() })
+                });
+                of_kind.extend(single);
             }
         }
         self.widen(catalog, &mut wanted, named.room(), reads);

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Read, Target};
+use super::Read;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::Snapshot;
 
-/// The maximum number of reads of evidence by name in one look. Beyond it, up to twice as many, a namespace gets such
-/// a read only if it had fewer than [`FEW_OF_NAMESPACE`].
+/// The maximum number of reads of evidence by name in one look. Beyond it, up to twice as many, a namespace whose
+/// objects ask for such a read gets it only if it had fewer than [`FEW_OF_NAMESPACE`].
 const MAX_READS: usize = 1000;
 
-/// The maximum number of reads of evidence by name in one namespace.
+/// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
+/// evidence is.
 const MAX_READS_OF_NAMESPACE: usize = 100;
 
-/// The number of reads of a namespace up to which [`MAX_READS`] may be exceeded.
+/// The number of reads for one namespace up to which [`MAX_READS`] may be exceeded.
 const FEW_OF_NAMESPACE: usize = 10;
 
 /// A read of evidence that counts against the bound: of one object, or a list in place of many objects of a namespace.
@@ -22,6 +23,8 @@ pub(super) struct NamedRead {
     pub(super) read: Read,
     /// The number of objects that the read is planned for.
     pub(super) objects: usize,
+    /// The namespaces of the objects that name these objects; empty for cluster-scoped ones.
+    pub(super) named_by: BTreeSet<String>,
 }
 
 /// The evidence that one look has read by name so far.
@@ -30,10 +33,13 @@ pub(super) struct NamedEvidence {
     /// False for a cluster that is watched: the watcher bounds the objects that it watches one by one.
     is_bounded: bool,
     granted: BTreeSet<Read>,
-    /// The number of granted reads by namespace; that of cluster-scoped objects is empty.
-    namespaces: BTreeMap<String, usize>,
-    /// The number of objects that the last plan left unread.
+    /// The number of granted reads by the namespace that is charged for them, one of those that name the evidence.
+    /// The namespace of the evidence itself is up to the author of the name, so it is not charged.
+    charged: BTreeMap<String, usize>,
+    /// The number of objects that the last plan left unread because all namespaces together name too many.
     left_out: usize,
+    /// The number of objects that the last plan left unread because one namespace names too many, by namespace.
+    left_out_of: BTreeMap<String, usize>,
 }
 
 impl NamedEvidence {
@@ -48,7 +54,8 @@ impl NamedEvidence {
     }
 
     /// Returns the reads that fit into the bound. Namespaces take turns, those that had fewer reads first, so that the
-    /// excess of one leaves the evidence of others.
+    /// excess of one leaves the evidence of others. Of the namespaces that name one object, that with the fewest
+    /// reads is charged.
     pub(super) fn grant(&mut self, mut wanted: Vec<NamedRead>) -> Vec<Read> {
         if !self.is_bounded {
             return wanted.into_iter().map(|wanted| wanted.read).collect();
@@ -58,49 +65,54 @@ impl NamedEvidence {
             wanted.into_iter().partition(|wanted| self.granted.contains(&wanted.read));
         let mut reads: Vec<Read> = again.into_iter().map(|wanted| wanted.read).collect();
 
-        let mut turns = self.namespaces.clone();
-        let in_turns = new.into_iter().map(|wanted| {
-            let turn = turns.entry(wanted.read.namespace.clone().unwrap_or_default()).or_default();
+        let mut turns = self.charged.clone();
+        let in_turns = new.into_iter().map(|NamedRead { read, objects, named_by }| {
+            let turn_of = |namespace: &String| turns.get(namespace).copied().unwrap_or_default();
+            let namespace = named_by.into_iter().min_by_key(turn_of).unwrap_or_default();
+            let turn = turns.entry(namespace.clone()).or_default();
             *turn += 1;
-            (*turn, wanted)
+            (*turn, read, objects, namespace)
         });
-        let mut in_turns: Vec<(usize, NamedRead)> = in_turns.collect();
+        let mut in_turns: Vec<(usize, Read, usize, String)> = in_turns.collect();
         in_turns.sort_unstable();
         self.left_out = 0;
-        for (turn, NamedRead { read, objects }) in in_turns {
+        self.left_out_of.clear();
+        for (turn, read, objects, namespace) in in_turns {
             let most = if turn <= FEW_OF_NAMESPACE { 2 * MAX_READS } else { MAX_READS };
-            if turn > MAX_READS_OF_NAMESPACE || self.granted.len() >= most {
+            if turn > MAX_READS_OF_NAMESPACE {
+                *self.left_out_of.entry(namespace).or_default() += objects;
+            } else if self.granted.len() >= most {
                 self.left_out += objects;
-                continue;
+            } else {
+                self.charged.insert(namespace, turn);
+                self.granted.insert(read.clone());
+                reads.push(read);
             }
-            self.namespaces.insert(read.namespace.clone().unwrap_or_default(), turn);
-            self.granted.insert(read.clone());
-            reads.push(read);
         }
         reads
     }
 
-    /// Reports the number of objects that the last plan left unread to `snapshot`, if there were any.
+    /// Reports the numbers of objects that the last plan left unread to `snapshot`, if there were any: those beyond
+    /// the bound of one namespace for that namespace alone.
     pub(super) fn report(&self, snapshot: &mut Snapshot) {
-        if self.left_out == 0 {
-            return;
+        let mut report =
+            |scope, message| snapshot.report(ScopeError { scope, reason: "OverLimit".to_owned(), message });
+        for (namespace, left_out) in &self.left_out_of {
+            let message = format!(
+                "objects here that are not Ready refer to too many others: {left_out} of these were not read, because \
+                 Taffrail reads at most {MAX_READS_OF_NAMESPACE} by name for the objects of one namespace"
+            );
+            report(Scope::Namespace(namespace.clone()), message);
         }
-        let scope = Scope::Input("evidence that is read by name".to_owned());
-        let message = format!(
-            "objects that are not Ready refer to too many others: {} of these were not read, because Taffrail reads at \
-             most {MAX_READS_OF_NAMESPACE} by name in each namespace and {MAX_READS} in all (up to {MAX_READS} more in \
-             namespaces with at most {FEW_OF_NAMESPACE}); use -n to read those of one namespace",
-            self.left_out
-        );
-        snapshot.retract(&scope);
-        snapshot.report(ScopeError { scope, reason: "OverLimit".to_owned(), message });
-    }
-}
-
-impl NamedRead {
-    pub(super) fn of(read: Read, objects: usize) -> NamedRead {
-        debug_assert!(matches!(read.target, Target::List { .. }) || objects == 1);
-        NamedRead { read, objects }
+        if self.left_out > 0 {
+            let message = format!(
+                "objects that are not Ready refer to too many others: {} of these were not read, because Taffrail \
+                 reads at most {MAX_READS} by name in all (up to {MAX_READS} more for namespaces whose objects need at \
+                 most {FEW_OF_NAMESPACE}); use -n to read those of one namespace",
+                self.left_out
+            );
+            report(Scope::Input("evidence that is read by name".to_owned()), message);
+        }
     }
 }
 
@@ -109,6 +121,7 @@ mod tests {
     use taffrail_object::Projection;
 
     use super::*;
+    use crate::reads::Target;
 
     fn named(namespace: &str, count: usize) -> Vec<NamedRead> {
         let one = |at| NamedRead {
@@ -122,6 +135,7 @@ mod tests {
                 projection: Projection::Full,
             },
             objects: 1,
+            named_by: BTreeSet::from([namespace.to_owned()]),
         };
         (0..count).map(one).collect()
     }
@@ -163,7 +177,26 @@ mod tests {
     fn one_namespace_has_a_bound_of_its_own() {
         let mut evidence = bounded();
         assert_eq!(evidence.grant(named("team", 1000)).len(), MAX_READS_OF_NAMESPACE);
-        assert_eq!(evidence.left_out, 900);
+        assert_eq!(
+            (evidence.left_out, evidence.left_out_of),
+            (0, BTreeMap::from([("team".to_owned(), 900)]))
+        );
         assert_eq!(NamedEvidence::default().grant(named("team", 1000)).len(), 1000);
+    }
+
+    #[test]
+    fn namespace_that_names_objects_of_many_is_charged_for_them() {
+        let mut evidence = bounded();
+        let by = |namespaces: &[&str], of: Vec<NamedRead>| -> Vec<NamedRead> {
+            let named_by: BTreeSet<String> = namespaces.iter().map(|it| (*it).to_owned()).collect();
+            of.into_iter().map(|read| NamedRead { named_by: named_by.clone(), ..read }).collect()
+        };
+        let many = (0..3000).flat_map(|at| by(&["tenant"], named(&format!("made-up-{at}"), 1)));
+        assert_eq!(evidence.grant(many.collect()).len(), MAX_READS_OF_NAMESPACE);
+        assert_eq!((evidence.left_out, &evidence.left_out_of["tenant"]), (0, &2900));
+        // Nothing of `shop` is used up, and it is charged only for what the tenant cannot pay.
+        assert_eq!(evidence.grant(named("shop", 60)).len(), 60);
+        assert_eq!(evidence.grant(by(&["tenant", "shop"], named("made-up-2999", 1))).len(), 1);
+        assert_eq!(evidence.charged["shop"], 61);
     }
 }
