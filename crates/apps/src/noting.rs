@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
+use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
@@ -155,7 +156,10 @@ impl Objects for Noting<'_> {
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
-        self.ask(&Question::IsNamespaced(group, kind));
+        // Nothing in a cluster changes the scope of a built-in kind.
+        if is_namespaced(group, kind).is_none() {
+            self.ask(&Question::IsNamespaced(group, kind));
+        }
         self.objects.is_namespaced(group, kind)
     }
 

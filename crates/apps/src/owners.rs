@@ -174,7 +174,9 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
 pub(crate) enum Control {
     /// The object names no controller, or one that does not exist, since any author can write a reference.
     None,
-    /// The controller exists, or its kind cannot be read.
+    /// The controller exists with the UID that the object names.
+    Proved,
+    /// An object with the controller's name exists; the UID of one of them is not known.
     Known,
     /// The controller was not read yet; holds its key.
     Unknown(ObjectKey),
@@ -187,8 +189,11 @@ pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control
     match objects.get(owner.as_ref()) {
         Presence::Present(found) => {
             let own = found.object.text(&["metadata", "uid"]);
-            let is_it = named.is_none_or(|named| own.is_empty() || named == own);
-            if is_it { Control::Known } else { Control::None }
+            match named {
+                Some(named) if named == own => Control::Proved,
+                Some(_) if !own.is_empty() => Control::None,
+                _ => Control::Known,
+            }
         }
         Presence::Absent => Control::None,
         Presence::Unobserved(_) => Control::Unknown(owner),

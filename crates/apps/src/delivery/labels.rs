@@ -136,6 +136,8 @@ struct Group {
 pub(crate) enum Place {
     /// The object is in no group.
     None,
+    /// The object is in no group as long as its controller exists with the UID that the object names.
+    Controlled,
     /// The object is in the group of the app named here; the second value is an app that its marks name but
     /// that does not have it.
     In(String, Option<Named>),
@@ -178,6 +180,7 @@ impl LabelGroups {
         }
         let Claimed::ByNone(named) = claims.on(self.home, observed) else { return Place::None };
         match control(objects, observed) {
+            Control::Proved => Place::Controlled,
             Control::Known => Place::None,
             Control::Unknown(owner) => Place::Unknown(owner),
             Control::None => Place::In(app.into_owned(), named),
@@ -288,7 +291,7 @@ pub(crate) fn declare(
     let mut members = Vec::new();
     for observed in objects.labelled(&labels.keys()) {
         match groups.place(objects, labels, claims, &observed) {
-            Place::None => {}
+            Place::None | Place::Controlled => {}
             Place::In(app, named) => members.push((observed.key.to_owned(), app, named)),
             Place::Unknown(owner) => drop(owners.insert((home, owner))),
         }

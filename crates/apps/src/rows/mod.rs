@@ -89,6 +89,8 @@ pub enum Propagation {
     Shared,
     /// By the labels of a changed object.
     Labels,
+    /// By a controller that came or went, to the labelled objects that name its UID.
+    Controllers,
     /// By the names of PersistentVolumeClaims that StatefulSets create.
     ClaimTemplates,
     /// From a declaring object to its kept declaration.
@@ -484,7 +486,13 @@ impl Look<'_, '_> {
     ) -> Option<(Place, QuestionRecord)> {
         let labels = &self.rows.labels;
         labels::named(labels, observed.key, &observed.object)?;
-        Some(self.log.record(|| groups.place(objects, labels, claims, observed)))
+        let (place, mut asked) = self.log.record(|| groups.place(objects, labels, claims, observed));
+        // The only question is that for the controller. Most objects of a cluster have one, so `regroup` finds those
+        // that a controller leaves behind by its UID instead.
+        if matches!(place, Place::Controlled) && asked.questions.len() == 1 {
+            asked.questions = Vec::new();
+        }
+        Some((place, asked))
     }
 
     fn freshness(&self) -> Vec<Known> {
@@ -659,7 +667,12 @@ impl Look<'_, '_> {
                     }
                 }
             }
-            for (_, key) in dirty.iter().filter(|(place, _)| *place == home) {
+            let orphaned: Vec<ObjectKey> = match self.goes(Propagation::Controllers) {
+                true => batch.objects().flat_map(|(key, old)| left_behind(*objects, key, old)).collect(),
+                false => Vec::new(),
+            };
+            let dirty = dirty.iter().filter(|(place, _)| *place == home).map(|(_, key)| key);
+            for key in dirty.chain(&orphaned) {
                 looked_at.entry(key).or_insert_with(|| app(key, new(key).as_ref()));
             }
             for (key, before) in looked_at {
@@ -685,7 +698,7 @@ impl Look<'_, '_> {
                         own.insert(key, app.clone(), named.clone());
                         Some((named, app))
                     }
-                    Place::None | Place::Unknown(_) => None,
+                    Place::None | Place::Controlled | Place::Unknown(_) => None,
                 };
                 if was != is {
                     let apps = [was, is].into_iter().flatten().map(|(_, app)| app);
@@ -694,6 +707,19 @@ impl Look<'_, '_> {
             }
         }
         touched
+    }
+}
+
+/// Returns the objects that name a changed object `key` as their controller by the UID that it had before, if it
+/// has it no longer.
+fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>) -> Vec<ObjectKey> {
+    let new = objects.get(key.as_ref()).present();
+    let [old, new] = [old, new].map(|it| it.map(|it| it.object.text(&["metadata", "uid"]).into_owned()));
+    match old {
+        Some(uid) if !uid.is_empty() && new.as_ref() != Some(&uid) => {
+            objects.owned(&uid, None).map(|dependent| dependent.key.to_owned()).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -408,6 +408,15 @@ fn an_object_gets_the_label_of_an_app() {
 }
 
 #[test]
+fn controller_of_labelled_objects_goes_or_is_replaced() {
+    let owner = deployment("web", 2);
+    let made = owned(labelled("v1", "ConfigMap", "made"), &owner, true);
+    let objects = [owner.clone(), made];
+    check(Propagation::Controllers, &objects, Then::Goes(owner.clone()));
+    check(Propagation::Controllers, &objects, Then::Comes(with(owner, "/metadata/uid", json!("another"))));
+}
+
+#[test]
 fn a_stateful_set_turns_out_to_have_made_a_claim() {
     let mut claim = labelled("v1", "PersistentVolumeClaim", "data-db-0");
     claim["status"] = json!({"phase": "Bound"});
