@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use taffrail_index::{Contents, IndexEvidence, IndexSettings, ObjectRef};
+use taffrail_index::{Contents, IndexEvidence, IndexSettings, ObjectRef, Relation};
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
@@ -119,6 +119,21 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
+    /// Returns true if the index knows, without building the object, that its controller exists.
+    ///
+    /// Of an object without a body the index keeps its owners by UID alone. The scope of other than built-in kinds may
+    /// change, so objects that such kinds control are not decided here.
+    fn is_controlled(&self, object: &ObjectRef<'_>) -> bool {
+        let controller = || object.owners().find(|(_, relation)| *relation == Relation::Controller);
+        let is_there = |owner: ObjectRef<'_>| {
+            let is_namespaced = owner.resource().and_then(|it| is_namespaced(&it.group, &it.kind));
+            is_namespaced.is_some_and(|it| owner.namespace() == if it { object.namespace() } else { "" })
+        };
+        object.body().is_none()
+            && controller().and_then(|(uid, _)| self.contents.find_uid(uid)).is_some_and(is_there)
+            && (self.bodies.is_empty() || !self.bodies.contains_key(&object.object_name()))
+    }
+
     /// Sorts objects by key, so that messages always name them in the same order.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
@@ -206,10 +221,16 @@ impl Objects for IndexedCluster<'_> {
     }
 
     /// Builds no other objects from the index, and sorts none: it is called for whole clusters.
-    fn labelled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
-        let carries = |object: &ObjectRef<'_>| labels.iter().any(|label| object.label(label).is_some());
-        let carry = self.contents.all().filter(carries);
-        Box::new(carry.filter_map(|object| Some(self.cut(self.evidence.of(object)?))))
+    fn labelled_uncontrolled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
+        let is_meant = |object: &ObjectRef<'_>| {
+            labels.iter().any(|label| object.label(label).is_some()) && !self.is_controlled(object)
+        };
+        Box::new(
+            self.contents
+                .all()
+                .filter(is_meant)
+                .filter_map(|object| Some(self.cut(self.evidence.of(object)?))),
+        )
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

@@ -150,9 +150,9 @@ impl Objects for Noting<'_> {
         self.objects.all()
     }
 
-    fn labelled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
+    fn labelled_uncontrolled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
         self.ask(&Question::All);
-        self.objects.labelled(labels)
+        self.objects.labelled_uncontrolled(labels)
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

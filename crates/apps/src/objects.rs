@@ -29,9 +29,10 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Lists all objects that were read, each in the projection (whole or metadata) in which it was read.
     fn all(&self) -> Listing<'_>;
 
-    /// Lists the objects that carry at least one of these labels, with any value, each as in [`all`](Objects::all),
-    /// in no particular order. Lists others too where it costs more to leave them out.
-    fn labelled<'o>(&'o self, _labels: &'o [&'o str]) -> Listing<'o> {
+    /// Lists the objects that carry at least one of these labels, with any value, and whose controller is not known to
+    /// exist, each as in [`all`](Objects::all), in no particular order. Lists others too where it costs more to leave
+    /// them out.
+    fn labelled_uncontrolled<'o>(&'o self, _labels: &'o [&'o str]) -> Listing<'o> {
         self.all()
     }
 

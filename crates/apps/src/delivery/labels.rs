@@ -289,7 +289,7 @@ pub(crate) fn declare(
     let objects = fleet.objects(home);
     let mut groups = LabelGroups::new(fleet, home);
     let mut members = Vec::new();
-    for observed in objects.labelled(&labels.keys()) {
+    for observed in objects.labelled_uncontrolled(&labels.keys()) {
         match groups.place(objects, labels, claims, &observed) {
             Place::None | Place::Controlled => {}
             Place::In(app, named) => members.push((observed.key.to_owned(), app, named)),
