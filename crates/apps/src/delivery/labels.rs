@@ -200,10 +200,14 @@ impl LabelGroups {
     }
 
     /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
-    pub(crate) fn fill(&mut self, mut members: Vec<(ObjectKey, String, Option<Named>)>) {
-        // In order, so that each is the last of its group.
-        members.sort_unstable();
-        members.into_iter().for_each(|(key, app, named)| self.insert(&key, app, named));
+    pub(crate) fn fill(&mut self, members: Vec<(ObjectKey, String, Option<Named>)>) {
+        for (key, app, named) in members {
+            let group = self.groups.entry((key.namespace.clone(), app)).or_default();
+            group.named.extend(named.map(|named| (key.clone(), named)));
+            group.objects.push(key);
+        }
+        // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
+        self.groups.values_mut().for_each(|group| group.objects.sort_unstable());
     }
 
     /// Removes an object from the group of an app.
