@@ -69,7 +69,7 @@ impl ListItem for RulingRow {
 pub struct AskedRules {
     /// The name of the rules.
     pub rule: String,
-    /// The documentation of the kind's fields.
+    /// The URL of the documentation of the kind's fields.
     pub source: String,
     /// The branches, in order of evaluation.
     pub branches: Vec<AskedBranch>,

@@ -30,7 +30,7 @@ pub enum Presence<'a, T = Observed<'a>> {
 }
 
 impl<T> Presence<'_, T> {
-    /// Returns the object if it exists, else `None`.
+    /// Returns the object if it is `Present`; `None` if it is absent or was not observed.
     #[inline]
     pub fn present(self) -> Option<T> {
         match self {

@@ -257,8 +257,8 @@ impl<S: Clone> Graph<S> {
         node
     }
 
-    /// Returns the nodes of the cached values `all`, adding those that are missing, and the first time at which any
-    /// of them, or `next`, may change.
+    /// Returns the nodes of the cached values `all`, adding those that are missing. Also returns the earliest of `next`
+    /// and the times at which these values may change; `None` if there is no such time.
     fn share(
         &mut self,
         all: Vec<Arc<QuestionRecord>>,

@@ -355,12 +355,13 @@ pub(super) fn is_well(resource: &Resource) -> bool {
 /// The objects of a finding by kind, with the apps that declare them.
 pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 
-/// Returns the newest time in the objects up to `latest`; and the farthest time beyond it, with its object and the
+/// Returns the newest time up to `latest`, and the farthest time of any object beyond it, with that object and the
 /// number of objects with such times.
 ///
-/// An author who may write in one namespace can write any time there. So where there are Leases that
-/// controllers of the cluster renew, or Nodes with a heartbeat, only times of cluster-scoped objects and in
-/// the namespaces of these Leases count, and the creation times of all objects, which the API server writes.
+/// If a Node has a heartbeat, or a Lease in a namespace of Kubernetes or of a delivery tool has a renew time, the
+/// newest time counts only creation times and the times of cluster-scoped objects and of objects in such namespaces.
+//
+// Whoever may write in one namespace can write any time there. The API server writes creation times.
 fn traces(
     objects: &dyn Objects,
     latest: Timestamp,

@@ -379,7 +379,8 @@ impl FleetWatcher {
             _ => (Reason::NotFound.as_str(), "the server has no such kind".to_owned()),
         };
         let target = self.fleet.snapshots[at].name().to_owned();
-        let homes = self.clusters[at].homes_over(read);
+        let kind = GroupKind::new(&*read.group, &*read.kind);
+        let Some(homes) = self.clusters[at].foreign_over.get(&kind) else { return };
         let scope = Scope::Input(format!("{} in {target}", read.kind));
         let message = format!(
             "its apps name more objects of this kind there than Taffrail reads one by one, and \

@@ -218,6 +218,8 @@ struct Following {
     /// The number of scopes that were ever started for apps of another cluster, by the name of that cluster and by
     /// kind.
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
+    /// The names of the clusters whose apps named an object that the limits did not let be watched, by its kind.
+    foreign_over: BTreeMap<GroupKind, BTreeSet<String>>,
     /// The errors that apps of this cluster declare too many objects in other clusters to read all.
     over: Vec<ScopeError>,
     /// The namespaces in which apps of other clusters need dependents (such as Pods) of their objects, each with
@@ -406,6 +408,7 @@ impl FleetWatcher {
             elsewhere: BTreeSet::new(),
             homes: BTreeMap::new(),
             foreign: BTreeMap::new(),
+            foreign_over: BTreeMap::new(),
             over: Vec::new(),
             dependents_in: BTreeMap::new(),
             connecting: false,

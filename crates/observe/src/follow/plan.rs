@@ -425,6 +425,8 @@ impl Following {
             *self.foreign.entry(home).or_default().entry(kind).or_default() += 1;
             return Some(read);
         }
+        let homes: Vec<String> = self.homes_of(&read).cloned().collect();
+        self.foreign_over.entry(kind.clone()).or_default().extend(homes);
         let is_listable = snapshot.kinds()?.get(&kind)?.is_listable();
         let target = Target::List { labels: None, fields: None };
         is_listable.then_some(Read { namespace: None, target, ..read })
@@ -448,21 +450,6 @@ impl Following {
         };
         snapshot.answer(read, answer);
         self.changed = true;
-    }
-
-    /// Returns the names of the clusters whose apps name more objects of the read's kind than are watched one by
-    /// one.
-    pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
-        let kind = GroupKind::new(&*read.group, &*read.kind);
-        let first = ObjectKey::new(&*kind.group, &*kind.kind, "", "");
-        let is_kind = |key: &ObjectKey| key.group == kind.group && key.kind == kind.kind;
-        let of_kind = self.homes.range(first..).take_while(|(key, _)| is_kind(key)).map(|(_, homes)| homes);
-        let is_over = |home: &&String| {
-            let Some(kinds) = self.foreign.get(*home) else { return false };
-            kinds.values().sum::<usize>() >= FOREIGN
-                || kinds.get(&kind).is_some_and(|count| *count >= FOREIGN_OF_A_KIND)
-        };
-        of_kind.chain(self.dependents_in.values()).flatten().filter(is_over).cloned().collect()
     }
 
     /// Ends the scopes of single objects that apps of other clusters no longer name. If something else needs such

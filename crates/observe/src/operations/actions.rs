@@ -354,7 +354,8 @@ impl ActionRequest {
                 .hint("a script of the cluster may create objects only in the namespace of its own object"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
-            let error = OperationError::unreadable(format!("{what}, which may run code or grant rights"));
+            let error =
+                OperationError::unreadable(format!("refused: {what}, which may run code or grant rights"));
             return Err(error.hint(format!("--allow-create {} permits it", key.kind)));
         }
         Ok(())

@@ -221,7 +221,8 @@ fn operators(text: &str) -> usize {
     count
 }
 
-/// Checks an expression against the limits of length, brackets and operators.
+/// Checks that an expression exceeds none of [`MAX_LENGTH`] (bytes), [`MAX_OPENINGS`] (opening brackets and question
+/// marks, also in strings) and [`MAX_OPERATORS`].
 ///
 /// # Errors
 /// If it exceeds one of them.

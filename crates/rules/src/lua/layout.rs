@@ -17,7 +17,8 @@ pub(super) type Read = Result<Code, LuaError>;
 pub(super) struct Scripts {
     /// The scripts by `group/Kind`, or by the kind alone if it has no group.
     kinds: BTreeMap<String, OfKind>,
-    /// The names with wildcards that have a health script, in the order in which they are consulted.
+    /// The patterns of kind names that have a health script, each with its key in `kinds`, in the order in which they
+    /// are consulted.
     patterns: Vec<(Glob, String)>,
 }
 

@@ -75,7 +75,7 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let date = move |lua: &Lua, (form, at): (Option<String>, Option<f64>)| {
         let form = form.unwrap_or_else(|| "%c".to_owned());
         if form.len() > MAX_DATE_FORMAT_BYTES {
-            return Err(mlua::Error::runtime("the form of the date is too long"));
+            return Err(mlua::Error::runtime("the format given to os.date is longer than 4 KiB"));
         }
         let at = at.map_or_else(|| now.read(), |at| at as i64);
         let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("the date does not exist"))?;

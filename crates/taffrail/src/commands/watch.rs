@@ -42,7 +42,7 @@ pub(crate) enum Form {
 
 /// The source of a view that follows clusters.
 #[derive(Default)]
-struct Following {
+pub(crate) struct Following {
     follow: Option<FleetWatcher>,
     /// True if the current state must not be updated, because the last output must only be drawn again.
     held: bool,
@@ -50,8 +50,13 @@ struct Following {
 }
 
 impl Following {
+    /// Returns true if the present state must be used unchanged, because nothing but ages is newer.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// Returns the watcher of the clusters, which is started for the first answer.
-    fn watcher(
+    pub(crate) fn watcher(
         &mut self,
         arguments: &ViewArguments,
         asked: &ReadQuery,
@@ -97,15 +102,6 @@ impl Source for Following {
         }
         Ok(follow.fleet())
     }
-
-    fn followed(
-        &mut self,
-        arguments: &ViewArguments,
-        asked: &ReadQuery,
-    ) -> Result<Option<(&mut FleetWatcher, bool)>, CommandError> {
-        let held = self.held;
-        Ok(Some((self.watcher(arguments, asked)?, held)))
-    }
 }
 
 /// Shows a view once, or with `-w` again and again.
@@ -118,9 +114,18 @@ pub(crate) fn view<P: Default>(
     console: &Console,
     mut run: impl FnMut(&mut dyn Source, &mut P, &Console) -> Result<Exit, CommandError>,
 ) -> Result<Exit, CommandError> {
-    if !arguments.watch {
-        return run(&mut Once::new(console), &mut P::default(), console);
+    match arguments.watch {
+        true => follow(form, console, |source, printed, console| run(source, printed, console)),
+        false => run(&mut Once::new(console), &mut P::default(), console),
     }
+}
+
+/// Shows a view again and again, as [`view`] does with `-w`.
+pub(crate) fn follow<P: Default>(
+    form: Form,
+    console: &Console,
+    mut run: impl FnMut(&mut Following, &mut P, &Console) -> Result<Exit, CommandError>,
+) -> Result<Exit, CommandError> {
     let mut source = Following::default();
     let mut printed = P::default();
     let mut answer = |source: &mut Following, is_whole: bool| {

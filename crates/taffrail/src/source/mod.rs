@@ -43,17 +43,6 @@ pub(crate) trait Source {
     /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
     /// rows stay the same.
     fn shows_rows(&mut self) {}
-
-    /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
-    /// once. The second value is true if the present state must be used unchanged, because nothing but ages is newer.
-    fn followed(
-        &mut self,
-        arguments: &ViewArguments,
-        asked: &ReadQuery,
-    ) -> Result<Option<(&mut FleetWatcher, bool)>, CommandError> {
-        let _ = (arguments, asked);
-        Ok(None)
-    }
 }
 
 /// A source that reads once.

@@ -150,7 +150,11 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     Ok(exit)
 }
 
-/// Asks for confirmation before the action runs on several objects, which -A or several contexts selected.
+/// Asks the user to confirm an action on several objects; asks nothing for a single object, with --yes or in a dry
+/// run.
+///
+/// # Errors
+/// If the user declines, or there is no terminal.
 fn confirm(
     arguments: &ActionArguments,
     objects: &[LocatedObject],

@@ -323,7 +323,9 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
         let object = |word: &String| match word.parse() {
             Ok(object) => Ok(Wanted::Object(object)),
             Err(_) => {
-                let complaint = CommandError::usage(format!("'{word}' is not KIND/NAME"));
+                let complaint = CommandError::usage(format!(
+                    "cannot read '{word}' as an object: write KIND/NAME, such as deploy/web"
+                ));
                 Err(complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full"))
             }
         };

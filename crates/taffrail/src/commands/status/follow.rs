@@ -48,14 +48,13 @@ pub(super) fn look(
     view: &ViewArguments,
     judge: &Judge,
     (printed, seen): (&mut Printed<Judged>, &mut Seen),
-    from: &mut dyn Source,
+    from: &mut Following,
     console: &Console,
 ) -> Result<Exit, CommandError> {
     let asked = ReadQuery::read(arguments)?;
     let reads = plan(judge);
-    let Some((follow, is_held)) = from.followed(view, &reads)? else {
-        return Err(CommandError::unreadable("no cluster is being watched"));
-    };
+    let is_held = from.is_held();
+    let follow = from.watcher(view, &reads)?;
     let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
     asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
     let members = names.len();

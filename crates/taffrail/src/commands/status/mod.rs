@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
         let mut seen = follow::Seen::default();
-        return watch::view(&view, arguments.form(), console, |from, printed, console| {
+        return watch::follow(arguments.form(), console, |from, printed, console| {
             follow::look(arguments, &view, &judge, (printed, &mut seen), from, console)
         });
     }

@@ -343,7 +343,10 @@ impl<'a> Printer<'a> {
                 advise(&format!("'{} explain {}' shows more", program::name(), quoted(&name)), self.console);
             }
             (_, Some((_, true))) if is_argo => {
-                advise(&format!("'{} reconcile {name} --sync' applies it", program::name()), self.console);
+                advise(
+                    &format!("'{} reconcile {name} --sync' applies the declared state", program::name()),
+                    self.console,
+                );
             }
             _ => {}
         }
