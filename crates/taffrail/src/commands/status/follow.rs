@@ -18,9 +18,9 @@ use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::changes::Printed;
+use crate::commands::watch::Following;
 use crate::output::answer::Console;
 use crate::runtime::block_on;
-use crate::source::Source;
 
 /// The objects printed so far, by the index of their cluster and their key, with their kind, so that their deletion
 /// can be reported.
