@@ -13,6 +13,7 @@ mod events;
 mod explain;
 pub mod filter;
 mod object_actions;
+pub mod report;
 mod resources;
 mod rules;
 #[cfg(feature = "schema")]

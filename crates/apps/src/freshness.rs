@@ -80,8 +80,9 @@ impl Freshness {
     pub fn effective_sync(&self, sync: SyncState) -> SyncState {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
+
     /// Returns the less fresh of the two observations; if both have the same state, the older one.
-    pub(crate) fn worst(self, other: Freshness) -> Freshness {
+    pub fn worst(self, other: Freshness) -> Freshness {
         match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
             std::cmp::Ordering::Less => other,
             std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => self,

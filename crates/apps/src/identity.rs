@@ -9,7 +9,7 @@ use taffrail_object::{GroupKind, Object};
 use crate::names;
 
 /// The identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClusterId(pub String);
 
 impl fmt::Display for ClusterId {

@@ -98,6 +98,7 @@ pub use orphans::Orphan;
 pub use owners::{controllers, dependents};
 pub use ownership::{Ownership, Ownerships};
 pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
+pub use problems::{freshness_problem, health_problem, order_problems, unconfirmed_problem};
 pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
 pub use reads::declaring::declares_apps;

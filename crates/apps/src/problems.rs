@@ -33,7 +33,7 @@ pub(crate) fn of(
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
     let dark = [target, home].into_iter().zip(halves).filter_map(|(objects, half)| dark(objects, half));
     found.extend(dark.take(1));
-    found.extend(worst.map(health));
+    found.extend(worst.map(health_problem));
     let delivered = delivered(app, unsynced, fleet, now);
     // For objects out of reach the only known time is that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
@@ -45,8 +45,14 @@ pub(crate) fn of(
         found.extend(by_tool(app, home));
     }
     found.extend(delivered);
+    order_problems(found, unconfirmed_problem(resources))
+}
+
+/// Returns the problems `found` of an app, the worst first, then `unmarked`, the notice that objects carry no mark of
+/// the app; one for each axis and state.
+pub fn order_problems(mut found: Vec<Problem>, unmarked: Option<Problem>) -> Vec<Problem> {
     found.sort_by_key(|problem| (problem.severity, problem.axis));
-    found.extend(unconfirmed(resources));
+    found.extend(unmarked);
     let mut told: Vec<(Axis, String)> = Vec::new();
     found.retain(|problem| {
         let own = (problem.axis, problem.state.clone());
@@ -69,22 +75,33 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
 /// Returns the problem that a cluster is not live, with the freshness `half` of the app's part in it; `None` if it
 /// is live.
 fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
-    let Freshness { state, observed_at } = half;
+    let is_part = objects.freshness().is_live();
+    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+    freshness_problem(objects.name(), half, is_part, why.map(|error| &*error.message))
+}
+
+/// Returns the problem that what was observed in `cluster` is not live; `None` if it is. `is_part` is true if the
+/// cluster answers, and only a part of it is not live; else `why` is the error with which it could not be read.
+pub fn freshness_problem(
+    cluster: &str,
+    freshness: Freshness,
+    is_part: bool,
+    why: Option<&str>,
+) -> Option<Problem> {
+    let Freshness { state, observed_at } = freshness;
     let word = match state {
         FreshnessState::Live => return None,
         FreshnessState::Stale => "Stale",
         FreshnessState::Lost => "Lost",
     };
-    let is_part = objects.freshness().is_live();
-    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster && !is_part);
-    let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let why = why.filter(|_| !is_part).map(|why| format!(": {why}")).unwrap_or_default();
     let part = if is_part { "a part of " } else { "" };
     let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
-    Some(problem.says(format!("{part}cluster {} {}{why}", objects.name(), state.predicate())))
+    Some(problem.says(format!("{part}cluster {cluster} {}{why}", state.predicate())))
 }
 
 /// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if all do.
-fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
+pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
     let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
     let first = claimed.next()?;
     let more = match claimed.count() {
@@ -109,7 +126,8 @@ fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem>
     Some(problem.says(message).about(&key))
 }
 
-fn health(worst: &Resource) -> Problem {
+/// Returns the problem that `worst`, the object that decides the status of its app, is not well.
+pub fn health_problem(worst: &Resource) -> Problem {
     let severity = match worst.status {
         Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
         _ => ProblemSeverity::Error,

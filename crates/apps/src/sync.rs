@@ -69,7 +69,8 @@ impl std::fmt::Display for SyncState {
 }
 
 /// The sync state and revisions of an app, as its delivery tool reports them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Sync {
     /// The sync state: the progress of the desired revision into the cluster.
     pub state: SyncState,

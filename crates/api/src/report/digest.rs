@@ -1,0 +1,48 @@
+//! Digests: whether two sides hold the same halves, and where they differ.
+
+use serde::{Deserialize, Serialize};
+
+/// The number of buckets.
+const BUCKETS: usize = 64;
+
+/// A digest of a set of halves, in 64 buckets, so that only the halves of buckets that differ must be sent again.
+///
+/// The source computes the fingerprint of each half with a key of its own that it tells nobody, so that nobody who
+/// writes the texts of an app can make two states that look the same. The hub only combines the fingerprints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Buckets(Vec<u64>);
+
+impl Default for Buckets {
+    fn default() -> Buckets {
+        Buckets(vec![0; BUCKETS])
+    }
+}
+
+impl Buckets {
+    /// Adds a half with this fingerprint, or removes it if it is contained: the order does not matter.
+    pub fn toggle(&mut self, fingerprint: u64) {
+        if let Some(bucket) = self.0.get_mut(bucket(fingerprint)) {
+            *bucket ^= fingerprint;
+        }
+    }
+
+    /// Returns the set of the buckets whose halves differ from those of `other`, as 64 bits; all if one side is
+    /// malformed.
+    pub fn differing(&self, other: &Buckets) -> u64 {
+        if self.0.len() != BUCKETS || other.0.len() != BUCKETS {
+            return u64::MAX;
+        }
+        let differ = self.0.iter().zip(&other.0).enumerate().filter(|(_, (own, other))| own != other);
+        differ.fold(0, |set, (at, _)| set | 1 << at)
+    }
+}
+
+/// Returns true if the half with this fingerprint is in one of `buckets`, a set of 64 bits.
+pub(super) fn is_in(buckets: u64, fingerprint: u64) -> bool {
+    buckets & (1 << bucket(fingerprint)) != 0
+}
+
+fn bucket(fingerprint: u64) -> usize {
+    (fingerprint % BUCKETS as u64) as usize
+}

@@ -1,0 +1,232 @@
+//! The halves of a row: what the home cluster declares of an app, and what the target cluster observes of its objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{
+    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, Resource, Source, Sync, Words,
+    health_problem, unconfirmed_problem,
+};
+use taffrail_status::Status;
+use taffrail_status::rollup::{Counts, worst_of_app};
+
+use super::AppId;
+use crate::ReadingView;
+
+/// One half of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Half {
+    /// The app.
+    pub app: AppId,
+    /// A hash of the half by a key that only the source knows; equal halves of one stream have equal fingerprints.
+    pub fingerprint: u64,
+    /// The contents.
+    pub body: HalfBody,
+}
+
+/// The contents of a half.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HalfBody {
+    /// What the home cluster declares.
+    Declared(Box<Declared>),
+    /// What the target cluster observes.
+    Observed(Box<Observed>),
+}
+
+/// The two halves of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HalfSide {
+    /// The half that the home cluster declares.
+    Declared,
+    /// The half that the target cluster observes.
+    Observed,
+}
+
+/// The identity of a half.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HalfId {
+    /// The app.
+    pub app: AppId,
+    /// The side.
+    pub side: HalfSide,
+}
+
+impl HalfBody {
+    /// Returns the side of the row.
+    pub fn side(&self) -> HalfSide {
+        match self {
+            HalfBody::Declared(_) => HalfSide::Declared,
+            HalfBody::Observed(_) => HalfSide::Observed,
+        }
+    }
+}
+
+impl Half {
+    /// Returns the identity of the half.
+    pub fn id(&self) -> HalfId {
+        HalfId { app: self.app.clone(), side: self.body.side() }
+    }
+}
+
+/// What the home cluster declares of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Declared {
+    /// A text that identifies the app; copies of the app in other clusters have the same key.
+    pub key: String,
+    /// The cluster that holds the app's objects; the home if that cluster is not known.
+    pub target: ClusterId,
+    /// The sync state and revisions.
+    pub sync: Sync,
+    /// True if the app is suspended in its delivery tool.
+    pub suspended: bool,
+    /// The Git repository, OCI artifact or chart that the app comes from.
+    pub source: Option<Source>,
+    /// The labels of the declaring object.
+    pub labels: BTreeMap<String, String>,
+    /// The message of the delivery tool.
+    pub message: Words,
+    /// The declaring object, or the one that lists the app's objects, if it is worse than all of them.
+    pub own: Option<Speaker>,
+    /// The other problems of the app: with sync and source, and those that the delivery tool reports; the worst first.
+    pub problems: Vec<Problem>,
+    /// The freshness that the source itself gives the half, if it is not live.
+    pub not_live: Option<NotLive>,
+}
+
+/// What the target cluster observes of an app's objects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observed {
+    /// The rolled-up status of the objects.
+    pub health: Status,
+    /// The worst object; `None` if all are well.
+    pub worst: Option<Speaker>,
+    /// Number of declared objects by status.
+    pub counts: Counts,
+    /// Number of declared objects that exist but carry no mark of this app.
+    pub unconfirmed: usize,
+    /// The notice that objects carry no mark of this app.
+    pub unmarked: Option<Problem>,
+    /// The freshness that the source itself gives the half, if it is not live.
+    pub not_live: Option<NotLive>,
+}
+
+/// The object that decides the status of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Speaker {
+    /// Its status.
+    pub status: Status,
+    /// The name of the rule that decided.
+    pub rule: String,
+    /// True if the object exists but carries no mark of this app.
+    pub unconfirmed: bool,
+    /// The problem that the object is not well: the object, the message of the root cause in one line, and since when.
+    pub problem: Problem,
+}
+
+/// The freshness of a half that rests on something that the source could not read lately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotLive {
+    /// Stale or lost.
+    pub state: FreshnessState,
+    /// The age of the observation at the time of the report; `None` if there never was one.
+    pub age: Option<Duration>,
+}
+
+impl NotLive {
+    /// Makes it from the freshness of an observation at the time `now`; `None` for a live one.
+    pub fn of(freshness: Freshness, now: Timestamp) -> Option<NotLive> {
+        let Freshness { state, observed_at } = freshness;
+        let age = observed_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());
+        (state != FreshnessState::Live).then_some(NotLive { state, age })
+    }
+}
+
+/// The facts about a cluster as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterFacts {
+    /// The name by which users know the cluster.
+    pub name: String,
+    /// Its further names.
+    pub aliases: Vec<String>,
+    /// The name of another cluster with the same identity, if nothing proves that the two are one.
+    pub twin_of: Option<String>,
+    /// The UID of its `kube-system` Namespace; with the server's address if another cluster has the same.
+    pub id: Option<String>,
+    /// The version of the API server.
+    pub version: Option<String>,
+    /// The reason why the certificate of the server was not verified; `None` if it was.
+    pub unverified: Option<String>,
+    /// The failure because of which the cluster could not be read at all.
+    pub silence: Option<String>,
+    /// The failure because of which apps of the cluster may be missing.
+    pub blind: Option<String>,
+    /// The freshness that the source itself gives the cluster, if it is not live.
+    pub not_live: Option<NotLive>,
+    /// Statistics of requests and watches.
+    pub reading: Option<ReadingView>,
+}
+
+/// Splits an app as a source knows it at `now` into its halves.
+///
+/// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object.
+pub fn halves(
+    app: &App,
+    id: impl Fn(&str) -> ClusterId,
+    labels: BTreeMap<String, String>,
+    now: Timestamp,
+) -> (AppId, Declared, Observed) {
+    let AppRef { home, target, .. } = &app.app;
+    let worst = worst_of_app(&app.resources, []).filter(|worst| worst.status != Status::Current);
+    let own = app.speaker.as_ref().filter(|speaker| worst.is_none_or(|worst| speaker.status < worst.status));
+    let (of_health, of_tool): (Vec<Problem>, Vec<Problem>) = app
+        .problems
+        .iter()
+        .filter(|problem| problem.axis != Axis::Freshness)
+        .cloned()
+        .partition(|problem| problem.axis == Axis::Health && !problem.is_beside_health());
+    // An object that does not decide has no entry among the problems of the app.
+    let of_health = of_health.into_iter().next();
+    let speaker = |resource: &Resource| {
+        let known = of_health.clone().filter(|problem| problem.object.as_ref() == Some(&resource.key));
+        Speaker {
+            status: resource.status,
+            rule: resource.rule.clone(),
+            unconfirmed: resource.unconfirmed,
+            problem: known.unwrap_or_else(|| health_problem(resource)),
+        }
+    };
+    let unmarked = unconfirmed_problem(&app.resources);
+    let of_tool = of_tool.into_iter().filter(|problem| Some(problem) != unmarked.as_ref()).collect();
+    let declared = Declared {
+        key: app.key.to_string(),
+        target: id(target),
+        sync: app.sync.clone(),
+        suspended: app.suspended,
+        source: app.source.clone(),
+        labels,
+        message: app.delivery_message.as_str().into(),
+        own: own.map(speaker),
+        problems: of_tool,
+        not_live: NotLive::of(app.home_freshness, now),
+    };
+    let observed = Observed {
+        health: worst.map_or(Status::Current, |worst| worst.status),
+        worst: worst.map(speaker),
+        counts: app.counts,
+        unconfirmed: app.unconfirmed(),
+        unmarked,
+        not_live: NotLive::of(app.freshness, now),
+    };
+    (AppId::new(id(home), &app.app), declared, observed)
+}

@@ -1,0 +1,94 @@
+//! A row from its two halves.
+
+use taffrail_apps::{Freshness, Words, freshness_problem, order_problems};
+use taffrail_status::Status;
+
+use super::{AppId, Declared, Observed};
+use crate::{AppRow, SyncRow};
+
+/// A cluster as a row shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterView<'c> {
+    /// The name.
+    pub name: &'c str,
+    /// True if the cluster as a whole is live; then a half that is not live rests on a part of the cluster.
+    pub is_live: bool,
+    /// The failure because of which the cluster could not be read at all.
+    pub silence: Option<&'c str>,
+}
+
+/// A half, as the hub holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldHalf<'h, T> {
+    /// The contents.
+    pub body: &'h T,
+    /// Its freshness.
+    pub freshness: Freshness,
+    /// The cluster that told it.
+    pub cluster: ClusterView<'h>,
+}
+
+/// The message of an app whose target has told nothing of it.
+const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
+
+/// Puts the halves of an app together. Without the `observed` half the health is Unknown: `target` is the cluster that
+/// should have told it.
+pub fn join(
+    app: &AppId,
+    declared: HeldHalf<'_, Declared>,
+    observed: Option<HeldHalf<'_, Observed>>,
+    target: ClusterView<'_>,
+) -> AppRow {
+    let never = Freshness::never();
+    let (freshness, seen) = observed.map_or((never, None), |half| (half.freshness, Some(half.body)));
+    let Declared { key, sync, suspended, source, message, own, problems, .. } = declared.body;
+    let worst = seen.and_then(|seen| seen.worst.as_ref());
+    let health = seen.map_or(Status::Unknown, |seen| seen.health);
+    // The declaring object decides only if it is worse than all objects.
+    let own = own.as_ref().filter(|own| own.status < health);
+    let speaker = own.or(worst);
+    let health = own.map_or(health, |own| own.status);
+    let dark = [(target, freshness), (declared.cluster, declared.freshness)].into_iter().find_map(
+        |(cluster, freshness)| freshness_problem(cluster.name, freshness, cluster.is_live, cluster.silence),
+    );
+    let of_objects = speaker.map(|speaker| speaker.problem.clone());
+    let unmarked = seen.and_then(|seen| seen.unmarked.clone());
+    let found = dark.into_iter().chain(of_objects).chain(problems.iter().cloned()).collect();
+    let problem = order_problems(found, unmarked).into_iter().next();
+    let message = match (speaker, seen) {
+        (Some(speaker), _) => speaker.problem.message.clone(),
+        (None, Some(_)) => message.clone(),
+        (None, None) => Words::from(UNOBSERVED),
+    };
+    let counts = seen.map(|seen| seen.counts).unwrap_or_default();
+    AppRow {
+        key: key.clone(),
+        cluster: target.name.to_owned(),
+        home: declared.cluster.name.to_owned(),
+        delivery: app.app.delivery,
+        namespace: app.app.namespace.clone(),
+        name: app.app.name.clone(),
+        health,
+        effective: freshness.effective(health),
+        since: problem.as_ref().and_then(|problem| problem.since),
+        problem,
+        message,
+        worst: speaker.and_then(|speaker| speaker.problem.object.clone()),
+        worst_unconfirmed: speaker.is_some_and(|speaker| speaker.unconfirmed),
+        counts,
+        objects: counts.total(),
+        unconfirmed: seen.map_or(0, |seen| seen.unconfirmed),
+        sync: SyncRow {
+            state: sync.state,
+            effective: declared.freshness.effective_sync(sync.state),
+            desired: sync.desired.clone(),
+            attempted: sync.attempted.clone(),
+            applied: sync.applied.clone(),
+            last_success: sync.last_success,
+            freshness: declared.freshness,
+        },
+        suspended: *suspended,
+        freshness,
+        source: source.clone(),
+    }
+}

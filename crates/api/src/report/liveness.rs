@@ -1,0 +1,135 @@
+//! Liveness: how long ago the API server of a cluster proved itself, and what may be believed of it.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_apps::{Freshness, FreshnessState};
+
+/// The age up to which an observation is live: three heartbeats.
+pub const LIVE: Duration = Duration::from_secs(45);
+
+/// The age up to which an observation is stale; beyond, the cluster is lost: ten heartbeats.
+pub const LOST: Duration = Duration::from_secs(150);
+
+/// The number of proofs in a row after which a cluster that was not live is live again, so that one that flaps is not
+/// shown green between two silences.
+const RECOVERED: u8 = 2;
+
+/// The proofs of life of one cluster through one source.
+///
+/// Moments are durations since some start, by a clock that runs on while the machine sleeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Liveness {
+    /// The moment of the last proof; `None` before the first one.
+    proved: Option<Duration>,
+    /// The number of proofs in a row since the cluster was not live.
+    proofs: u8,
+    /// True until the first proof is old enough to be not live: the first one counts at once.
+    has_failed: bool,
+}
+
+impl Liveness {
+    /// Takes a report received at `at`, whose source had the last proof of the API server `age` before.
+    pub fn prove(&mut self, at: Duration, age: Duration) {
+        let moment = at.saturating_sub(age);
+        if self.age(at).is_some_and(|age| age > LIVE) {
+            (self.has_failed, self.proofs) = (true, 0);
+        }
+        // A late report proves nothing that was not known, and an old proof does not end a silence.
+        if age > LIVE || self.proved.is_some_and(|proved| proved >= moment) {
+            self.proved = self.proved.max(Some(moment));
+            return;
+        }
+        self.proved = Some(moment);
+        self.proofs = self.proofs.saturating_add(1);
+    }
+
+    /// Returns the time since the last proof; `None` before the first one.
+    pub fn age(&self, at: Duration) -> Option<Duration> {
+        Some(at.saturating_sub(self.proved?))
+    }
+
+    /// Returns the state at the moment `at`.
+    pub fn state(&self, at: Duration) -> FreshnessState {
+        match self.age(at) {
+            Some(age) if age <= LIVE && (!self.has_failed || self.proofs >= RECOVERED) => {
+                FreshnessState::Live
+            }
+            Some(age) if age <= LOST => FreshnessState::Stale,
+            _ => FreshnessState::Lost,
+        }
+    }
+
+    /// Returns the freshness at the moment `at`, which the wall clock shows as `now`.
+    pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
+        let age = self.age(at);
+        let observed_at = age.and_then(|age| before(now, age));
+        Freshness { state: self.state(at), observed_at }
+    }
+
+    /// Returns the moment after `at` at which the state changes without another report; `None` if it does not.
+    pub fn next_change(&self, at: Duration) -> Option<Duration> {
+        let proved = self.proved?;
+        let ends = [LIVE, LOST].map(|age| proved + age + Duration::from_millis(1));
+        ends.into_iter().find(|end| *end > at)
+    }
+}
+
+/// Returns the time `age` before `now`; `None` if it cannot be represented.
+pub(super) fn before(now: Timestamp, age: Duration) -> Option<Timestamp> {
+    now.checked_sub(SignedDuration::try_from(age).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn cluster_is_live_then_stale_then_lost_by_the_age_of_its_last_proof() {
+        let mut liveness = Liveness::default();
+        assert_eq!(liveness.state(seconds(0)), FreshnessState::Lost);
+        liveness.prove(seconds(100), seconds(10));
+        let states = [100, 135, 136, 240, 241].map(|at| liveness.state(seconds(at)));
+        use FreshnessState::{Live, Lost, Stale};
+        assert_eq!(states, [Live, Live, Stale, Stale, Lost]);
+    }
+
+    #[test]
+    fn old_age_is_no_proof_of_life() {
+        let mut liveness = Liveness::default();
+        for at in [100, 115, 130] {
+            liveness.prove(seconds(at), seconds(at));
+            assert_eq!(liveness.state(seconds(at)), FreshnessState::Stale);
+        }
+    }
+
+    #[test]
+    fn silent_cluster_is_live_again_after_two_proofs() {
+        let mut liveness = Liveness::default();
+        liveness.prove(seconds(0), seconds(0));
+        liveness.prove(seconds(60), seconds(0));
+        assert_eq!(liveness.state(seconds(60)), FreshnessState::Stale);
+        // The same proof, reported again, is no second one.
+        liveness.prove(seconds(65), seconds(5));
+        assert_eq!(liveness.state(seconds(65)), FreshnessState::Stale);
+        liveness.prove(seconds(75), seconds(0));
+        assert_eq!(liveness.state(seconds(75)), FreshnessState::Live);
+    }
+
+    #[test]
+    fn next_change_is_the_end_of_the_state() {
+        let mut liveness = Liveness::default();
+        assert_eq!(liveness.next_change(seconds(0)), None);
+        liveness.prove(seconds(0), seconds(0));
+        let end = liveness.next_change(seconds(0)).unwrap();
+        let before = end - Duration::from_millis(1);
+        assert_eq!([before, end].map(|at| liveness.state(at)), [FreshnessState::Live, FreshnessState::Stale]);
+        let end = liveness.next_change(end).unwrap();
+        assert_eq!(liveness.state(end), FreshnessState::Lost);
+        assert_eq!(liveness.next_change(end), None);
+    }
+}

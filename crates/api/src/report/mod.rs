@@ -1,0 +1,118 @@
+//! Reports: what a source tells a hub about one cluster.
+//!
+//! Everything that knows something about a cluster (an observer that reaches in, an agent in the cluster, an adapter
+//! over a metrics pipeline) produces [`Report`]s, and a hub learns of clusters in no other way. A row of an app has two
+//! [halves](Half): the home cluster declares it, the target cluster observes its objects. A hub keeps what each source
+//! told of each cluster in a [`Received`], and puts the halves of the best sources together to an
+//! [`AppRow`](crate::AppRow) with [`join`].
+//!
+//! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within it, reports are
+//!   numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means that a report
+//!   was lost: the stream then proves nothing until a [digest](Buckets) shows that both sides hold the same halves.
+//! * **Age.** Sources report ages, never times of their own clocks. The age says how long ago the API server proved
+//!   itself to the source. [`Liveness`] adds the time since the hub received it, by a clock that runs on while the
+//!   machine sleeps.
+//!
+//! It is all pure: the present moment is a parameter, as a duration since some start.
+
+mod digest;
+mod half;
+mod join;
+mod liveness;
+mod received;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{AppRef, ClusterId};
+
+pub use digest::Buckets;
+pub use half::{
+    ClusterFacts, Declared, Half, HalfBody, HalfId, HalfSide, NotLive, Observed, Speaker, halves,
+};
+pub use join::{ClusterView, HeldHalf, join};
+pub use liveness::{LIVE, LOST, Liveness};
+#[doc(hidden)]
+pub use received::Guards;
+pub use received::{MAX_APPS, Outcome, Received, ReportError};
+
+use crate::{AppName, ErrorRow};
+
+/// The identity of an app: the cluster that declares it, and its name there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppId {
+    /// The cluster that holds the declaring object.
+    pub home: ClusterId,
+    /// The name of the app in that cluster.
+    pub app: AppName,
+}
+
+impl AppId {
+    /// Makes the identity of `app`, whose home cluster has the identity `home`.
+    pub fn new(home: ClusterId, app: &AppRef) -> AppId {
+        AppId { home, app: AppName::from(app) }
+    }
+}
+
+/// The position of a report in the stream of its source about one cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamPosition {
+    /// The number that the hub gave the stream when it accepted it; it grows with each stream of a source about a
+    /// cluster.
+    pub epoch: u64,
+    /// The number of the report within the stream: 1 for the first, without gaps.
+    pub seq: u64,
+}
+
+/// What one source tells about one cluster at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The place of the report in its stream.
+    pub position: StreamPosition,
+    /// The time since the API server of the cluster last proved itself to the source (an answer, an event, a bookmark);
+    /// `None` if it never did.
+    pub age: Option<Duration>,
+    /// The news.
+    pub content: Content,
+}
+
+/// The news in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Content {
+    /// Halves that changed, and those that are gone.
+    Changes {
+        /// The new contents of halves.
+        changed: Vec<Half>,
+        /// The halves that the cluster has no more.
+        gone: Vec<HalfId>,
+    },
+    /// A part of all halves of some [buckets](Buckets), which replace those that the hub holds of these buckets once the
+    /// last part has come.
+    Snapshot {
+        /// The buckets, as a set of 64 bits; all for the first snapshot of a stream.
+        buckets: u64,
+        /// The number of this part: 0 for the first.
+        part: u32,
+        /// True for the last part.
+        is_last: bool,
+        /// The halves of this part.
+        halves: Vec<Half>,
+    },
+    /// The facts about the cluster as a whole, which replace the earlier ones.
+    Cluster {
+        /// The facts.
+        facts: Box<ClusterFacts>,
+        /// The scopes that could not be read, and other failures.
+        errors: Vec<ErrorRow>,
+    },
+    /// The digest of all halves that the source holds.
+    Digest(Buckets),
+    /// Nothing but the age: the source and the cluster are there.
+    Heartbeat,
+}

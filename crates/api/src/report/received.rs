@@ -1,0 +1,398 @@
+//! What a hub has received of one source about one cluster.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_apps::{ClusterId, Freshness};
+
+use super::digest::{Buckets, is_in};
+use super::half::{ClusterFacts, Declared, Half, HalfBody, HalfId, HalfSide, NotLive, Observed};
+use super::liveness::{Liveness, before};
+use super::{AppId, Content, Report, StreamPosition};
+use crate::ErrorRow;
+
+/// The greatest number of apps that are kept of one cluster.
+pub const MAX_APPS: usize = 20_000;
+
+/// The greatest number of failures that are kept of one cluster.
+const MAX_ERRORS: usize = 1_000;
+
+/// What one source told of one cluster.
+#[derive(Debug)]
+pub struct Received {
+    cluster: ClusterId,
+    position: StreamPosition,
+    /// True once all halves have come.
+    is_whole: bool,
+    /// True if a report was lost, or the digest of the source differs from that of the halves held.
+    has_gap: bool,
+    liveness: Liveness,
+    apps: HashMap<AppId, Halves>,
+    buckets: Buckets,
+    pending: Option<Pending>,
+    facts: ClusterFacts,
+    /// The moment at which the facts were received.
+    told: Duration,
+    errors: Vec<ErrorRow>,
+    /// The number of halves refused since the last snapshot.
+    refused: usize,
+    guards: Guards,
+}
+
+/// The halves of an app that a source told; the row may have its other half from another cluster.
+#[derive(Debug, Default)]
+struct Halves {
+    declared: Option<Kept<Declared>>,
+    observed: Option<Kept<Observed>>,
+}
+
+/// A half with its fingerprint and the moment of its receipt.
+#[derive(Debug)]
+struct Kept<T> {
+    body: Box<T>,
+    fingerprint: u64,
+    received: Duration,
+}
+
+/// A snapshot of which not all parts have come.
+#[derive(Debug)]
+struct Pending {
+    buckets: u64,
+    next: u32,
+    halves: Vec<Half>,
+}
+
+/// The checks of order and age. A test disables each to show that what is known is then wrong.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Guards {
+    /// Reports of older epochs are dropped.
+    pub epoch: bool,
+    /// The age that a source reports counts.
+    pub age: bool,
+}
+
+impl Default for Guards {
+    fn default() -> Guards {
+        Guards { epoch: true, age: true }
+    }
+}
+
+/// The consequences of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// The apps of which a half was changed, added or removed.
+    pub changed: Vec<AppId>,
+    /// True if the facts about the cluster or its failures were changed.
+    pub is_cluster_changed: bool,
+    /// The buckets of which the source must send a snapshot, because the digests differ; 0 for none.
+    pub resend: u64,
+}
+
+/// The reason why a report was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    /// The report belongs to a stream that a newer one has replaced.
+    #[error("the report has epoch {found}, and the hub has accepted epoch {accepted} since")]
+    OldEpoch {
+        /// The epoch of the report.
+        found: u64,
+        /// The epoch of the stream that replaced its own.
+        accepted: u64,
+    },
+    /// The hub has not given out the epoch of the report.
+    #[error("the report has epoch {found}, which the hub has not given out (the last one is {accepted})")]
+    UnknownEpoch {
+        /// The epoch of the report.
+        found: u64,
+        /// The last epoch that the hub gave out.
+        accepted: u64,
+    },
+    /// The hub has taken the report, or a later one, before.
+    #[error("report {found} came late or twice: the hub has taken report {taken}")]
+    Repeated {
+        /// The number of the report.
+        found: u64,
+        /// The greatest number taken so far.
+        taken: u64,
+    },
+    /// The report is about another cluster than its stream.
+    #[error("the report is about another cluster than its stream")]
+    OtherCluster,
+}
+
+impl Received {
+    /// Creates the state of a source about a cluster before its first report, in stream `epoch`.
+    pub fn new(cluster: ClusterId, epoch: u64) -> Received {
+        Received {
+            cluster,
+            position: StreamPosition { epoch, seq: 0 },
+            is_whole: false,
+            has_gap: false,
+            liveness: Liveness::default(),
+            apps: HashMap::new(),
+            buckets: Buckets::default(),
+            pending: None,
+            facts: ClusterFacts::default(),
+            told: Duration::ZERO,
+            errors: Vec::new(),
+            refused: 0,
+            guards: Guards::default(),
+        }
+    }
+
+    /// Disables checks.
+    #[doc(hidden)]
+    pub fn with_guards(self, guards: Guards) -> Received {
+        Received { guards, ..self }
+    }
+
+    /// Begins a new stream of the source. Keeps what is known, which proves nothing until the source sends a snapshot or
+    /// an equal digest.
+    ///
+    /// Returns the epoch of the stream: greater than all before.
+    pub fn reopen(&mut self) -> u64 {
+        self.position = StreamPosition { epoch: self.position.epoch + 1, seq: 0 };
+        self.has_gap = true;
+        self.pending = None;
+        self.position.epoch
+    }
+
+    /// Takes a report that was received at the moment `at`.
+    ///
+    /// # Errors
+    /// If the report belongs to another stream, or was taken before; then nothing changes.
+    pub fn take(&mut self, report: Report, at: Duration) -> Result<Outcome, ReportError> {
+        self.check(&report)?;
+        let is_next = report.position.seq == self.position.seq + 1;
+        self.position.seq = report.position.seq;
+        if !is_next {
+            self.has_gap = true;
+            self.pending = None;
+        }
+        let outcome = self.content(report.content, at);
+        if self.is_whole && !self.has_gap {
+            let age = if self.guards.age { report.age } else { Some(Duration::ZERO) };
+            // Without any proof the cluster was never there.
+            age.into_iter().for_each(|age| self.liveness.prove(at, age));
+        }
+        Ok(outcome)
+    }
+
+    fn check(&self, report: &Report) -> Result<(), ReportError> {
+        let StreamPosition { epoch, seq } = report.position;
+        let accepted = self.position.epoch;
+        if report.cluster != self.cluster {
+            return Err(ReportError::OtherCluster);
+        }
+        if epoch < accepted && self.guards.epoch {
+            return Err(ReportError::OldEpoch { found: epoch, accepted });
+        }
+        if epoch > accepted {
+            return Err(ReportError::UnknownEpoch { found: epoch, accepted });
+        }
+        if seq <= self.position.seq {
+            return Err(ReportError::Repeated { found: seq, taken: self.position.seq });
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, content: Content, at: Duration) -> Outcome {
+        let mut outcome = Outcome::default();
+        match content {
+            Content::Changes { changed, gone } => {
+                for id in &gone {
+                    self.remove(id);
+                }
+                let touched = gone.into_iter().map(|id| id.app);
+                outcome.changed = touched.chain(changed.iter().map(|half| half.app.clone())).collect();
+                changed.into_iter().for_each(|half| self.insert(half, at));
+            }
+            Content::Snapshot { buckets, part, is_last, halves } => {
+                outcome.changed = self.snapshot(buckets, part, is_last, halves, at);
+            }
+            Content::Cluster { facts, mut errors } => {
+                errors.truncate(MAX_ERRORS);
+                outcome.is_cluster_changed = self.facts != *facts || self.errors != errors;
+                (self.facts, self.errors, self.told) = (*facts, errors, at);
+            }
+            Content::Digest(digest) => {
+                outcome.resend = self.buckets.differing(&digest);
+                // What both sides hold alike is whole, whatever was lost.
+                self.has_gap = outcome.resend != 0;
+                self.is_whole |= outcome.resend == 0;
+            }
+            Content::Heartbeat => {}
+        }
+        outcome
+    }
+
+    /// Takes a part of a snapshot; returns the apps that its last part changed.
+    fn snapshot(
+        &mut self,
+        buckets: u64,
+        part: u32,
+        is_last: bool,
+        halves: Vec<Half>,
+        at: Duration,
+    ) -> Vec<AppId> {
+        if part == 0 {
+            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new() });
+        }
+        let Some(pending) = &mut self.pending else { return Vec::new() };
+        if pending.next != part || pending.buckets != buckets {
+            self.pending = None;
+            self.has_gap = true;
+            return Vec::new();
+        }
+        pending.next += 1;
+        pending.halves.extend(halves);
+        // Twice, because each app may have two halves.
+        pending.halves.truncate(2 * MAX_APPS);
+        if !is_last {
+            return Vec::new();
+        }
+        let Some(Pending { halves, .. }) = self.pending.take() else { return Vec::new() };
+        let replaced = self.in_buckets(buckets);
+        let changed = replaced.iter().map(|id| id.app.clone());
+        let changed = changed.chain(halves.iter().map(|half| half.app.clone())).collect();
+        replaced.iter().for_each(|id| self.remove(id));
+        self.refused = 0;
+        halves.into_iter().for_each(|half| self.insert(half, at));
+        if buckets == u64::MAX {
+            (self.is_whole, self.has_gap) = (true, false);
+        }
+        changed
+    }
+
+    /// Returns the halves whose fingerprints are in `buckets`.
+    fn in_buckets(&self, buckets: u64) -> Vec<HalfId> {
+        let mut found = Vec::new();
+        for (app, halves) in &self.apps {
+            let sides = [
+                (HalfSide::Declared, halves.declared.as_ref().map(|kept| kept.fingerprint)),
+                (HalfSide::Observed, halves.observed.as_ref().map(|kept| kept.fingerprint)),
+            ];
+            let inside = sides.into_iter().filter(|(_, it)| it.is_some_and(|it| is_in(buckets, it)));
+            found.extend(inside.map(|(side, _)| HalfId { app: app.clone(), side }));
+        }
+        found
+    }
+
+    fn remove(&mut self, id: &HalfId) {
+        let Some(halves) = self.apps.get_mut(&id.app) else { return };
+        let fingerprint = match id.side {
+            HalfSide::Declared => halves.declared.take().map(|kept| kept.fingerprint),
+            HalfSide::Observed => halves.observed.take().map(|kept| kept.fingerprint),
+        };
+        if halves.declared.is_none() && halves.observed.is_none() {
+            self.apps.remove(&id.app);
+        }
+        fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
+    }
+
+    fn insert(&mut self, half: Half, received: Duration) {
+        let Half { app, fingerprint, body } = half;
+        // Only the home declares. Others could else put apps into clusters that are none of theirs.
+        let is_foreign = body.side() == HalfSide::Declared && app.home != self.cluster;
+        if is_foreign || (self.apps.len() >= MAX_APPS && !self.apps.contains_key(&app)) {
+            self.refused += 1;
+            return;
+        }
+        let halves = self.apps.entry(app).or_default();
+        let old = match body {
+            HalfBody::Declared(body) => {
+                halves.declared.replace(Kept { body, fingerprint, received }).map(|kept| kept.fingerprint)
+            }
+            HalfBody::Observed(body) => {
+                halves.observed.replace(Kept { body, fingerprint, received }).map(|kept| kept.fingerprint)
+            }
+        };
+        old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
+    }
+
+    /// Returns the cluster.
+    pub fn cluster(&self) -> &ClusterId {
+        &self.cluster
+    }
+
+    /// Returns the facts about the cluster as a whole.
+    pub fn facts(&self) -> &ClusterFacts {
+        &self.facts
+    }
+
+    /// Returns the scopes of the cluster that could not be read, and other failures.
+    pub fn errors(&self) -> &[ErrorRow] {
+        &self.errors
+    }
+
+    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, or declared for another
+    /// home. Their source is not live, for its digest differs.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// Returns true once all halves have come.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Iterates over the apps of which the source told a half, in no particular order.
+    pub fn apps(&self) -> impl Iterator<Item = &AppId> {
+        self.apps.keys()
+    }
+
+    /// Returns what the source declares of an app.
+    pub fn declared(&self, app: &AppId) -> Option<&Declared> {
+        Some(&self.apps.get(app)?.declared.as_ref()?.body)
+    }
+
+    /// Returns what the source observed of the objects of an app.
+    pub fn observed(&self, app: &AppId) -> Option<&Observed> {
+        Some(&self.apps.get(app)?.observed.as_ref()?.body)
+    }
+
+    /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.
+    pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
+        let own = self.facts.not_live.map(|it| it.freshness(at.saturating_sub(self.told), now));
+        let stream = self.liveness.freshness(at, now);
+        own.map_or(stream, |own| own.worst(stream))
+    }
+
+    /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
+    /// source told no such half.
+    pub fn freshness_of(
+        &self,
+        app: &AppId,
+        side: HalfSide,
+        at: Duration,
+        now: Timestamp,
+    ) -> Option<Freshness> {
+        let halves = self.apps.get(app)?;
+        let (own, received) = match side {
+            HalfSide::Declared => halves.declared.as_ref().map(|kept| (kept.body.not_live, kept.received)),
+            HalfSide::Observed => halves.observed.as_ref().map(|kept| (kept.body.not_live, kept.received)),
+        }?;
+        let stream = self.liveness.freshness(at, now);
+        let own = own.map(|own| own.freshness(at.saturating_sub(received), now));
+        Some(own.map_or(stream, |own| own.worst(stream)))
+    }
+
+    /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
+    /// does not.
+    pub fn next_change(&self, at: Duration) -> Option<Duration> {
+        self.liveness.next_change(at)
+    }
+}
+
+impl NotLive {
+    /// Returns the freshness at `now`, `passed` after it was told.
+    fn freshness(self, passed: Duration, now: Timestamp) -> Freshness {
+        let observed_at = self.age.and_then(|age| before(now, age.saturating_add(passed)));
+        Freshness { state: self.state, observed_at }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Reports that are lost, repeated, delayed and reordered, beside the truth.
+
+use std::collections::BTreeMap;
+
+use taffrail_apps::Delivery;
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::*;
+use crate::AppName;
+use crate::report::{LIVE, Observed};
+
+/// The greatest time that a report is on its way; one that takes longer is lost.
+const TRANSIT: Duration = Duration::from_secs(5);
+
+/// A random number generator, so that a failing seed can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn cluster() -> ClusterId {
+    ClusterId("prod".to_owned())
+}
+
+fn app(number: u8) -> AppId {
+    let app =
+        AppName { delivery: Delivery::Label, namespace: "shop".to_owned(), name: format!("app-{number}") };
+    AppId { home: cluster(), app }
+}
+
+fn half(number: u8, health: Status, key: u64) -> Half {
+    let observed = Observed {
+        health,
+        worst: None,
+        counts: Counts::default(),
+        unconfirmed: 0,
+        unmarked: None,
+        not_live: None,
+    };
+    // Distinct for each app and status, and dependent on the key of the source.
+    let mut hash = Random(key ^ (u64::from(number) << 8) ^ health as u64);
+    let fingerprint = (0..4).fold(0, |so_far: u64, _| so_far << 16 ^ hash.below(1 << 30) as u64);
+    Half { app: app(number), fingerprint, body: HalfBody::Observed(Box::new(observed)) }
+}
+
+/// A cluster, the source that observes it, the reports on their way, and what the hub knows.
+struct World {
+    random: Random,
+    now: Duration,
+    /// What runs, and since when: each status of each app with the moment at which it began.
+    truth: BTreeMap<u8, Vec<(Duration, Option<Status>)>>,
+    /// False while the API server answers nobody.
+    is_up: bool,
+    known: BTreeMap<u8, Status>,
+    key: u64,
+    position: StreamPosition,
+    proved: Duration,
+    on_the_way: Vec<(Duration, Report)>,
+    hub: Received,
+}
+
+impl World {
+    fn new(seed: u64, guards: Guards) -> World {
+        let mut world = World {
+            random: Random(seed),
+            now: seconds(1_000),
+            truth: BTreeMap::new(),
+            is_up: true,
+            known: BTreeMap::new(),
+            key: seed,
+            position: StreamPosition { epoch: 1, seq: 0 },
+            proved: seconds(1_000),
+            on_the_way: Vec::new(),
+            hub: Received::new(cluster(), 1).with_guards(guards),
+        };
+        (0..4).for_each(|number| world.change(number, Some(Status::Current)));
+        world.snapshot(u64::MAX);
+        world
+    }
+
+    /// Sends a report.
+    fn send(&mut self, content: Content) {
+        if self.is_up {
+            self.proved = self.now;
+        }
+        self.position.seq += 1;
+        let age = Some(self.now - self.proved);
+        let report = Report { cluster: cluster(), position: self.position, age, content };
+        self.on_the_way.push((self.now, report));
+    }
+
+    fn halves(&self, buckets: u64) -> Vec<Half> {
+        let all = self.known.iter().map(|(number, health)| half(*number, *health, self.key));
+        all.filter(|half| is_in(buckets, half.fingerprint)).collect()
+    }
+
+    fn digest(&self) -> Buckets {
+        let mut digest = Buckets::default();
+        self.halves(u64::MAX).iter().for_each(|half| digest.toggle(half.fingerprint));
+        digest
+    }
+
+    /// Sends all halves of some buckets in two parts, and the digest.
+    fn snapshot(&mut self, buckets: u64) {
+        let mut first = self.halves(buckets);
+        let second = first.split_off(first.len() / 2);
+        for (part, halves) in [first, second].into_iter().enumerate() {
+            let part = u32::try_from(part).unwrap();
+            self.send(Content::Snapshot { buckets, part, is_last: part == 1, halves });
+        }
+        self.send(Content::Digest(self.digest()));
+    }
+
+    /// Changes what runs; the source learns of it, and tells it, if the server answers.
+    fn change(&mut self, number: u8, health: Option<Status>) {
+        self.truth.entry(number).or_default().push((self.now, health));
+        if self.is_up {
+            self.learn(number, health);
+        }
+    }
+
+    fn learn(&mut self, number: u8, health: Option<Status>) {
+        let (changed, gone) = match health {
+            Some(health) => {
+                self.known.insert(number, health);
+                (vec![half(number, health, self.key)], Vec::new())
+            }
+            None => {
+                self.known.remove(&number);
+                (Vec::new(), vec![HalfId { app: app(number), side: HalfSide::Observed }])
+            }
+        };
+        self.send(Content::Changes { changed, gone });
+    }
+
+    /// The server answers again: the source learns what it missed before it believes it.
+    fn come_back(&mut self) {
+        self.is_up = true;
+        let missed: Vec<(u8, Option<Status>)> = (self.truth.iter())
+            .filter_map(|(number, all)| Some((*number, all.last()?.1)))
+            .filter(|(number, health)| self.known.get(number).copied() != *health)
+            .collect();
+        missed.into_iter().for_each(|(number, health)| self.learn(number, health));
+    }
+
+    /// Delivers a report; the source answers a request to send buckets again.
+    fn deliver(&mut self, report: Report) {
+        let Ok(outcome) = self.hub.take(report, self.now) else { return };
+        if outcome.resend != 0 {
+            self.snapshot(outcome.resend);
+        }
+    }
+
+    fn step(&mut self) {
+        let (now, number) = (self.now, u8::try_from(self.random.below(4)).unwrap());
+        self.on_the_way.retain(|(sent, _)| now - *sent <= TRANSIT);
+        let place = self.random.below(self.on_the_way.len().max(1));
+        match self.random.below(16) {
+            0 => self.change(number, Some(Status::Failed)),
+            1..=3 => self.change(number, Some(Status::Current)),
+            4 => self.change(number, None),
+            5 if self.random.below(8) == 0 => self.is_up = false,
+            6 if self.random.below(8) == 0 => self.come_back(),
+            7 => {
+                self.position = StreamPosition { epoch: self.hub.reopen(), seq: 0 };
+                self.send(Content::Digest(self.digest()));
+            }
+            8 => self.send(Content::Digest(self.digest())),
+            5 | 6 | 9 => self.send(Content::Heartbeat),
+            10 => self.now += seconds(1 + self.random.below(20) as u64),
+            11 if !self.on_the_way.is_empty() && self.random.below(3) == 0 => {
+                drop(self.on_the_way.remove(place))
+            }
+            12 if !self.on_the_way.is_empty() => {
+                let (_, report) = self.on_the_way[place].clone();
+                self.deliver(report);
+            }
+            _ if !self.on_the_way.is_empty() => {
+                let place = if self.random.below(4) == 0 { place } else { 0 };
+                let (_, report) = self.on_the_way.remove(place);
+                self.deliver(report);
+            }
+            _ => {}
+        }
+    }
+
+    /// Fails if an app is shown green that was green at no moment within the window. Returns the number of green ones.
+    fn check(&self) -> Result<usize, String> {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut green = 0;
+        for number in 0..4 {
+            let Some(observed) = self.hub.observed(&app(number)) else { continue };
+            let freshness = self.hub.freshness_of(&app(number), HalfSide::Observed, self.now, now).unwrap();
+            if freshness.effective(observed.health) != Status::Current {
+                continue;
+            }
+            green += 1;
+            let begin = self.now.saturating_sub(LIVE + TRANSIT);
+            let all = self.truth.get(&number).map(Vec::as_slice).unwrap_or_default();
+            let ends = all.iter().skip(1).map(|(at, _)| *at).chain([Duration::MAX]);
+            let mut spans = all.iter().zip(ends);
+            if !spans.any(|((_, health), end)| *health == Some(Status::Current) && end >= begin) {
+                return Err(format!("app {number} is shown green at {:?}: {all:?}", self.now));
+            }
+        }
+        Ok(green)
+    }
+
+    /// Lets all reports come, and compares what the hub holds with the truth.
+    fn settle(&mut self) -> Result<(), String> {
+        self.on_the_way.clear();
+        self.come_back();
+        for _ in 0..10 {
+            self.send(Content::Digest(self.digest()));
+            for (_, report) in std::mem::take(&mut self.on_the_way) {
+                self.deliver(report);
+            }
+            self.now += seconds(1);
+        }
+        let held: BTreeMap<AppId, Status> =
+            self.hub.apps().map(|app| (app.clone(), self.hub.observed(app).unwrap().health)).collect();
+        let truth: BTreeMap<AppId, Status> =
+            (self.truth.iter()).filter_map(|(number, all)| Some((app(*number), all.last()?.1?))).collect();
+        if held != truth {
+            return Err(format!("the hub holds {held:?} instead of {truth:?}"));
+        }
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        match self.hub.freshness(self.now, now).is_live() {
+            true => Ok(()),
+            false => Err("the cluster is not live after all reports came".to_owned()),
+        }
+    }
+
+    /// Plays 200 disturbances; returns how often an app was shown green.
+    fn run(seed: u64, guards: Guards) -> Result<usize, String> {
+        let mut world = World::new(seed, guards);
+        let mut green = 0;
+        for _ in 0..200 {
+            world.step();
+            green += world.check()?;
+        }
+        world.settle().map(|()| green)
+    }
+}
+
+const SEEDS: u64 = 400;
+
+#[test]
+fn disturbed_reports_end_in_the_truth_and_are_never_green_past_the_window() {
+    let mut green = 0;
+    for seed in 0..SEEDS {
+        match World::run(seed, Guards::default()) {
+            Ok(more) => green += more,
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    assert!(green > 10_000, "{green} are too few to prove something");
+}
+
+#[test]
+fn without_the_epoch_guard_old_reports_win() {
+    let guards = Guards { epoch: false, ..Guards::default() };
+    assert!((0..SEEDS).any(|seed| World::run(seed, guards).is_err()));
+}
+
+#[test]
+fn without_the_age_a_dead_server_stays_green() {
+    let guards = Guards { age: false, ..Guards::default() };
+    assert!((0..SEEDS).any(|seed| World::run(seed, guards).is_err()));
+}
+
+#[test]
+fn only_the_home_declares_an_app() {
+    let mut hub = Received::new(cluster(), 1);
+    let declared = Declared {
+        key: "k".to_owned(),
+        target: cluster(),
+        sync: taffrail_apps::Sync {
+            state: taffrail_apps::SyncState::Synced,
+            desired: None,
+            attempted: None,
+            applied: None,
+            last_success: None,
+        },
+        suspended: false,
+        source: None,
+        labels: BTreeMap::new(),
+        message: "".into(),
+        own: None,
+        problems: Vec::new(),
+        not_live: None,
+    };
+    let foreign = AppId { home: ClusterId("other".to_owned()), ..app(0) };
+    let half = |app: AppId, fingerprint| Half {
+        app,
+        fingerprint,
+        body: HalfBody::Declared(Box::new(declared.clone())),
+    };
+    let content =
+        Content::Changes { changed: vec![half(foreign.clone(), 1), half(app(1), 2)], gone: Vec::new() };
+    let position = StreamPosition { epoch: 1, seq: 1 };
+    let report = Report { cluster: cluster(), position, age: Some(Duration::ZERO), content };
+    hub.take(report, seconds(1)).unwrap();
+    assert!(hub.declared(&foreign).is_none() && hub.declared(&app(1)).is_some());
+    assert_eq!(hub.refused(), 1);
+}
