@@ -32,9 +32,9 @@ pub struct Half {
 #[serde(rename_all = "camelCase")]
 pub enum HalfBody {
     /// What the home cluster declares.
-    Declared(Box<Declared>),
+    Declared(Box<DeclaredHalf>),
     /// What the target cluster observes.
-    Observed(Box<Observed>),
+    Observed(Box<ObservedHalf>),
 }
 
 /// The two halves of a row.
@@ -77,7 +77,7 @@ impl Half {
 /// What the home cluster declares of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Declared {
+pub struct DeclaredHalf {
     /// A text that identifies the app; copies of the app in other clusters have the same key.
     pub key: String,
     /// The cluster that holds the app's objects; the home if that cluster is not known.
@@ -103,7 +103,7 @@ pub struct Declared {
 /// What the target cluster observes of an app's objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Observed {
+pub struct ObservedHalf {
     /// The rolled-up status of the objects.
     pub health: Status,
     /// The worst object; `None` if all are well.
@@ -154,7 +154,7 @@ impl NotLive {
 /// The facts about a cluster as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ClusterFacts {
+pub struct ClusterReport {
     /// The name by which users know the cluster.
     pub name: String,
     /// Its further names.
@@ -185,7 +185,7 @@ pub fn halves(
     id: impl Fn(&str) -> ClusterId,
     labels: BTreeMap<String, String>,
     now: Timestamp,
-) -> (AppId, Declared, Observed) {
+) -> (AppId, DeclaredHalf, ObservedHalf) {
     let AppRef { home, target, .. } = &app.app;
     let worst = worst_of_app(&app.resources, []).filter(|worst| worst.status != Status::Current);
     let own = app.speaker.as_ref().filter(|speaker| worst.is_none_or(|worst| speaker.status < worst.status));
@@ -208,7 +208,7 @@ pub fn halves(
     };
     let unmarked = unconfirmed_problem(&app.resources);
     let of_tool = of_tool.into_iter().filter(|problem| Some(problem) != unmarked.as_ref()).collect();
-    let declared = Declared {
+    let declared = DeclaredHalf {
         key: app.key.to_string(),
         target: id(target),
         sync: app.sync.clone(),
@@ -220,7 +220,7 @@ pub fn halves(
         problems: of_tool,
         not_live: NotLive::of(app.home_freshness, now),
     };
-    let observed = Observed {
+    let observed = ObservedHalf {
         health: worst.map_or(Status::Current, |worst| worst.status),
         worst: worst.map(speaker),
         counts: app.counts,

@@ -3,7 +3,7 @@
 use taffrail_apps::{Freshness, Words, freshness_problem, order_problems};
 use taffrail_status::Status;
 
-use super::{AppId, Declared, Observed};
+use super::{AppId, DeclaredHalf, ObservedHalf};
 use crate::{AppRow, SyncRow};
 
 /// A cluster as a row shows it.
@@ -35,13 +35,13 @@ const UNOBSERVED: &str = "the target cluster has not reported the objects of the
 /// should have told it.
 pub fn join(
     app: &AppId,
-    declared: HeldHalf<'_, Declared>,
-    observed: Option<HeldHalf<'_, Observed>>,
+    declared: HeldHalf<'_, DeclaredHalf>,
+    observed: Option<HeldHalf<'_, ObservedHalf>>,
     target: ClusterView<'_>,
 ) -> AppRow {
     let never = Freshness::never();
     let (freshness, seen) = observed.map_or((never, None), |half| (half.freshness, Some(half.body)));
-    let Declared { key, sync, suspended, source, message, own, problems, .. } = declared.body;
+    let DeclaredHalf { key, sync, suspended, source, message, own, problems, .. } = declared.body;
     let worst = seen.and_then(|seen| seen.worst.as_ref());
     let health = seen.map_or(Status::Unknown, |seen| seen.health);
     // The declaring object decides only if it is worse than all objects.

@@ -28,13 +28,13 @@ use taffrail_apps::{AppRef, ClusterId};
 
 pub use digest::Buckets;
 pub use half::{
-    ClusterFacts, Declared, Half, HalfBody, HalfId, HalfSide, NotLive, Observed, Speaker, halves,
+    ClusterReport, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves,
 };
 pub use join::{ClusterView, HeldHalf, join};
 pub use liveness::{LIVE, LOST, Liveness};
 #[doc(hidden)]
 pub use received::Guards;
-pub use received::{MAX_APPS, Outcome, Received, ReportError};
+pub use received::{Consequences, MAX_APPS, Received, ReportError};
 
 use crate::{AppName, ErrorRow};
 
@@ -107,7 +107,7 @@ pub enum Content {
     /// The facts about the cluster as a whole, which replace the earlier ones.
     Cluster {
         /// The facts.
-        facts: Box<ClusterFacts>,
+        facts: Box<ClusterReport>,
         /// The scopes that could not be read, and other failures.
         errors: Vec<ErrorRow>,
     },

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_apps::{ClusterId, Freshness};
 
 use super::digest::{Buckets, is_in};
-use super::half::{ClusterFacts, Declared, Half, HalfBody, HalfId, HalfSide, NotLive, Observed};
+use super::half::{ClusterReport, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf};
 use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
@@ -31,7 +31,7 @@ pub struct Received {
     apps: HashMap<AppId, Halves>,
     buckets: Buckets,
     pending: Option<Pending>,
-    facts: ClusterFacts,
+    facts: ClusterReport,
     /// The moment at which the facts were received.
     told: Duration,
     errors: Vec<ErrorRow>,
@@ -43,8 +43,8 @@ pub struct Received {
 /// The halves of an app that a source told; the row may have its other half from another cluster.
 #[derive(Debug, Default)]
 struct Halves {
-    declared: Option<Kept<Declared>>,
-    observed: Option<Kept<Observed>>,
+    declared: Option<Kept<DeclaredHalf>>,
+    observed: Option<Kept<ObservedHalf>>,
 }
 
 /// A half with its fingerprint and the moment of its receipt.
@@ -81,7 +81,7 @@ impl Default for Guards {
 
 /// The consequences of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct Consequences {
     /// The apps of which a half was changed, added or removed.
     pub changed: Vec<AppId>,
     /// True if the facts about the cluster or its failures were changed.
@@ -134,7 +134,7 @@ impl Received {
             apps: HashMap::new(),
             buckets: Buckets::default(),
             pending: None,
-            facts: ClusterFacts::default(),
+            facts: ClusterReport::default(),
             told: Duration::ZERO,
             errors: Vec::new(),
             refused: 0,
@@ -163,7 +163,7 @@ impl Received {
     ///
     /// # Errors
     /// If the report belongs to another stream, or was taken before; then nothing changes.
-    pub fn take(&mut self, report: Report, at: Duration) -> Result<Outcome, ReportError> {
+    pub fn take(&mut self, report: Report, at: Duration) -> Result<Consequences, ReportError> {
         self.check(&report)?;
         let is_next = report.position.seq == self.position.seq + 1;
         self.position.seq = report.position.seq;
@@ -198,8 +198,8 @@ impl Received {
         Ok(())
     }
 
-    fn content(&mut self, content: Content, at: Duration) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn content(&mut self, content: Content, at: Duration) -> Consequences {
+        let mut outcome = Consequences::default();
         match content {
             Content::Changes { changed, gone } => {
                 for id in &gone {
@@ -318,7 +318,7 @@ impl Received {
     }
 
     /// Returns the facts about the cluster as a whole.
-    pub fn facts(&self) -> &ClusterFacts {
+    pub fn facts(&self) -> &ClusterReport {
         &self.facts
     }
 
@@ -344,12 +344,12 @@ impl Received {
     }
 
     /// Returns what the source declares of an app.
-    pub fn declared(&self, app: &AppId) -> Option<&Declared> {
+    pub fn declared(&self, app: &AppId) -> Option<&DeclaredHalf> {
         Some(&self.apps.get(app)?.declared.as_ref()?.body)
     }
 
     /// Returns what the source observed of the objects of an app.
-    pub fn observed(&self, app: &AppId) -> Option<&Observed> {
+    pub fn observed(&self, app: &AppId) -> Option<&ObservedHalf> {
         Some(&self.apps.get(app)?.observed.as_ref()?.body)
     }
 

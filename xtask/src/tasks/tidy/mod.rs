@@ -30,7 +30,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 11] = [
+const BORDERS: [Border; 12] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -71,9 +71,16 @@ const BORDERS: [Border; 11] = [
             "taffrail-rules",
             "taffrail-index",
             "taffrail-apps",
+            "taffrail-api",
             "taffrail-cluster",
         ],
         never: &["clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
+        pure: false,
+    },
+    Border {
+        name: "taffrail-hub",
+        uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-api"],
+        never: &["kube", "kube-client", "clap", "anstream", "openssl-sys", "ring"],
         pure: false,
     },
     Border {
@@ -83,12 +90,13 @@ const BORDERS: [Border; 11] = [
             "taffrail-api",
             "taffrail-apps",
             "taffrail-cluster",
+            "taffrail-hub",
             "taffrail-observe",
             "taffrail-rules",
             "taffrail-sim",
             "taffrail-status",
         ],
-        never: &["axum", "sqlx", "openssl-sys", "ring"],
+        never: &["openssl-sys", "ring"],
         pure: false,
     },
     Border {

@@ -8,7 +8,7 @@ use taffrail_status::rollup::Counts;
 
 use super::*;
 use crate::AppName;
-use crate::report::{LIVE, Observed};
+use crate::report::{LIVE, ObservedHalf};
 
 /// The greatest time that a report is on its way; one that takes longer is lost.
 const TRANSIT: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ fn app(number: u8) -> AppId {
 }
 
 fn half(number: u8, health: Status, key: u64) -> Half {
-    let observed = Observed {
+    let observed = ObservedHalf {
         health,
         worst: None,
         counts: Counts::default(),
@@ -281,7 +281,7 @@ fn without_the_age_a_dead_server_stays_green() {
 #[test]
 fn only_the_home_declares_an_app() {
     let mut hub = Received::new(cluster(), 1);
-    let declared = Declared {
+    let declared = DeclaredHalf {
         key: "k".to_owned(),
         target: cluster(),
         sync: taffrail_apps::Sync {
