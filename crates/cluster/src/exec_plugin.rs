@@ -141,7 +141,9 @@ pub(crate) async fn authenticate(
             return Err(failed("printed an ExecCredential with neither a token nor a client certificate"));
         }
         (Some(_), None) | (None, Some(_)) => {
-            return Err(failed("printed an ExecCredential with half of a client certificate and its key"));
+            return Err(failed(
+                "printed an ExecCredential with only one of clientCertificateData and clientKeyData",
+            ));
         }
         _ => {}
     }

@@ -21,6 +21,7 @@ mod decode;
 mod scope;
 mod skipping;
 mod stream;
+mod unread;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::connectivity::renew;
-use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
+use super::decode::{WireFormat, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
+use super::unread::Unread;
 use super::{Batch, Followed, ListStrategy, Message, Scope, Shared, WatchEvent, WatchState};
 use crate::costs::Purpose;
 use crate::error::{Phase, ReadError, Reason};
@@ -572,7 +573,7 @@ impl<'a> Task<'a> {
         mut behind: Option<Duration>,
     ) -> Result<Ended, ReaderGone> {
         let longest = self.shared.settings.longest_line;
-        let mut held: Vec<u8> = Vec::new();
+        let mut held = Unread::default();
         let mut charged = self.shared.connection().cluster.hold();
         // A line that is too long is skipped up to its end.
         let mut skipping = Skipping::Nothing;
@@ -610,7 +611,7 @@ impl<'a> Task<'a> {
                     None => ended = Some(Ended::Closed),
                     Some(Err(error)) => ended = Some(error.into()),
                     Some(Ok(bytes)) => {
-                        held.extend_from_slice(&skipping.rest(bytes));
+                        held.push(&skipping.rest(bytes));
                     }
                 }
                 if ended.is_some() || held.len() >= MAX_CHUNK {
@@ -624,13 +625,7 @@ impl<'a> Task<'a> {
             if let Err(over) = charge(&mut charged, &self.what, held.len()) {
                 return Ok(over.into());
             }
-            let complete = match form {
-                WireFormat::Frames => last_frame_ends(&held),
-                _ => memchr::memrchr(b'\n', &held).map_or(0, |end| end + 1),
-            };
-            if complete > 0 {
-                let rest = held.split_off(complete);
-                let events = std::mem::replace(&mut held, rest);
+            if let Some(events) = held.take_complete(&form) {
                 self.batch(events, form.clone()).await?;
                 // Charging less always succeeds.
                 let _ = charge(&mut charged, &self.what, held.len());
@@ -647,19 +642,16 @@ impl<'a> Task<'a> {
                     return Ok(Ended::Closed);
                 }
             } else {
-                let length = match form {
-                    WireFormat::Frames => frame_length(&held).unwrap_or(0),
-                    _ => held.len(),
-                };
+                let length = held.begun(&form);
                 if length > longest {
                     skipping = match form {
                         WireFormat::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
                         _ => Skipping::Line,
                     };
-                    held.truncate(400);
+                    let mut begin = held.take_begin(400);
                     // Protobuf contains names as plain text, and other bytes between them.
-                    held.iter_mut().filter(|byte| !byte.is_ascii_graphic()).for_each(|byte| *byte = b' ');
-                    self.batch(std::mem::take(&mut held), WireFormat::TooLong { limit: longest }).await?;
+                    begin.iter_mut().filter(|byte| !byte.is_ascii_graphic()).for_each(|byte| *byte = b' ');
+                    self.batch(begin, WireFormat::TooLong { limit: longest }).await?;
                 }
             }
             if let Some(ended) = ended {
