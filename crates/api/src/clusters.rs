@@ -77,10 +77,11 @@ pub struct ClusterRow {
     /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The worst status of the cluster's apps when they were last observed; `Unknown` if apps may have been
-    /// missing.
+    /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
+    /// live. `Unknown` if the cluster was never observed.
     pub health: Status,
-    /// The worst status of the cluster's apps now; `Unknown` if apps may be missing from the count.
+    /// The worst status of the cluster's apps now. Apps that may be missing because of a failed read count as `Unknown`,
+    /// which is less bad than `Failed` and `NotFound`. `Unknown` for a cluster that is not live.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,

@@ -108,7 +108,8 @@ impl StatusFilter {
 pub struct Filter {
     /// The present statuses of which a row must have one; `None` for any.
     pub status: Option<StatusFilter>,
-    /// True to keep only apps with a problem on any axis.
+    /// The axes of which an app must have a problem on one, notices included; an empty set stands for any axis. `None`
+    /// keeps all apps.
     pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,

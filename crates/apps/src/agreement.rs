@@ -106,8 +106,6 @@ impl Mark {
 
     /// Returns the marks that Argo CD writes for an Application, with `label` as its tracking label. `is_elsewhere`
     /// is true for an Application outside of Argo CD's own namespace, whose marks contain its namespace.
-    ///
-    /// For an Application outside of Argo CD's own namespace (`is_elsewhere`) they name its namespace too.
     pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
         let with_namespace = format!("{namespace}_{name}");
         let names = if is_elsewhere { vec![with_namespace] } else { vec![name.to_owned(), with_namespace] };

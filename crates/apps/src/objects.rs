@@ -95,13 +95,14 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().is_dump
     }
 
-    /// Returns true if the API server serves a kind; `None` if discovery did not find out.
+    /// Returns true if the API server serves a kind, or may serve it because discovery of its group failed; `None`
+    /// without any discovery.
     fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
         Some(self.facts().catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
     }
 
-    /// Returns true if the server can list objects of a kind, not only get single ones; `None` if discovery did not
-    /// find out.
+    /// Returns true if the server can list objects of a kind, false if it can only get single ones; `None` if discovery
+    /// did not find the kind.
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         self.facts().served(group, kind).map(ServedKind::is_listable)
     }

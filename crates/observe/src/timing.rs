@@ -79,7 +79,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Starts the clock, with `timeout` as the limit of each cluster.
+    /// Starts the clock of the time budget `limit`.
     pub(crate) fn start(limit: TimeBudget) -> Timing {
         Timing { begun: Instant::now(), limit }
     }

@@ -120,8 +120,7 @@ impl FleetRules for RulesWithOptions {
     }
 }
 
-/// Returns a time limit of `timeout` for judging one cluster's objects, which starts now; messages name the flag
-/// `option`.
+/// Returns a time limit of `limit` for judging one cluster's objects, which starts now; messages call it `bound`.
 pub(crate) fn patience(bound: String, limit: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(limit, bound, move || began.elapsed())

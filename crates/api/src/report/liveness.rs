@@ -24,7 +24,8 @@ pub struct Liveness {
     proved: Option<Duration>,
     /// The number of proofs in a row since the cluster was not live.
     proofs: u8,
-    /// True until the first proof is old enough to be not live: the first one counts at once.
+    /// True once the cluster was not live: from then on it is live only after [`RECOVERED`] proofs in a row. Before, one
+    /// proof suffices.
     has_failed: bool,
 }
 

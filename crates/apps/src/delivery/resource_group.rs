@@ -12,7 +12,7 @@ pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";
 
 /// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are
-/// reported in `found`.
+/// reported in `notes`.
 pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, notes);

@@ -473,7 +473,8 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the state of a synced app with another problem, such as a stopped controller; `None` if it has none.
+/// Returns `Unobserved` if the worst problem of an app is one of freshness, `Waiting` if it is on another axis, such as a
+/// stopped controller; `None` if no problem is more than a notice.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {

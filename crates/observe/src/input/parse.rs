@@ -17,7 +17,7 @@ pub enum InputFault {
     Torn(String),
     /// A list whose end is missing.
     CutList,
-    /// Binary input; holds the offset of the first byte that is not UTF-8.
+    /// Binary input; holds the offset of the first byte that is NUL or not UTF-8.
     Binary(usize),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for InputFault {
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last item is left \
                  out, as it may be incomplete",
             ),
-            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is not UTF-8"),
+            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is NUL or not UTF-8"),
         }
     }
 }
@@ -201,7 +201,12 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         consume(Parsed::single(line + fault.line, Err(InputFault::Yaml(fault.message))));
     }
     if more > 0 {
-        consume(Parsed::single(first, Err(InputFault::Yaml(format!("{more} more items of the list")))));
+        consume(Parsed::single(
+            first,
+            Err(InputFault::Yaml(format!(
+                "{more} more items of the list cannot be parsed; only the first errors are shown"
+            ))),
+        ));
     }
 }
 

@@ -111,9 +111,10 @@ fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>
     others
 }
 
-/// Returns true if the workloads that an object controls may decide its status, because no rules of its kind do.
+/// Returns true if an object is a custom resource whose controlled workloads may decide its status, where no rule of its
+/// kind does.
 ///
-/// An Argo CD Application does not own what it delivers.
+/// Returns false for kinds of Kubernetes and Flux, and for an Argo CD Application, which does not own what it delivers.
 pub fn may_own_workload(object: &Object<'_>) -> bool {
     is_custom(object.group()) && (object.group(), object.kind()) != ("argoproj.io", "Application")
 }

@@ -54,7 +54,7 @@ impl<T: KeyedRow> Printed<T> {
         self.list.as_ref().map_or(&[], |(_, errors)| errors)
     }
 
-    /// Returns true if `list` differs from the printed list in a row or an error, or if none was printed yet.
+    /// Returns true if `rows` or `errors` differ from those of the printed list, or if none was printed yet.
     pub(super) fn is_other(&self, rows: &[T], errors: &[ErrorRow]) -> bool {
         self.list.is_none() || self.errors() != errors || !diff(self.rows(), rows).is_empty()
     }
@@ -98,7 +98,7 @@ impl<T: KeyedRow> Printed<T> {
 }
 
 impl<T: NamedRow> Printed<T> {
-    /// Returns the printed rows that `list` no longer has; `all` is the list without filters.
+    /// Returns the printed rows that are not in `rows`; `all` returns the rows without filters.
     pub(super) fn removed(&self, rows: &[T], all: &dyn Fn() -> Vec<T>) -> Vec<Removed<'_, T>> {
         let keys: BTreeSet<T::Key> = rows.iter().map(T::key).collect();
         let gone: Vec<&T> = self.rows().iter().filter(|row| !keys.contains(&row.key())).collect();

@@ -347,7 +347,9 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
         let what = What::from_str(what, false)?;
         let unknown = values.iter().find(|value| get::column(what, value).is_none());
         let names = || get::column_names(what).join(", ");
-        return unknown.map_or(Ok(()), |name| Err(format!("there is no column '{name}', but {}", names())));
+        return unknown.map_or(Ok(()), |name| {
+            Err(format!("there is no column '{name}'; the columns are: {}", names()))
+        });
     }
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }

@@ -284,7 +284,7 @@ fn note(object: &mut Value) -> bool {
     object["status"] != before
 }
 
-/// Returns the keys in the inventory of an object in their order, namespaces first.
+/// Returns the keys in the inventory of a Flux object, in the order of its entries. Skips malformed entries.
 fn keys(object: &Value) -> Vec<ObjectKey> {
     let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
     entries.filter_map(|entry| inventory_id::parse(text(&entry["id"])).ok()).collect()
