@@ -11,7 +11,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{List, ListItem, text};
+use crate::{AppName, List, ListItem, text};
 
 /// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +71,11 @@ impl ListItem for AppRow {
 }
 
 impl AppRow {
+    /// Returns the name of the app, without its cluster.
+    pub fn app_name(&self) -> AppName {
+        AppName { delivery: self.delivery, namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
     /// Returns its health with its worst other problem: `Ready`, `Ready, sync failed`, `Ready (suspended)`, `Failed,
     /// unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready, 12 min ago)`.
     pub fn words(&self, now: Timestamp) -> String {

@@ -6,13 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, NotLiveState, Objects, Problem,
-    ReadStats, Scope, ScopeError, declares_apps, members, silence,
+    AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
+    members,
 };
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{AppName, List, ListItem};
+use crate::report::ClusterReport;
+use crate::{AppName, AppRow, List, ListItem};
 
 /// The clusters that were queried.
 pub type ClusterList = List<ClusterRow>;
@@ -39,16 +40,17 @@ impl ClusterRow {
 impl ClusterList {
     /// Makes one row for each of `clusters`, whose apps are in `list`.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
-        let mut of_cluster: HashMap<&str, (Vec<&App>, usize)> = HashMap::new();
+        let mut of_cluster: HashMap<&str, (Vec<AppRow>, usize)> = HashMap::new();
         for app in &list.apps {
-            of_cluster.entry(&app.app.target).or_default().0.push(app);
+            of_cluster.entry(&app.app.target).or_default().0.push(AppRow::from(app));
         }
         for error in &list.errors {
             of_cluster.entry(&error.cluster).or_default().1 += 1;
         }
         let row = |member: &FleetMember<'_>| {
-            let (apps, errors) = of_cluster.get(member.objects.name()).cloned().unwrap_or_default();
-            row(member, &apps, errors)
+            let (apps, errors) = of_cluster.remove(member.objects.name()).unwrap_or_default();
+            let apps: Vec<&AppRow> = apps.iter().collect();
+            ClusterRow::new(&ClusterReport::of(member), &apps, errors, member.objects.freshness())
         };
         List::of(members(clusters).iter().map(row).collect(), &list.errors)
     }
@@ -175,96 +177,97 @@ impl From<&ReadStats> for ReadingView {
     }
 }
 
-/// Makes the row of a cluster from its apps; `errors` is the number of its failures.
-fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
-    let objects = member.objects;
-    let counts: Counts = apps.iter().map(|app| app.effective()).collect();
-    // Of apps that are Ready, one with a problem on another axis counts as worst.
-    let pressing = apps.iter().filter_map(|app| Some((app, app.pressing()?)));
-    let problems = pressing.clone().count();
-    let worst = pressing.min_by_key(|(app, problem)| (app.effective(), problem.severity));
-    let blind = objects.errors().iter().find(|error| hides_apps(error));
+impl ClusterRow {
+    /// Makes the row of a cluster from what is known of it as a whole, and from the rows of its apps; `errors` is the
+    /// number of its failures.
+    pub fn new(cluster: &ClusterReport, apps: &[&AppRow], errors: usize, freshness: Freshness) -> ClusterRow {
+        let counts: Counts = apps.iter().map(|app| app.effective).collect();
+        // Of apps that are Ready, one with a problem on another axis counts as worst.
+        let pressing = apps
+            .iter()
+            .filter_map(|app| Some((app, app.problem.as_ref().filter(|problem| problem.is_pressing())?)));
+        let problems = pressing.clone().count();
+        let worst = pressing.min_by_key(|(app, problem)| (app.effective, problem.severity));
 
-    let mut status = worst.map_or(Status::Current, |(app, _)| app.effective());
-    let mut message = match worst {
-        Some((app, problem)) if app.effective() == Status::Current => problem.message.to_string(),
-        Some((app, _)) => app.message.to_string(),
-        None => String::new(),
-    };
-    let mut speaker = worst.map(|(app, _)| AppName::from(&app.app));
-    let mut problem = worst.map(|(_, problem)| problem.clone());
-    if let Some(error) = blind
-        && Status::Unknown < status
-    {
-        status = Status::Unknown;
-        message = error.message.clone();
-        speaker = None;
-        problem = None;
-    }
-    if status == Status::Current && objects.is_dump() && objects.all().next().is_none() {
-        status = Status::Unknown;
-        message = "it holds no objects".to_owned();
-    }
-    if status == Status::Current && apps.is_empty() {
-        message = "no apps were found in it".to_owned();
-    }
-    let freshness = objects.freshness();
-    // A cluster that went away had been seen whole.
-    let health = match freshness.observed_at {
-        None => Status::Unknown,
-        Some(_) if freshness.is_live() => status,
-        Some(_) => apps.iter().map(|app| app.health).min().unwrap_or(Status::Unknown),
-    };
-    if freshness.state != FreshnessState::Live
-        && let Some(at) = freshness.observed_at
-    {
-        let well = apps.iter().filter(|app| app.health == Status::Current).count();
-        let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
-        let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
-        status = Status::Unknown;
-        message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
-    }
-    // The apps that other clusters declare for it come second in the message.
-    let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
-    if let (FreshnessState::Lost, None, Some(error)) = (freshness.state, freshness.observed_at, lost) {
-        let homes: BTreeSet<&str> = apps.iter().map(|app| &*app.app.home).collect();
-        let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
-        let known = match apps.len() {
-            0 => String::new(),
-            1 => format!("; 1 app of it is known from {homes}"),
-            count => format!("; {count} apps of it are known from {homes}"),
+        let mut status = worst.map_or(Status::Current, |(app, _)| app.effective);
+        let mut message = match worst {
+            Some((app, problem)) if app.effective == Status::Current => problem.message.to_string(),
+            Some((app, _)) => app.message.to_string(),
+            None => String::new(),
         };
-        status = Status::Unknown;
-        message = format!("{}{known}", silence(error));
-    }
-    if let Some(twin) = &member.twin_of {
-        let why = format!(
-            "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from it"
-        );
-        message = if message.is_empty() { why } else { format!("{why}; {message}") };
-    }
-    if let Some(why) = objects.unverified() {
-        message = if message.is_empty() { why.to_owned() } else { format!("{why}; {message}") };
-    }
-    ClusterRow {
-        name: objects.name().to_owned(),
-        aliases: member.aliases.clone(),
-        twin_of: member.twin_of.clone(),
-        verified: objects.unverified().is_none(),
-        id: member.identity(),
-        version: objects.version().map(str::to_owned),
-        health,
-        effective: status,
-        status,
-        message,
-        worst: speaker,
-        problem,
-        apps: apps.len(),
-        problems,
-        counts,
-        errors,
-        freshness,
-        reading: objects.reading().map(ReadingView::from),
+        let mut speaker = worst.map(|(app, _)| app.app_name());
+        let mut problem = worst.map(|(_, problem)| problem.clone());
+        if let Some(blind) = &cluster.blind
+            && Status::Unknown < status
+        {
+            status = Status::Unknown;
+            message.clone_from(blind);
+            speaker = None;
+            problem = None;
+        }
+        if status == Status::Current && cluster.is_empty_dump {
+            status = Status::Unknown;
+            message = "it holds no objects".to_owned();
+        }
+        if status == Status::Current && apps.is_empty() {
+            message = "no apps were found in it".to_owned();
+        }
+        // A cluster that went away had been seen whole.
+        let health = match freshness.observed_at {
+            None => Status::Unknown,
+            Some(_) if freshness.is_live() => status,
+            Some(_) => apps.iter().map(|app| app.health).min().unwrap_or(Status::Unknown),
+        };
+        let lost = cluster.lost.as_ref();
+        if freshness.state != FreshnessState::Live
+            && let Some(at) = freshness.observed_at
+        {
+            let well = apps.iter().filter(|app| app.health == Status::Current).count();
+            let why = lost.map(|error| format!(": {}", error.message)).unwrap_or_default();
+            status = Status::Unknown;
+            message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
+        }
+        // The apps that other clusters declare for it come second in the message.
+        if let (FreshnessState::Lost, None, Some(lost)) = (freshness.state, freshness.observed_at, lost) {
+            let homes: BTreeSet<&str> = apps.iter().map(|app| &*app.home).collect();
+            let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
+            let known = match apps.len() {
+                0 => String::new(),
+                1 => format!("; 1 app of it is known from {homes}"),
+                count => format!("; {count} apps of it are known from {homes}"),
+            };
+            status = Status::Unknown;
+            message = format!("{}{known}", lost.silence);
+        }
+        if let Some(twin) = &cluster.twin_of {
+            let why = format!(
+                "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from it"
+            );
+            message = if message.is_empty() { why } else { format!("{why}; {message}") };
+        }
+        if let Some(why) = &cluster.unverified {
+            message = if message.is_empty() { why.clone() } else { format!("{why}; {message}") };
+        }
+        ClusterRow {
+            name: cluster.name.clone(),
+            aliases: cluster.aliases.clone(),
+            twin_of: cluster.twin_of.clone(),
+            verified: cluster.unverified.is_none(),
+            id: cluster.id.clone(),
+            version: cluster.version.clone(),
+            health,
+            effective: status,
+            status,
+            message,
+            worst: speaker,
+            problem,
+            apps: apps.len(),
+            problems,
+            counts,
+            errors,
+            freshness,
+            reading: cluster.reading.clone(),
+        }
     }
 }
 
@@ -275,13 +278,4 @@ fn is_true(is_it: &bool) -> bool {
 
 fn yes() -> bool {
     true
-}
-
-/// Returns true if because of a failure apps of the cluster may be missing from the list.
-fn hides_apps(error: &ScopeError) -> bool {
-    match &error.scope {
-        Scope::Cluster | Scope::Input(_) => true,
-        Scope::Kind { kind, .. } => declares_apps(kind),
-        Scope::Group(_) | Scope::Namespace(_) | Scope::Object(_) => false,
-    }
 }

@@ -13,7 +13,6 @@ use taffrail_status::Status;
 use taffrail_status::rollup::{Counts, worst_of_app};
 
 use super::AppId;
-use crate::ReadingView;
 
 /// One half of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,32 +148,6 @@ impl NotLive {
         let age = observed_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());
         (state != FreshnessState::Live).then_some(NotLive { state, age })
     }
-}
-
-/// The facts about a cluster as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterReport {
-    /// The name by which users know the cluster.
-    pub name: String,
-    /// Its further names.
-    pub aliases: Vec<String>,
-    /// The name of another cluster with the same identity, if nothing proves that the two are one.
-    pub twin_of: Option<String>,
-    /// The UID of its `kube-system` Namespace; with the server's address if another cluster has the same.
-    pub id: Option<String>,
-    /// The version of the API server.
-    pub version: Option<String>,
-    /// The reason why the certificate of the server was not verified; `None` if it was.
-    pub unverified: Option<String>,
-    /// The failure because of which the cluster could not be read at all.
-    pub silence: Option<String>,
-    /// The failure because of which apps of the cluster may be missing.
-    pub blind: Option<String>,
-    /// The freshness that the source itself gives the cluster, if it is not live.
-    pub not_live: Option<NotLive>,
-    /// Statistics of requests and watches.
-    pub reading: Option<ReadingView>,
 }
 
 /// Splits an app as a source knows it at `now` into its halves.

@@ -15,6 +15,7 @@
 //!
 //! It is all pure: the present moment is a parameter, as a duration since some start.
 
+mod cluster;
 mod digest;
 mod half;
 mod join;
@@ -26,10 +27,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{AppRef, ClusterId};
 
+pub use cluster::{ClusterReport, LostCluster};
 pub use digest::Buckets;
-pub use half::{
-    ClusterReport, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves,
-};
+pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join};
 pub use liveness::{LIVE, LOST, Liveness};
 #[doc(hidden)]

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::{ClusterId, Freshness};
+use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
+use super::cluster::ClusterReport;
 use super::digest::{Buckets, is_in};
-use super::half::{ClusterReport, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf};
+use super::half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf};
 use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
@@ -351,6 +352,16 @@ impl Received {
     /// Returns what the source observed of the objects of an app.
     pub fn observed(&self, app: &AppId) -> Option<&ObservedHalf> {
         Some(&self.apps.get(app)?.observed.as_ref()?.body)
+    }
+
+    /// Returns the time since the API server last proved itself through this source; `None` before the first proof.
+    pub fn age(&self, at: Duration) -> Option<Duration> {
+        self.liveness.age(at)
+    }
+
+    /// Returns the state of the source itself at the moment `at`, whatever it says of the cluster.
+    pub fn state(&self, at: Duration) -> FreshnessState {
+        self.liveness.state(at)
     }
 
     /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.

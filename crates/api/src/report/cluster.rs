@@ -1,0 +1,82 @@
+//! The report about a cluster as a whole.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{FleetMember, Freshness, Scope, ScopeError, declares_apps, silence};
+
+use super::half::NotLive;
+use crate::ReadingView;
+
+/// The facts about a cluster as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    /// The name by which users know the cluster.
+    pub name: String,
+    /// Its further names.
+    pub aliases: Vec<String>,
+    /// The name of another cluster with the same identity, if nothing proves that the two are one.
+    pub twin_of: Option<String>,
+    /// The UID of its `kube-system` Namespace; with the server's address if another cluster has the same.
+    pub id: Option<String>,
+    /// The version of the API server.
+    pub version: Option<String>,
+    /// The reason why the certificate of the server was not verified; `None` if it was.
+    pub unverified: Option<String>,
+    /// The failure because of which the cluster could not be read at all.
+    pub lost: Option<LostCluster>,
+    /// The failure because of which apps of the cluster may be missing.
+    pub blind: Option<String>,
+    /// True for a dump without objects.
+    pub is_empty_dump: bool,
+    /// The freshness that the source itself gives the cluster, if it is not live.
+    pub not_live: Option<NotLive>,
+    /// Statistics of requests and watches.
+    pub reading: Option<ReadingView>,
+}
+
+/// The failure because of which a cluster could not be read at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LostCluster {
+    /// The message, for people.
+    pub message: String,
+    /// The message for a cluster that was never read: it begins with "does not answer" if the server sent nothing.
+    pub silence: String,
+}
+
+impl ClusterReport {
+    /// Makes the report of a cluster as it is known now; its freshness is not part of it.
+    pub fn of(member: &FleetMember<'_>) -> ClusterReport {
+        let objects = member.objects;
+        let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+        let blind = objects.errors().iter().find(|error| hides_apps(error));
+        ClusterReport {
+            name: objects.name().to_owned(),
+            aliases: member.aliases.clone(),
+            twin_of: member.twin_of.clone(),
+            id: member.identity(),
+            version: objects.version().map(str::to_owned),
+            unverified: objects.unverified().map(str::to_owned),
+            lost: lost.map(|error| LostCluster { message: error.message.clone(), silence: silence(error) }),
+            blind: blind.map(|error| error.message.clone()),
+            is_empty_dump: objects.is_dump() && objects.all().next().is_none(),
+            not_live: None,
+            reading: objects.reading().map(ReadingView::from),
+        }
+    }
+
+    /// Adds the freshness of the cluster as a whole, as its source knows it at the time `now`.
+    pub fn with_freshness(self, freshness: Freshness, now: Timestamp) -> ClusterReport {
+        ClusterReport { not_live: NotLive::of(freshness, now), ..self }
+    }
+}
+
+/// Returns true if because of a failure apps of the cluster may be missing from the list.
+fn hides_apps(error: &ScopeError) -> bool {
+    match &error.scope {
+        Scope::Cluster | Scope::Input(_) => true,
+        Scope::Kind { kind, .. } => declares_apps(kind),
+        Scope::Group(_) | Scope::Namespace(_) | Scope::Object(_) => false,
+    }
+}

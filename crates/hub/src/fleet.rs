@@ -1,0 +1,315 @@
+//! The fleet as reports tell of it: rows of apps and clusters, each from the best sources.
+//!
+//! For each half of a row the freshest live source that can tell it speaks. Two live sources that tell different things
+//! for [`MAX_DISAGREEMENT`] are listed. Moments are durations since the start of the hub, by a clock that runs on while
+//! the machine sleeps.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_api::report::{
+    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, ObservedHalf,
+    Received, Report, ReportError, join,
+};
+use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
+use taffrail_apps::{ClusterId, Freshness, FreshnessState};
+
+/// The time for which two live sources may differ, because one learns of a change before the other.
+pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
+
+/// The halves of rows that a source can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tells {
+    /// True if it can tell what the cluster declares.
+    pub declared: bool,
+    /// True if it can tell what is observed of the objects in the cluster.
+    pub observed: bool,
+}
+
+impl Tells {
+    /// A source that can tell everything, as an observer can.
+    pub const ALL: Tells = Tells { declared: true, observed: true };
+
+    fn side(self, side: HalfSide) -> bool {
+        match side {
+            HalfSide::Declared => self.declared,
+            HalfSide::Observed => self.observed,
+        }
+    }
+}
+
+/// Two live sources that have told different things of one half of a row for [`MAX_DISAGREEMENT`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The cluster that both sources report.
+    pub cluster: ClusterId,
+    /// The app.
+    pub app: AppId,
+    /// The half of its row.
+    pub side: HalfSide,
+    /// The moment since when they differ.
+    pub since: Duration,
+}
+
+/// The reason why a report was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FleetError {
+    /// The source has no stream about the cluster.
+    #[error("source '{source_name}' has opened no stream about cluster {cluster}")]
+    NotOpen {
+        /// The source.
+        source_name: String,
+        /// The cluster.
+        cluster: ClusterId,
+    },
+    /// The report does not fit into its stream.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+}
+
+/// The clusters of a fleet, and what each source told of them.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    clusters: HashMap<ClusterId, KnownCluster>,
+    /// The number of clusters that were ever opened, which gives the next one its place.
+    opened: usize,
+    /// The halves of which two sources differ, with the moment since when.
+    differing: BTreeMap<(ClusterId, AppId, HalfSide), Duration>,
+}
+
+#[derive(Debug)]
+struct KnownCluster {
+    /// The place of the cluster in lists: in the order in which clusters were opened.
+    place: usize,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    name: String,
+    tells: Tells,
+    received: Received,
+}
+
+/// A moment, by the clock of the hub and by the wall clock.
+#[derive(Debug, Clone, Copy)]
+pub struct HubTime {
+    /// The time since the start of the hub.
+    pub at: Duration,
+    /// The time of the wall clock.
+    pub now: Timestamp,
+}
+
+impl Fleet {
+    /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
+    ///
+    /// What the source told before stays, and proves nothing until it sends a snapshot or an equal digest.
+    pub fn open(&mut self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
+        let opened = &mut self.opened;
+        let known = self.clusters.entry(cluster.clone()).or_insert_with(|| {
+            *opened += 1;
+            KnownCluster { place: *opened, sources: Vec::new() }
+        });
+        if let Some(known) = known.sources.iter_mut().find(|known| known.name == source) {
+            known.tells = tells;
+            return known.received.reopen();
+        }
+        let received = Received::new(cluster.clone(), FIRST_EPOCH);
+        known.sources.push(Source { name: source.to_owned(), tells, received });
+        FIRST_EPOCH
+    }
+
+    /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
+    pub fn forget(&mut self, cluster: &ClusterId, source: &str) {
+        let Some(known) = self.clusters.get_mut(cluster) else { return };
+        known.sources.retain(|known| known.name != source);
+        self.differing.retain(|(of, ..), _| of != cluster);
+        if known.sources.is_empty() {
+            self.clusters.remove(cluster);
+        }
+    }
+
+    /// Takes a report of `source`, received at the moment `at`.
+    ///
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
+    pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
+        let cluster = report.cluster.clone();
+        let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
+        let known = self.clusters.get_mut(&cluster).ok_or_else(not_open)?;
+        let own = known.sources.iter_mut().find(|known| known.name == source).ok_or_else(not_open)?;
+        let consequences = own.received.take(report, at)?;
+        if known.sources.len() > 1 {
+            for app in &consequences.changed {
+                for side in [HalfSide::Declared, HalfSide::Observed] {
+                    let key = (cluster.clone(), app.clone(), side);
+                    match known.differs(app, side) {
+                        true => drop(self.differing.entry(key).or_insert(at)),
+                        false => drop(self.differing.remove(&key)),
+                    }
+                }
+            }
+        }
+        Ok(consequences)
+    }
+
+    /// Returns the rows of all apps: by cluster in the order in which clusters were opened, then by namespace, name,
+    /// delivery and home.
+    pub fn apps(&self, moment: HubTime) -> List<AppRow> {
+        let mut rows: Vec<(usize, AppRow)> = Vec::new();
+        for home in self.clusters.values() {
+            for app in home.declared_apps() {
+                rows.extend(self.row(home, app, moment));
+            }
+        }
+        rows.sort_by(|(place, row), (other_place, other)| {
+            let key =
+                |row: &AppRow| (row.namespace.clone(), row.name.clone(), row.delivery, row.home.clone());
+            place.cmp(other_place).then_with(|| key(row).cmp(&key(other)))
+        });
+        List::of(rows.into_iter().map(|(_, row)| row).collect(), self.errors())
+    }
+
+    /// Returns the rows of all clusters, in the order in which they were opened.
+    pub fn clusters(&self, moment: HubTime) -> ClusterList {
+        let apps = self.apps(moment);
+        let mut of_cluster: HashMap<&str, Vec<&AppRow>> = HashMap::new();
+        for app in &apps.items {
+            of_cluster.entry(&app.cluster).or_default().push(app);
+        }
+        let row = |known: &KnownCluster| {
+            let source = known.best(None, moment.at)?;
+            let facts = source.received.facts();
+            let apps = of_cluster.get(&*facts.name).map(Vec::as_slice).unwrap_or_default();
+            let errors = source.received.errors().len();
+            Some(ClusterRow::new(facts, apps, errors, source.received.freshness(moment.at, moment.now)))
+        };
+        List::of(self.in_order().filter_map(row).collect(), apps.errors.clone())
+    }
+
+    /// Returns the halves of rows of which two live sources have told different things for [`MAX_DISAGREEMENT`].
+    pub fn disagreements(&self, at: Duration) -> Vec<Disagreement> {
+        let is_due = |(key, since): (&(ClusterId, AppId, HalfSide), &Duration)| {
+            let (cluster, app, side) = key;
+            let known = self.clusters.get(cluster)?;
+            let live = known.sources.iter().filter(|source| source.is_live(at) && source.tells.side(*side));
+            let is_due = at.saturating_sub(*since) >= MAX_DISAGREEMENT && live.count() > 1;
+            let found =
+                Disagreement { cluster: cluster.clone(), app: app.clone(), side: *side, since: *since };
+            is_due.then_some(found)
+        };
+        self.differing.iter().filter_map(is_due).collect()
+    }
+
+    /// Returns the row of an app that `home` declares, with the place of the cluster that shows it.
+    fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<(usize, AppRow)> {
+        let HubTime { at, now } = moment;
+        let declaring = home.best(Some((app, HalfSide::Declared)), at)?;
+        let body = declaring.received.declared(app)?;
+        let freshness = declaring.received.freshness_of(app, HalfSide::Declared, at, now)?;
+        let declared = HeldHalf { body, freshness, cluster: home.view(moment) };
+        let Some(target) = self.clusters.get(&body.target) else {
+            let view = ClusterView { name: &body.target.0, is_live: false, silence: None };
+            return Some((home.place, join(app, declared, None, view)));
+        };
+        let observing = target.best(Some((app, HalfSide::Observed)), at);
+        let observed = observing.and_then(|source| {
+            let freshness = source.received.freshness_of(app, HalfSide::Observed, at, now)?;
+            let body: &ObservedHalf = source.received.observed(app)?;
+            Some(HeldHalf { body, freshness, cluster: target.view(moment) })
+        });
+        Some((target.place, join(app, declared, observed, target.view(moment))))
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &KnownCluster> {
+        let mut clusters: Vec<&KnownCluster> = self.clusters.values().collect();
+        clusters.sort_by_key(|known| known.place);
+        clusters.into_iter()
+    }
+
+    /// Returns the failures of all clusters, in their order.
+    fn errors(&self) -> Vec<ErrorRow> {
+        let sources = self.in_order().flat_map(|known| &known.sources);
+        sources.flat_map(|source| source.received.errors()).cloned().collect()
+    }
+}
+
+/// The epoch of the first stream of a source about a cluster.
+const FIRST_EPOCH: u64 = 1;
+
+impl KnownCluster {
+    /// Returns the source that speaks of the cluster: of those that told this half of an app (or of all) the freshest
+    /// live one, else the freshest.
+    fn best(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<&Source> {
+        let can_tell = |source: &&Source| match half {
+            None => true,
+            Some((app, side)) => source.tells.side(side) && source.has(app, side),
+        };
+        self.sources.iter().filter(can_tell).min_by_key(|source| {
+            let age = source.received.age(at);
+            (source.received.state(at), age.is_none(), age)
+        })
+    }
+
+    /// Iterates over the apps that the cluster declares, each once.
+    fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
+        let told =
+            |source: &Source, app: &AppId| source.tells.declared && source.has(app, HalfSide::Declared);
+        self.sources.iter().enumerate().flat_map(move |(place, source)| {
+            let is_first = move |app: &&AppId| {
+                told(source, app) && !self.sources.iter().take(place).any(|before| told(before, app))
+            };
+            source.received.apps().filter(is_first)
+        })
+    }
+
+    fn view(&self, moment: HubTime) -> ClusterView<'_> {
+        let source = self.best(None, moment.at);
+        let facts: Option<&ClusterReport> = source.map(|source| source.received.facts());
+        let freshness: Option<Freshness> =
+            source.map(|source| source.received.freshness(moment.at, moment.now));
+        ClusterView {
+            name: facts.map_or("", |facts| &facts.name),
+            is_live: freshness.is_some_and(|freshness| freshness.is_live()),
+            silence: facts.and_then(|facts| facts.lost.as_ref()).map(|lost| &*lost.message),
+        }
+    }
+
+    /// Returns true if two sources tell different things of a half.
+    fn differs(&self, app: &AppId, side: HalfSide) -> bool {
+        let mut told = self.sources.iter().filter(|source| source.tells.side(side));
+        let Some(first) = told.find(|source| source.has(app, side)) else { return false };
+        told.any(|other| {
+            let (first, other) = (&first.received, &other.received);
+            match side {
+                HalfSide::Declared => {
+                    let told = |declared: &DeclaredHalf| declared.sync.state;
+                    let (one, two) = (first.declared(app).map(told), other.declared(app).map(told));
+                    two.is_some() && one != two
+                }
+                HalfSide::Observed => {
+                    let told = |observed: &ObservedHalf| observed.health;
+                    let (one, two) = (first.observed(app).map(told), other.observed(app).map(told));
+                    two.is_some() && one != two
+                }
+            }
+        })
+    }
+}
+
+impl Source {
+    fn has(&self, app: &AppId, side: HalfSide) -> bool {
+        match side {
+            HalfSide::Declared => self.received.declared(app).is_some(),
+            HalfSide::Observed => self.received.observed(app).is_some(),
+        }
+    }
+
+    fn is_live(&self, at: Duration) -> bool {
+        self.received.state(at) == FreshnessState::Live
+    }
+}
+
+#[cfg(test)]
+mod tests;
