@@ -75,6 +75,10 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
 /// Returns the problem that a cluster is not live, with the freshness `half` of the app's part in it; `None` if it
 /// is live.
 fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
+    // A row that is live does not depend on the errors of its cluster.
+    if half.is_live() {
+        return None;
+    }
     let is_part = objects.freshness().is_live();
     let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
     freshness_problem(objects.name(), half, is_part, why.map(|error| &*error.message))
