@@ -7,8 +7,11 @@
 //! Times are saved in whole microseconds: a fraction of a microsecond is cut off. A NUL character in a text is saved as
 //! U+FFFD, because PostgreSQL cannot hold it.
 
+#[cfg(test)]
+mod conformance;
 mod error;
 mod record;
+pub mod sqlite;
 mod token;
 
 use std::ops::Range;
