@@ -36,7 +36,8 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 /// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
 pub trait Store: Send + Sync + 'static {
     /// Saves a batch as a whole, in order with the batches before it. The answer comes after the commit is on the disk,
-    /// up to 100 ms later: writes of that time share one commit.
+    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer any
+    /// more.
     ///
     /// A batch that is saved twice changes nothing the second time. Transitions and syncs that are older than the
     /// history that is kept are left out.
@@ -52,7 +53,7 @@ pub trait Store: Send + Sync + 'static {
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;
 
     /// Reads the transitions and syncs of a pair in a range of time, the latest first. The time of a sync is the one at
-    /// which it began.
+    /// which it began. History that was dropped is missing.
     ///
     /// # Errors
     /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
@@ -78,7 +79,8 @@ pub trait Store: Send + Sync + 'static {
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had at
-    /// the end of the last one of them.
+    /// the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does this
+    /// every day.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 
     /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on

@@ -3,10 +3,12 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::time::{Instant, sleep};
 
 use super::error::{OpenError, failed};
 use super::{options, schema};
@@ -15,13 +17,31 @@ use crate::store::StoreError;
 /// The files that SQLite keeps beside a database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
+/// The time after which a file counts as used by another hub.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The time between two attempts to take a lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 /// The right to be the one hub that uses a file, until it is dropped. The operating system ends it with the process.
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "the lock ends when the file is closed")] File);
 
 impl Lock {
-    /// Takes the lock of the store `path`, which is a file beside it.
-    pub(super) fn take(path: &Path) -> Result<Lock, OpenError> {
+    /// Takes the lock of the store `path`, which is a file beside it. Waits for a hub that is just ending, and for
+    /// children that a process has started and that still have all its files.
+    pub(super) async fn take(path: &Path) -> Result<Lock, OpenError> {
+        let end = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match Lock::try_take(path) {
+                Err(OpenError::InUse { .. }) if Instant::now() < end => sleep(LOCK_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Takes the lock of the store `path` if nobody has it.
+    pub(super) fn try_take(path: &Path) -> Result<Lock, OpenError> {
         let beside = named(path, ".lock");
         let file = private().create(true).truncate(false).open(&beside);
         let file = file.map_err(OpenError::file("create", &beside))?;
@@ -98,7 +118,7 @@ async fn write_copy(from: SqliteConnectOptions, part: &Path) -> Result<(), Store
 /// If a hub uses the store, the backup is not a sound store of this or an older version of Taffrail, or a file cannot
 /// be written. The store is then unchanged.
 pub async fn restore(from: &Path, to: &Path) -> Result<Option<PathBuf>, OpenError> {
-    let _lock = Lock::take(to)?;
+    let _lock = Lock::take(to).await?;
     let part = named(to, ".part");
     let copied = copy(from, &part).await;
     if copied.is_err() {

@@ -98,7 +98,7 @@ impl SqliteStore {
     }
 
     async fn open_with(path: &Path, settings: Settings) -> Result<Opened, OpenError> {
-        let lock = Lock::take(path)?;
+        let lock = Lock::take(path).await?;
         let (connection, set_aside) = match connect(path, &settings).await {
             Err(OpenError::Damaged(damage)) => {
                 let renamed = files::set_aside(path, "damaged")?;
@@ -119,7 +119,7 @@ impl SqliteStore {
     /// [`OpenError`] as for [`open`](SqliteStore::open); also if the file is damaged, which is then unchanged.
     pub async fn open_beside(path: &Path) -> Result<SqliteStore, OpenError> {
         let settings = Settings::default();
-        let connection = match Lock::take(path) {
+        let connection = match Lock::try_take(path) {
             Ok(_lock) => connect(path, &settings).await?,
             Err(OpenError::InUse { .. }) => connect_known(path, &settings).await?,
             Err(error) => return Err(error),

@@ -10,7 +10,7 @@ use taffrail_apps::{ClusterId, Problem};
 
 use super::codes::{day, delivery_code, json_rows, micros, result_code, status_code, sync_code};
 use super::error::failed;
-use super::texts::{TextIds, encode};
+use super::texts::{TextIds, encode, saved_form};
 use crate::store::{Batch, ClusterRecord, PairId, PairRecord, PairState, StoreError, SyncRecord, Transition};
 
 /// The greatest number of rows in one statement.
@@ -167,15 +167,15 @@ impl<'b> Group<'b> {
     async fn save_clusters(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         for id in &self.forgotten {
             for statement in ["DELETE FROM clusters WHERE id = ?1", "DELETE FROM epochs WHERE cluster = ?1"] {
-                let done = sqlx::query(statement).bind(&id.0).execute(&mut *connection).await;
+                let done = sqlx::query(statement).bind(saved(&id.0)).execute(&mut *connection).await;
                 done.map_err(failed("forget a cluster"))?;
             }
         }
         for cluster in self.clusters.values() {
             let ClusterRecord { id, name, aliases, labels, heard, epochs } = cluster;
             sqlx::query("INSERT OR REPLACE INTO clusters (id, name, aliases, labels, heard) VALUES (?1, ?2, ?3, ?4, ?5)")
-                .bind(&id.0)
-                .bind(name)
+                .bind(saved(&id.0))
+                .bind(saved(name))
                 .bind(encode(aliases)?)
                 .bind(encode(labels)?)
                 .bind(heard.map(micros))
@@ -187,8 +187,8 @@ impl<'b> Group<'b> {
                     "INSERT INTO epochs (cluster, source, epoch) VALUES (?1, ?2, ?3)
                      ON CONFLICT DO UPDATE SET epoch = max(epoch, excluded.epoch)",
                 )
-                .bind(&id.0)
-                .bind(source)
+                .bind(saved(&id.0))
+                .bind(saved(source))
                 .bind(i64::try_from(*epoch).unwrap_or(i64::MAX))
                 .execute(&mut *connection)
                 .await
@@ -197,6 +197,10 @@ impl<'b> Group<'b> {
         }
         Ok(())
     }
+}
+
+fn saved(text: &str) -> String {
+    saved_form(text).into_owned()
 }
 
 /// Saves the identities of pairs that are new. Returns the ids of all.

@@ -4,7 +4,7 @@ use sqlx::SqliteConnection;
 
 use super::codes::{micros, time};
 use super::error::failed;
-use super::texts::encode;
+use super::texts::{encode, saved_form};
 use crate::store::{StoreError, TokenHash, TokenRecord};
 
 /// The columns of a token.
@@ -16,7 +16,7 @@ pub(super) async fn add(connection: &mut SqliteConnection, token: &TokenRecord) 
         "INSERT OR REPLACE INTO tokens (id, name, hash, rights, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )
     .bind(id)
-    .bind(name)
+    .bind(saved_form(name).into_owned())
     .bind(hash.0.as_slice())
     .bind(encode(rights)?)
     .bind(micros(*created))
