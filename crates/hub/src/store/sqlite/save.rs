@@ -212,30 +212,39 @@ async fn save_pairs<'p>(
     let mut known = HashMap::with_capacity(ids.len());
     for (ids, rows) in ids.chunks(MAX_ROWS).zip(rows.chunks(MAX_ROWS)) {
         let json = json_rows(rows);
-        sqlx::query(
-            "INSERT OR IGNORE INTO pairs (cluster, home, namespace, name, delivery)
-             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1)",
-        )
-        .bind(&json)
-        .execute(&mut *connection)
-        .await
-        .map_err(failed("save pairs"))?;
-        let found: Vec<(i64, i64)> = sqlx::query_as(
-            "SELECT e.key, p.id FROM json_each(?1) e CROSS JOIN pairs p
-             ON p.cluster = e.value ->> 0 AND p.home = e.value ->> 1 AND p.namespace = e.value ->> 2
-             AND p.name = e.value ->> 3 AND p.delivery = e.value ->> 4",
-        )
-        .bind(&json)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(failed("look up pairs"))?;
-        let named = found.into_iter().filter_map(|(at, id)| Some((*ids.get(usize::try_from(at).ok()?)?, id)));
-        known.extend(named);
+        let mut found = pair_numbers(connection, &json).await?;
+        if found.contains(&None) {
+            run(
+                connection,
+                "INSERT OR IGNORE INTO pairs (cluster, home, namespace, name, delivery)
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1)",
+                json.clone(),
+            )
+            .await?;
+            found = pair_numbers(connection, &json).await?;
+        }
+        known.extend(ids.iter().zip(found).filter_map(|(id, number)| Some((*id, number?))));
     }
     if known.len() != ids.len() {
         return Err(StoreError::damaged("a pair was not saved"));
     }
     Ok(known)
+}
+
+/// Looks up the ids of pairs, in their order; `None` for a pair that is not saved.
+async fn pair_numbers(connection: &mut SqliteConnection, rows: &str) -> Result<Vec<Option<i64>>, StoreError> {
+    // One array of JSON costs less than many rows.
+    let found: String = sqlx::query_scalar(
+        "SELECT json_group_array(id ORDER BY key) FROM (
+             SELECT e.key, p.id FROM json_each(?1) e LEFT JOIN pairs p
+             ON p.cluster = e.value ->> 0 AND p.home = e.value ->> 1 AND p.namespace = e.value ->> 2
+             AND p.name = e.value ->> 3 AND p.delivery = e.value ->> 4)",
+    )
+    .bind(rows)
+    .fetch_one(connection)
+    .await
+    .map_err(failed("look up pairs"))?;
+    serde_json::from_str(&found).map_err(|error| StoreError::damaged(error.to_string()))
 }
 
 fn pair_row(id: &PairId, texts: &mut TextIds) -> [Option<i64>; 5] {

@@ -214,9 +214,9 @@ impl Task {
     }
 }
 
-/// Writes and removes enough to need space in the file.
+/// Writes and removes 1 MiB, so that a few free bytes do not count as space: a failed write leaves some.
 async fn probe(connection: &mut SqliteConnection) -> Result<(), StoreError> {
-    run(connection, "INSERT INTO probes (content) VALUES (zeroblob(65536))").await?;
+    run(connection, "INSERT INTO probes (content) VALUES (zeroblob(1048576))").await?;
     run(connection, "DELETE FROM probes").await
 }
 
