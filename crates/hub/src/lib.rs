@@ -5,5 +5,6 @@
 //! store.
 
 mod fleet;
+pub mod store;
 
 pub use fleet::{Disagreement, Fleet, FleetError, HubTime, MAX_DISAGREEMENT, Tells};

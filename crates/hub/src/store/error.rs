@@ -1,0 +1,79 @@
+//! The reasons why a store does not answer.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+/// The reason why a store did not do what was asked of it.
+///
+/// Errors can be cloned because several batches share one commit.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The disk, or the quota of the database, has no space left. Nothing was saved; reads go on.
+    #[error("cannot save: no space is left for the store of the hub; free some disk space")]
+    DiskFull {
+        /// The error of the database.
+        #[source]
+        source: Arc<sqlx::Error>,
+    },
+    /// The database is damaged, or holds something that this version did not write.
+    #[error("the store of the hub is damaged: {what}")]
+    Damaged {
+        /// The damage.
+        what: String,
+        /// The error of the database, if it found the damage.
+        #[source]
+        source: Option<Arc<sqlx::Error>>,
+    },
+    /// The moment is before the history that is kept.
+    #[error("the history before {since} is no longer kept; ask for a later time")]
+    HistoryDropped {
+        /// The earliest moment of which the state is known.
+        since: Timestamp,
+    },
+    /// The text is not a cursor of the method.
+    #[error("'{0}' is not a cursor of this list; begin again without one")]
+    InvalidCursor(String),
+    /// A file could not be read or written.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// The action that failed, as a verb: `create`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The error of the file system.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The operating system gave no random bytes for a token.
+    #[error("cannot create a token: the operating system gave no random bytes: {0}")]
+    NoRandomness(String),
+    /// The store was closed.
+    #[error("the store of the hub is closed")]
+    Closed,
+    /// The database failed for another reason.
+    #[error("cannot {action} in the store of the hub")]
+    Database {
+        /// The action that failed, as a verb: `read pairs`.
+        action: &'static str,
+        /// The error of the database.
+        #[source]
+        source: Arc<sqlx::Error>,
+    },
+}
+
+impl StoreError {
+    /// Makes the error for a file that could not be read or written.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.to_owned();
+        move |source| StoreError::File { action, path, source: Arc::new(source) }
+    }
+
+    /// Makes the error for contents that no version of Taffrail writes.
+    pub(crate) fn damaged(what: impl Into<String>) -> StoreError {
+        StoreError::Damaged { what: what.into(), source: None }
+    }
+}

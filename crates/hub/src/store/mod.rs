@@ -1,0 +1,104 @@
+//! The store: what of a fleet outlives the process of the hub.
+//!
+//! The hub answers all lists from memory. A [`Store`] keeps the last known halves of each [pair](PairId), so that a
+//! hub has rows at once when it starts, the epochs of streams, the history of pairs, and the hashes of access tokens.
+//! Everything that changes together is written in one [`Batch`], which is saved as a whole or not at all.
+//!
+//! Times are saved in whole microseconds: a fraction of a microsecond is cut off. A NUL character in a text is saved as
+//! U+FFFD, because PostgreSQL cannot hold it.
+
+#[cfg(test)]
+mod conformance;
+mod error;
+mod record;
+pub mod sqlite;
+mod token;
+
+use std::ops::Range;
+use std::path::Path;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+pub use error::StoreError;
+pub use record::{
+    Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage,
+    PairRecord, PairState, SavedHalf, StoreHealth, SyncRecord, SyncResult, Transition,
+};
+pub use token::{Token, TokenHash, TokenRecord};
+
+/// The answer of a store, once it comes.
+pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
+
+/// A place that keeps the state of a fleet across restarts.
+///
+/// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
+/// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
+pub trait Store: Send + Sync + 'static {
+    /// Saves a batch as a whole, in order with the batches before it. The answer comes after the commit is on the disk,
+    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer any
+    /// more.
+    ///
+    /// A batch that is saved twice changes nothing the second time. Transitions and syncs that are older than the
+    /// history that is kept are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] if there is no space; then nothing of the batch is saved.
+    fn write(&self, batch: Batch) -> Answer<'_, ()>;
+
+    /// Reads the pairs, with their last known halves, in pages of at most `page.limit`.
+    fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage>;
+
+    /// Reads the attributes of all clusters, ordered by their identities.
+    fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;
+
+    /// Reads the transitions and syncs of a pair in a range of time, the latest first. The time of a sync is the one at
+    /// which it began. History that was dropped is missing.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
+    fn history(
+        &self,
+        pair: PairId,
+        range: Range<Timestamp>,
+        page: PageQuery,
+    ) -> Answer<'_, Page<HistoryEntry>>;
+
+    /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair did
+    /// not exist, or nothing is recorded of it until then.
+    ///
+    /// # Errors
+    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept.
+    fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>>;
+
+    /// Reads the states that all pairs had at a moment, like [`state_at`](Store::state_at). A page considers at most
+    /// `page.limit` pairs, and leaves out those that did not exist: an empty page is not the last one.
+    ///
+    /// # Errors
+    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept.
+    fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
+
+    /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had at
+    /// the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does this
+    /// every day.
+    fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
+
+    /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] if the file exists or cannot be written; then no file of that name is left.
+    fn backup<'s>(&'s self, to: &'s Path) -> Answer<'s, ()>;
+
+    /// Saves an access token. A token with the same identity is replaced.
+    fn add_token(&self, token: TokenRecord) -> Answer<'_, ()>;
+
+    /// Reads all access tokens, the oldest first.
+    fn tokens(&self) -> Answer<'_, Vec<TokenRecord>>;
+
+    /// Removes the access token with the identity `id`. Returns false if there was none.
+    fn revoke_token(&self, id: String) -> Answer<'_, bool>;
+
+    /// Returns whether the store can be written. After a failed write it tries one.
+    fn health(&self) -> Answer<'_, StoreHealth>;
+}

@@ -1,0 +1,254 @@
+//! The records of a store: pairs, clusters, and their history.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
+use taffrail_apps::{ClusterId, SyncState};
+use taffrail_status::Status;
+
+/// The identity of a row: an app, and the cluster that holds its objects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairId {
+    /// The cluster that holds the objects: the target.
+    pub cluster: ClusterId,
+    /// The app.
+    pub app: AppId,
+}
+
+/// The last known halves of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairRecord {
+    /// The pair.
+    pub id: PairId,
+    /// The half that the home cluster declares; `None` if it does not declare the app for this cluster.
+    pub declared: Option<SavedHalf<DeclaredHalf>>,
+    /// The half that the target cluster observes; `None` if nobody observed the objects.
+    pub observed: Option<SavedHalf<ObservedHalf>>,
+}
+
+/// A half of a row, with the time of its receipt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedHalf<T> {
+    /// The contents.
+    pub body: Box<T>,
+    /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from it.
+    pub received: Timestamp,
+}
+
+/// The attributes of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterRecord {
+    /// The identity.
+    pub id: ClusterId,
+    /// The name by which users know the cluster.
+    pub name: String,
+    /// Its further names.
+    pub aliases: Vec<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The time at which the API server of the cluster last proved itself; `None` if it never did.
+    pub heard: Option<Timestamp>,
+    /// The last epoch of each source of reports. A saved epoch never becomes smaller: sources that are not named here
+    /// keep theirs.
+    pub epochs: BTreeMap<String, u64>,
+}
+
+/// The state of a pair at one moment, as history keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PairState {
+    /// The health when the objects were last observed.
+    pub health: Status,
+    /// The health that views showed: Unknown while the target was not live.
+    pub effective: Status,
+    /// The sync state that views showed.
+    pub sync: SyncState,
+    /// The worst problem in a few words, such as `sync failed`; `None` for a pair that was well.
+    pub problem: Option<String>,
+}
+
+/// A change of the state of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    /// The pair.
+    pub pair: PairId,
+    /// The time of the change. Of several transitions of a pair in one microsecond, the last one written decides the
+    /// state after it.
+    pub at: Timestamp,
+    /// The state before; `None` if the pair did not exist.
+    pub before: Option<PairState>,
+    /// The state after; `None` if the pair is gone.
+    pub after: Option<PairState>,
+}
+
+/// The outcome of a sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum SyncResult {
+    /// The sync has not ended.
+    Running,
+    /// The revision was applied.
+    Succeeded,
+    /// The revision was not applied.
+    Failed,
+}
+
+/// One sync of a pair: an attempt of the delivery tool to apply a revision.
+///
+/// A sync is identified by pair, revision and the time at which it began. A record replaces an earlier one of the same
+/// sync, unless it says that a sync is running that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncRecord {
+    /// The pair.
+    pub pair: PairId,
+    /// The revision.
+    pub revision: String,
+    /// The time at which the sync began.
+    pub began: Timestamp,
+    /// The time at which the sync ended; `None` while it runs, or if the tool does not tell.
+    pub ended: Option<Timestamp>,
+    /// The outcome.
+    pub result: SyncResult,
+    /// The message of the delivery tool; may be empty.
+    pub message: String,
+}
+
+/// An entry of the history of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HistoryEntry {
+    /// A change of state.
+    Transition(Transition),
+    /// A sync.
+    Sync(SyncRecord),
+}
+
+impl HistoryEntry {
+    /// Returns the time of the entry: that of the change, or that at which the sync began.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            HistoryEntry::Transition(transition) => transition.at,
+            HistoryEntry::Sync(sync) => sync.began,
+        }
+    }
+}
+
+/// Changes that are saved together.
+///
+/// Removals come first, then the other parts: a cluster or pair that is both removed and saved is saved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The pairs of which a half changed, each with both halves.
+    pub pairs: Vec<PairRecord>,
+    /// The pairs that are gone. Their history stays.
+    pub gone: BTreeSet<PairId>,
+    /// The clusters whose attributes or epochs changed.
+    pub clusters: Vec<ClusterRecord>,
+    /// The clusters that are forgotten, with their epochs. Their pairs stay until they are removed.
+    pub forgotten: BTreeSet<ClusterId>,
+    /// Transitions to append.
+    pub transitions: Vec<Transition>,
+    /// Syncs to append, or to complete.
+    pub syncs: Vec<SyncRecord>,
+}
+
+impl Batch {
+    /// Returns the number of changes.
+    pub fn len(&self) -> usize {
+        let removed = self.gone.len() + self.forgotten.len();
+        self.pairs.len() + self.clusters.len() + self.transitions.len() + self.syncs.len() + removed
+    }
+
+    /// Returns true if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The place in a list at which its next page begins.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cursor(pub(crate) String);
+
+impl Cursor {
+    /// Makes a cursor from the text of an earlier one. The list refuses a text that is not one of its cursors.
+    pub fn new(text: impl Into<String>) -> Cursor {
+        Cursor(text.into())
+    }
+
+    /// Returns the text, which consists of letters, digits and `-`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The page of a list to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    /// The greatest number of entries.
+    pub limit: NonZeroUsize,
+    /// The cursor of the page before; `None` for the first page.
+    pub after: Option<Cursor>,
+}
+
+impl PageQuery {
+    /// Makes the query of a first page with at most `limit` entries.
+    pub fn first(limit: NonZeroUsize) -> PageQuery {
+        PageQuery { limit, after: None }
+    }
+
+    /// Makes the query of the page that begins at `cursor`.
+    pub fn next(self, cursor: Cursor) -> PageQuery {
+        PageQuery { after: Some(cursor), ..self }
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The entries.
+    pub items: Vec<T>,
+    /// The cursor of the next page; `None` for the last page.
+    pub next: Option<Cursor>,
+}
+
+/// A page of pairs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairPage {
+    /// The pairs.
+    pub pairs: Vec<PairRecord>,
+    /// The number of pairs that were left out because another version of Taffrail wrote them in a form that this one
+    /// cannot read. Their sources send them again.
+    pub unreadable: usize,
+    /// The cursor of the next page; `None` for the last page.
+    pub next: Option<Cursor>,
+}
+
+/// The amount of history that was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DroppedHistory {
+    /// The number of days.
+    pub days: u64,
+    /// The number of transitions.
+    pub transitions: u64,
+    /// The number of syncs.
+    pub syncs: u64,
+}
+
+/// The condition of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreHealth {
+    /// True if the last write succeeded.
+    pub is_writable: bool,
+    /// True if the last write failed because no space is left.
+    pub is_full: bool,
+    /// The failure of the last write, with its causes; `None` if it succeeded.
+    pub failure: Option<String>,
+    /// The size of the store in bytes.
+    pub bytes: u64,
+}

@@ -1,0 +1,204 @@
+//! The files of a store: modes, locks, names, copies.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::time::{Instant, sleep};
+
+use super::error::{OpenError, failed};
+use super::{options, schema};
+use crate::store::StoreError;
+
+/// The files that SQLite keeps beside a database.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+/// The time after which a file counts as used by another hub.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The time between two attempts to take a lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The right to be the one hub that uses a file, until it is dropped. The operating system ends it with the process.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "the lock ends when the file is closed")] File);
+
+impl Lock {
+    /// Takes the lock of the store `path`, which is a file beside it. Waits for a hub that is just ending, and for
+    /// children that a process has started and that still have all its files.
+    pub(super) async fn take(path: &Path) -> Result<Lock, OpenError> {
+        let end = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match Lock::try_take(path) {
+                Err(OpenError::InUse { .. }) if Instant::now() < end => sleep(LOCK_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Takes the lock of the store `path` if nobody has it.
+    pub(super) fn try_take(path: &Path) -> Result<Lock, OpenError> {
+        let beside = named(path, ".lock");
+        let file = private().create(true).truncate(false).open(&beside);
+        let file = file.map_err(OpenError::file("create", &beside))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(OpenError::file("lock", &beside)(error)),
+        }
+    }
+}
+
+/// Creates an empty file that only its owner can read, or takes the rights of others to an existing one.
+pub(super) fn create_private(path: &Path) -> Result<(), OpenError> {
+    let file = private().create(true).truncate(false).open(path).map_err(OpenError::file("open", path))?;
+    restrict(&file).map_err(OpenError::file("restrict the rights to", path))?;
+    sync_folder(path).map_err(OpenError::file("save the folder of", path))
+}
+
+/// Renames the store `path` and its log. Returns the new path.
+pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, OpenError> {
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%S%6fZ");
+    let to = named(path, &format!(".{why}-{time}"));
+    // The log first: a log beside a new database would belong to no file.
+    for suffix in BESIDE {
+        let beside = named(path, suffix);
+        match fs::rename(&beside, named(&to, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::file("rename", &beside)(error));
+            }
+            _ => {}
+        }
+    }
+    fs::rename(path, &to).map_err(OpenError::file("rename", path))?;
+    sync_folder(path).map_err(OpenError::file("save the folder of", path))?;
+    Ok(to)
+}
+
+/// Writes a copy of the database to `to`.
+pub(super) async fn backup(from: SqliteConnectOptions, to: &Path) -> Result<(), StoreError> {
+    if to.exists() {
+        let exists = io::Error::from(io::ErrorKind::AlreadyExists);
+        return Err(StoreError::file("create", to)(exists));
+    }
+    let part = named(to, ".part");
+    let done = write_copy(from, &part).await.and_then(|()| {
+        fs::rename(&part, to).map_err(StoreError::file("create", to))?;
+        sync_folder(to).map_err(StoreError::file("save the folder of", to))
+    });
+    if done.is_err() {
+        // What is left of it is of no use, and the error says that there is no backup.
+        let _ = fs::remove_file(&part);
+    }
+    done
+}
+
+async fn write_copy(from: SqliteConnectOptions, part: &Path) -> Result<(), StoreError> {
+    let file = private().create(true).truncate(true).open(part).map_err(StoreError::file("create", part))?;
+    restrict(&file).map_err(StoreError::file("restrict the rights to", part))?;
+    let mut connection = from.connect().await.map_err(failed("read for a backup"))?;
+    let target = part.to_str().ok_or_else(|| {
+        StoreError::file("create", part)(io::Error::new(io::ErrorKind::InvalidFilename, "it is not UTF-8"))
+    })?;
+    let copied = sqlx::query("VACUUM INTO ?1").bind(target).execute(&mut connection).await;
+    // It only read.
+    let _ = connection.close().await;
+    copied.map_err(failed("write a backup"))?;
+    file.sync_all().map_err(StoreError::file("save", part))
+}
+
+/// Puts the backup `from` in the place of the store `to`, which no hub may use meanwhile. Returns the path to which the
+/// former store was renamed; `None` if there was none.
+///
+/// # Errors
+/// If a hub uses the store, the backup is not a sound store of this or an older version of Taffrail, or a file cannot
+/// be written. The store is then unchanged.
+pub async fn restore(from: &Path, to: &Path) -> Result<Option<PathBuf>, OpenError> {
+    let _lock = Lock::take(to).await?;
+    let part = named(to, ".part");
+    let copied = copy(from, &part).await;
+    if copied.is_err() {
+        // Only the copy: the backup and the store are unchanged.
+        let _ = fs::remove_file(&part);
+    }
+    copied?;
+    let former = if to.exists() { Some(set_aside(to, "replaced")?) } else { None };
+    fs::rename(&part, to).map_err(OpenError::file("create", to))?;
+    sync_folder(to).map_err(OpenError::file("save the folder of", to))?;
+    Ok(former)
+}
+
+/// Copies the store `from` to `part`, and checks the copy.
+async fn copy(from: &Path, part: &Path) -> Result<(), OpenError> {
+    let mut source = File::open(from).map_err(OpenError::file("read", from))?;
+    let target = private().create(true).truncate(true).open(part);
+    let mut target = target.map_err(OpenError::file("create", part))?;
+    restrict(&target).map_err(OpenError::file("restrict the rights to", part))?;
+    io::copy(&mut source, &mut target).map_err(OpenError::file("write", part))?;
+    target.sync_all().map_err(OpenError::file("save", part))?;
+    let connection = options(part).read_only(true).immutable(true).connect().await;
+    let mut connection = connection.map_err(|error| OpenError::of(part, error))?;
+    let version = async {
+        schema::check(&mut connection).await?;
+        schema::version(&mut connection, from).await
+    }
+    .await;
+    // It only read.
+    let _ = connection.close().await;
+    match version? {
+        0 => Err(OpenError::Foreign { path: from.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the size in bytes of the store `path` with its log.
+pub(super) fn size(path: &Path) -> u64 {
+    let files = [path.to_owned(), named(path, "-wal")];
+    files.iter().filter_map(|file| fs::metadata(file).ok()).map(|about| about.len()).sum()
+}
+
+/// Appends `suffix` to the name of a file.
+pub(super) fn named(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes options that create files which only their owner can read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+#[cfg(unix)]
+fn restrict(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match file.metadata()?.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => file.set_permissions(fs::Permissions::from_mode(0o600)),
+    }
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Waits until the name of a new file is on the disk.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}

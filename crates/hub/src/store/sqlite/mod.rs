@@ -1,0 +1,297 @@
+//! The store in a file of SQLite, which is part of the program.
+//!
+//! One task writes, on one connection, and groups the writes of up to 100 ms into one commit that waits for the disk;
+//! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be read
+//! by their owner alone. A second hub cannot open the same file.
+
+mod codes;
+mod error;
+mod files;
+mod read;
+mod retention;
+mod save;
+mod schema;
+mod texts;
+mod tokens;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::Timestamp;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
+
+use super::{
+    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage, PairState,
+    Store, StoreError, StoreHealth, TokenRecord,
+};
+pub use error::OpenError;
+use error::failed;
+use files::Lock;
+pub use files::restore;
+use writer::{Command, Writer};
+
+/// The number of connections that read.
+const READERS: u32 = 4;
+
+/// The time for which a statement waits for another process, such as one that creates a token.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The settings that tests change.
+#[derive(Debug, Clone)]
+struct Settings {
+    /// The time for which writes are collected before they are committed.
+    group: Duration,
+    /// The greatest number of pages of the file; `None` for no bound but the disk.
+    max_pages: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { group: Duration::from_millis(100), max_pages: None }
+    }
+}
+
+/// A store in a file of SQLite.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    readers: SqlitePool,
+    writer: Writer,
+}
+
+/// A store that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The store.
+    pub store: SqliteStore,
+    /// The damaged file in whose place a new one was begun; `None` if the file was sound, or there was none.
+    pub set_aside: Option<SetAside>,
+}
+
+/// A damaged file that was renamed. Nothing was deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The new name of the file. Its log has the same name with `-wal`.
+    pub path: PathBuf,
+    /// The damage that was found.
+    pub damage: String,
+}
+
+impl SqliteStore {
+    /// Opens the store in the file `path`, or creates it there. The folder must exist.
+    ///
+    /// Checks the whole file, which takes about a second for 1,000,000 pairs. A damaged file is renamed, and a new one
+    /// begun. An older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
+    ///
+    /// # Errors
+    /// [`OpenError`] if another hub has opened the file, a newer version of Taffrail wrote it, another program wrote it,
+    /// or it cannot be read or created. The file is then unchanged.
+    pub async fn open(path: &Path) -> Result<Opened, OpenError> {
+        SqliteStore::open_with(path, Settings::default()).await
+    }
+
+    async fn open_with(path: &Path, settings: Settings) -> Result<Opened, OpenError> {
+        let lock = Lock::take(path).await?;
+        let (connection, set_aside) = match connect(path, &settings).await {
+            Err(OpenError::Damaged(damage)) => {
+                let renamed = files::set_aside(path, "damaged")?;
+                (connect(path, &settings).await?, Some(SetAside { path: renamed, damage }))
+            }
+            opened => (opened?, None),
+        };
+        let readers = SqlitePoolOptions::new().max_connections(READERS);
+        let readers = readers.connect_lazy_with(options(path).read_only(true));
+        let writer = Writer::start(connection, Some(lock), settings.group);
+        Ok(Opened { store: SqliteStore { path: path.to_owned(), readers, writer }, set_aside })
+    }
+
+    /// Opens a store that a hub may have opened meanwhile, to read it, to back it up, or to change its tokens. Creates
+    /// it if there is none.
+    ///
+    /// # Errors
+    /// [`OpenError`] as for [`open`](SqliteStore::open); also if the file is damaged, which is then unchanged.
+    pub async fn open_beside(path: &Path) -> Result<SqliteStore, OpenError> {
+        let settings = Settings::default();
+        let connection = match Lock::try_take(path) {
+            Ok(_lock) => connect(path, &settings).await?,
+            Err(OpenError::InUse { .. }) => connect_known(path, &settings).await?,
+            Err(error) => return Err(error),
+        };
+        let readers = SqlitePoolOptions::new().max_connections(READERS);
+        let readers = readers.connect_lazy_with(options(path).read_only(true));
+        let writer = Writer::start(connection, None, settings.group);
+        Ok(SqliteStore { path: path.to_owned(), readers, writer })
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until all writes so far are on the disk, and closes the file, so that another hub can open it.
+    pub async fn close(self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// Connects to the file for writing; creates, checks and upgrades it.
+async fn connect(path: &Path, settings: &Settings) -> Result<SqliteConnection, OpenError> {
+    files::create_private(path)?;
+    connect_then(path, settings, async |connection| {
+        schema::check(connection).await?;
+        schema::upgrade(connection, path, &schema::STEPS).await
+    })
+    .await
+}
+
+/// Connects to a file for writing that a store has created.
+async fn connect_known(path: &Path, settings: &Settings) -> Result<SqliteConnection, OpenError> {
+    connect_then(path, settings, async |connection| match schema::version(connection, path).await? {
+        version if version == schema::STEPS.len() as i64 => Ok(()),
+        // The hub that uses it is about to create it, or is of an older version.
+        _ => Err(OpenError::InUse { path: path.to_owned() }),
+    })
+    .await
+}
+
+/// Connects to a file for writing, and runs `work`. Closes the connection if that fails: one that is closed later could
+/// remove the log of a file that has taken the place of this one.
+async fn connect_then(
+    path: &Path,
+    settings: &Settings,
+    work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<(), OpenError>,
+) -> Result<SqliteConnection, OpenError> {
+    let mut connection = options(path).connect().await.map_err(|error| OpenError::of(path, error))?;
+    let done = async {
+        set_up(&mut connection, settings).await.map_err(|error| OpenError::of(path, error))?;
+        work(&mut connection).await
+    }
+    .await;
+    match done {
+        Ok(()) => Ok(connection),
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = connection.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn set_up(connection: &mut SqliteConnection, settings: &Settings) -> sqlx::Result<()> {
+    // The log is cut to 64 MiB when it is begun again.
+    let always = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864";
+    sqlx::raw_sql(always).execute(&mut *connection).await?;
+    if let Some(pages) = settings.max_pages {
+        let bound = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        sqlx::raw_sql(bound).execute(connection).await?;
+    }
+    Ok(())
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
+    options.disable_statement_logging()
+}
+
+impl Store for SqliteStore {
+    fn write(&self, batch: Batch) -> Answer<'_, ()> {
+        if batch.is_empty() {
+            return std::future::ready(Ok(())).boxed();
+        }
+        self.writer.ask(|reply| Command::Write { batch: Box::new(batch), reply }).boxed()
+    }
+
+    fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read pairs"))?;
+            read::pairs(&mut reading, &page).await
+        }
+        .boxed()
+    }
+
+    fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read clusters"))?;
+            read::clusters(&mut reading).await
+        }
+        .boxed()
+    }
+
+    fn history(
+        &self,
+        pair: PairId,
+        range: Range<Timestamp>,
+        page: PageQuery,
+    ) -> Answer<'_, Page<HistoryEntry>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read history"))?;
+            read::history(&mut reading, &pair, range, &page).await
+        }
+        .boxed()
+    }
+
+    fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read history"))?;
+            read::state_at(&mut reading, &pair, at).await
+        }
+        .boxed()
+    }
+
+    fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read history"))?;
+            read::states_at(&mut reading, at, &page).await
+        }
+        .boxed()
+    }
+
+    fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory> {
+        self.writer.ask(move |reply| Command::DropHistory { since, reply }).boxed()
+    }
+
+    fn backup<'s>(&'s self, to: &'s Path) -> Answer<'s, ()> {
+        files::backup(options(&self.path).read_only(true), to).boxed()
+    }
+
+    fn add_token(&self, token: TokenRecord) -> Answer<'_, ()> {
+        self.writer.ask(|reply| Command::AddToken { token, reply }).boxed()
+    }
+
+    fn tokens(&self) -> Answer<'_, Vec<TokenRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read tokens"))?;
+            tokens::list(&mut reading).await
+        }
+        .boxed()
+    }
+
+    fn revoke_token(&self, id: String) -> Answer<'_, bool> {
+        self.writer.ask(|reply| Command::RevokeToken { id, reply }).boxed()
+    }
+
+    fn health(&self) -> Answer<'_, StoreHealth> {
+        async move {
+            if self.writer.failure().is_some() {
+                // The writer notes the outcome.
+                let _ = self.writer.ask(|reply| Command::Probe { reply }).await;
+            }
+            let failure = self.writer.failure();
+            Ok(StoreHealth {
+                is_writable: failure.is_none(),
+                is_full: matches!(failure, Some(StoreError::DiskFull { .. })),
+                failure: failure.map(|failure| error::with_causes(&failure)),
+                bytes: files::size(&self.path),
+            })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,460 @@
+//! Reads of pairs, clusters and history.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+use taffrail_api::AppName;
+use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
+use taffrail_apps::{ClusterId, Sync};
+use taffrail_status::rollup::Counts;
+
+use super::codes::{day, delivery, delivery_code, micros, status, sync_result, sync_state, time};
+use super::error::failed;
+use super::save::Detail;
+use super::texts::{self, Texts};
+use crate::store::{
+    ClusterRecord, Cursor, HistoryEntry, Page, PageQuery, PairId, PairPage, PairRecord, PairState, SavedHalf,
+    StoreError, SyncRecord, Transition,
+};
+
+/// The columns that identify a pair, from `pairs p`: text ids, and a code.
+const IDENTITY: usize = 5;
+
+/// Reads a page of pairs with their halves. The cursor is the id of a pair.
+pub(super) async fn pairs(
+    connection: &mut SqliteConnection,
+    page: &PageQuery,
+) -> Result<PairPage, StoreError> {
+    let rows: Vec<(String, Option<String>)> = sqlx::query_as(
+        "SELECT json_array(p.cluster, p.home, p.namespace, p.name, p.delivery, s.pair, s.declared_received, s.key,
+             s.target, s.sync, s.desired, s.attempted, s.applied, s.last_success, s.suspended, s.source, s.labels,
+             s.message, s.observed_received, s.health, s.current, s.in_progress, s.failed, s.terminating, s.not_found,
+             s.unknown, s.unconfirmed), d.detail
+         FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details d ON d.pair = s.pair
+         WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2",
+    )
+    .bind(number_of(page)?)
+    .bind(limit(page))
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed("read pairs"))?;
+    let (rows, details): (Vec<String>, Vec<Option<String>>) = rows.into_iter().unzip();
+    let rows = Columns::all(rows)?;
+    let mut ids = BTreeSet::new();
+    for row in &rows {
+        for column in [0, 1, 2, 3].into_iter().chain([2, 3, 5, 6, 7, 10, 11, 12].map(|it| it + IDENTITY)) {
+            ids.extend(row.maybe(column)?);
+        }
+    }
+    let texts = Texts::read(connection, ids).await?;
+    let next = match rows.last() {
+        Some(last) if rows.len() >= page.limit.get() => Some(Cursor(last.number(IDENTITY)?.to_string())),
+        _ => None,
+    };
+    let mut found = PairPage { pairs: Vec::with_capacity(rows.len()), unreadable: 0, next };
+    for (row, detail) in rows.iter().zip(&details) {
+        match pair_record(row, detail.as_deref(), &texts)? {
+            Some(pair) => found.pairs.push(pair),
+            None => found.unreadable += 1,
+        }
+    }
+    Ok(found)
+}
+
+/// The columns of a row, which SQLite puts into one array of JSON: to get each by itself takes twice the time.
+struct Columns(Vec<Option<i64>>);
+
+impl Columns {
+    fn all(rows: Vec<String>) -> Result<Vec<Columns>, StoreError> {
+        let numbers = |row: String| serde_json::from_str(&row).map(Columns);
+        let rows: Result<_, _> = rows.into_iter().map(numbers).collect();
+        rows.map_err(|error| StoreError::damaged(format!("a row is not made of numbers: {error}")))
+    }
+
+    fn number(&self, column: usize) -> Result<i64, StoreError> {
+        self.maybe(column)?.ok_or_else(|| StoreError::damaged(format!("column {column} is empty")))
+    }
+
+    fn maybe(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        let found = self.0.get(column).copied();
+        found.ok_or_else(|| StoreError::damaged(format!("column {column} is missing")))
+    }
+
+    fn count(&self, column: usize) -> Result<usize, StoreError> {
+        let number = self.number(column)?;
+        usize::try_from(number).map_err(|_| StoreError::damaged(format!("{number} is not a count")))
+    }
+
+    fn text<'t>(&self, column: usize, texts: &'t Texts) -> Result<Option<&'t str>, StoreError> {
+        self.maybe(column)?.map(|id| texts.get(id)).transpose()
+    }
+
+    fn some_text<'t>(&self, column: usize, texts: &'t Texts) -> Result<&'t str, StoreError> {
+        texts.get(self.number(column)?)
+    }
+
+    /// Reads the identity of a pair from the columns from `first` on.
+    fn pair(&self, first: usize, texts: &Texts) -> Result<PairId, StoreError> {
+        let text = |column| self.some_text(first + column, texts).map(str::to_owned);
+        let app =
+            AppName { delivery: delivery(self.number(first + 4)?)?, namespace: text(2)?, name: text(3)? };
+        Ok(PairId { cluster: ClusterId(text(0)?), app: AppId { home: ClusterId(text(1)?), app } })
+    }
+
+    /// Reads a state from the four columns from `first` on.
+    fn state(&self, first: usize, texts: &Texts) -> Result<Option<PairState>, StoreError> {
+        let Some(health) = self.maybe(first)? else { return Ok(None) };
+        Ok(Some(PairState {
+            health: status(health)?,
+            effective: status(self.number(first + 1)?)?,
+            sync: sync_state(self.number(first + 2)?)?,
+            problem: self.text(first + 3, texts)?.map(str::to_owned),
+        }))
+    }
+}
+
+/// Makes the record of a pair. `None` if its JSON has a form that this version does not know.
+fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Option<PairRecord>, StoreError> {
+    let id = row.pair(0, texts)?;
+    let detail = detail.map_or(Ok(Detail::default()), serde_json::from_str);
+    let Ok(mut detail) = detail else { return Ok(None) };
+    let at = |column| IDENTITY + column;
+    let text = |column| row.text(at(column), texts).map(|text| text.map(str::to_owned));
+    let declared = match row.maybe(at(1))? {
+        None => None,
+        Some(received) => {
+            let source = row.text(at(10), texts)?.map(serde_json::from_str).transpose();
+            let labels = row.text(at(11), texts)?.map(serde_json::from_str).transpose();
+            let (Ok(source), Ok(labels)) = (source, labels) else { return Ok(None) };
+            let exact = detail.last_success.take();
+            let sync = Sync {
+                state: sync_state(row.number(at(4))?)?,
+                desired: text(5)?,
+                attempted: text(6)?,
+                applied: text(7)?,
+                last_success: exact.or(row.maybe(at(8))?.map(time).transpose()?),
+            };
+            let body = DeclaredHalf {
+                key: row.some_text(at(2), texts)?.to_owned(),
+                target: text(3)?.map_or_else(|| id.cluster.clone(), ClusterId),
+                sync,
+                suspended: row.number(at(9))? != 0,
+                source,
+                labels: labels.unwrap_or_default(),
+                message: row.some_text(at(12), texts)?.into(),
+                own: detail.own.take(),
+                problems: std::mem::take(&mut detail.problems),
+                not_live: detail.declared_not_live.take(),
+            };
+            Some(SavedHalf { body: Box::new(body), received: time(received)? })
+        }
+    };
+    let observed = match row.maybe(at(13))? {
+        None => None,
+        Some(received) => {
+            let counts = Counts {
+                current: row.count(at(15))?,
+                in_progress: row.count(at(16))?,
+                failed: row.count(at(17))?,
+                terminating: row.count(at(18))?,
+                not_found: row.count(at(19))?,
+                unknown: row.count(at(20))?,
+            };
+            let body = ObservedHalf {
+                health: status(row.number(at(14))?)?,
+                worst: detail.worst.take(),
+                counts,
+                unconfirmed: row.count(at(21))?,
+                unmarked: detail.unmarked.take(),
+                not_live: detail.observed_not_live.take(),
+            };
+            Some(SavedHalf { body: Box::new(body), received: time(received)? })
+        }
+    };
+    Ok(Some(PairRecord { id, declared, observed }))
+}
+
+/// Reads the attributes of all clusters.
+pub(super) async fn clusters(connection: &mut SqliteConnection) -> Result<Vec<ClusterRecord>, StoreError> {
+    let rows: Vec<(String, String, String, String, Option<i64>)> =
+        sqlx::query_as("SELECT id, name, aliases, labels, heard FROM clusters ORDER BY id")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(failed("read clusters"))?;
+    let epochs: Vec<(String, String, i64)> = sqlx::query_as("SELECT cluster, source, epoch FROM epochs")
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(failed("read epochs"))?;
+    let mut of_cluster: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for (cluster, source, epoch) in epochs {
+        let epoch = u64::try_from(epoch).map_err(|_| StoreError::damaged("an epoch is negative"))?;
+        of_cluster.entry(cluster).or_default().insert(source, epoch);
+    }
+    let record = |(id, name, aliases, labels, heard): (String, String, String, String, Option<i64>)| {
+        let damage = || StoreError::damaged(format!("the attributes of cluster {id} cannot be read"));
+        Ok(ClusterRecord {
+            epochs: of_cluster.remove(&id).unwrap_or_default(),
+            name,
+            aliases: serde_json::from_str(&aliases).map_err(|_| damage())?,
+            labels: serde_json::from_str(&labels).map_err(|_| damage())?,
+            heard: heard.map(time).transpose()?,
+            id: ClusterId(id),
+        })
+    };
+    rows.into_iter().map(record).collect()
+}
+
+/// Returns the id of a pair; `None` if nothing of it is saved.
+async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result<Option<i64>, StoreError> {
+    let PairId { cluster, app } = pair;
+    let mut found = sqlx::query_scalar(
+        "SELECT id FROM pairs WHERE delivery = ?1
+         AND cluster = (SELECT id FROM texts WHERE hash = ?2 AND text = ?3)
+         AND home = (SELECT id FROM texts WHERE hash = ?4 AND text = ?5)
+         AND namespace = (SELECT id FROM texts WHERE hash = ?6 AND text = ?7)
+         AND name = (SELECT id FROM texts WHERE hash = ?8 AND text = ?9)",
+    )
+    .bind(delivery_code(app.app.delivery));
+    for text in [&cluster.0, &app.home.0, &app.app.namespace, &app.app.name] {
+        let text = texts::saved_form(text);
+        found = found.bind(texts::hash(&text)).bind(text.into_owned());
+    }
+    found.fetch_optional(connection).await.map_err(failed("look up a pair"))
+}
+
+/// The place of an entry in a history: time, then transitions (1) before syncs (0) because the latest comes first, then
+/// the text id of the revision.
+type Place = (i64, i64, i64);
+
+/// Reads a page of the history of a pair.
+pub(super) async fn history(
+    connection: &mut SqliteConnection,
+    pair: &PairId,
+    range: Range<Timestamp>,
+    page: &PageQuery,
+) -> Result<Page<HistoryEntry>, StoreError> {
+    let (from, to) = (micros(range.start), micros(range.end));
+    let after = page.after.as_ref().map(place).transpose()?.unwrap_or((to, 0, i64::MIN));
+    let after = after.min((to, 0, i64::MIN));
+    let Some(number) = pair_number(connection, pair).await? else {
+        return Ok(Page { items: Vec::new(), next: None });
+    };
+    let query = HistoryQuery { pair: number, from, after, limit: limit(page).saturating_add(1) };
+    let transitions = query.transitions(connection).await?;
+    let syncs = query.syncs(connection).await?;
+    let mut ids = BTreeSet::new();
+    for row in &transitions {
+        for column in [4, 8] {
+            ids.extend(row.maybe(column)?);
+        }
+    }
+    for row in &syncs {
+        ids.extend([row.number(1)?, row.number(4)?]);
+    }
+    let texts = Texts::read(connection, ids).await?;
+    let mut entries: Vec<(Place, HistoryEntry)> = Vec::with_capacity(transitions.len() + syncs.len());
+    for row in &transitions {
+        let at = row.number(0)?;
+        let (before, after) = (row.state(1, &texts)?, row.state(5, &texts)?);
+        let transition = Transition { pair: pair.clone(), at: time(at)?, before, after };
+        entries.push(((at, 1, 0), HistoryEntry::Transition(transition)));
+    }
+    for row in &syncs {
+        let (began, revision) = (row.number(0)?, row.number(1)?);
+        let sync = SyncRecord {
+            pair: pair.clone(),
+            revision: texts.get(revision)?.to_owned(),
+            began: time(began)?,
+            ended: row.maybe(2)?.map(time).transpose()?,
+            result: sync_result(row.number(3)?)?,
+            message: row.some_text(4, &texts)?.to_owned(),
+        };
+        entries.push(((began, 0, revision), HistoryEntry::Sync(sync)));
+    }
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
+    let is_last = entries.len() <= page.limit.get();
+    entries.truncate(page.limit.get());
+    let next = entries.last().filter(|_| !is_last).map(|(place, _)| cursor(*place));
+    Ok(Page { items: entries.into_iter().map(|(_, entry)| entry).collect(), next })
+}
+
+/// The part of a history to read.
+struct HistoryQuery {
+    pair: i64,
+    from: i64,
+    after: Place,
+    limit: i64,
+}
+
+impl HistoryQuery {
+    async fn transitions(&self, connection: &mut SqliteConnection) -> Result<Vec<Columns>, StoreError> {
+        let rows = sqlx::query_scalar(
+            "SELECT json_array(at, before_health, before_effective, before_sync, before_problem, health, effective, sync,
+                 problem)
+             FROM transitions WHERE day IN (SELECT day FROM days WHERE day BETWEEN ?1 AND ?2)
+             AND pair = ?3 AND at >= ?4 AND at < ?5 ORDER BY at DESC LIMIT ?6",
+        )
+        .bind(day(self.from))
+        .bind(day(self.after.0))
+        .bind(self.pair)
+        .bind(self.from)
+        .bind(self.after.0)
+        .bind(self.limit)
+        .fetch_all(connection)
+        .await;
+        Columns::all(rows.map_err(failed("read transitions"))?)
+    }
+
+    async fn syncs(&self, connection: &mut SqliteConnection) -> Result<Vec<Columns>, StoreError> {
+        let (at, kind, revision) = self.after;
+        // All syncs of the moment of a transition come after it.
+        let revision = if kind == 0 { revision } else { i64::MAX };
+        let rows = sqlx::query_scalar(
+            "SELECT json_array(began, revision, ended, result, message) FROM syncs
+             WHERE day IN (SELECT day FROM days WHERE day BETWEEN ?1 AND ?2)
+             AND pair = ?3 AND began >= ?4 AND (began, revision) < (?5, ?6)
+             ORDER BY began DESC, revision DESC LIMIT ?7",
+        )
+        .bind(day(self.from))
+        .bind(day(at))
+        .bind(self.pair)
+        .bind(self.from)
+        .bind(at)
+        .bind(revision)
+        .bind(self.limit)
+        .fetch_all(connection)
+        .await;
+        Columns::all(rows.map_err(failed("read syncs"))?)
+    }
+}
+
+fn cursor((at, kind, revision): Place) -> Cursor {
+    Cursor(format!("{:x}-{kind}-{revision}", at.cast_unsigned()))
+}
+
+fn place(cursor: &Cursor) -> Result<Place, StoreError> {
+    let invalid = || StoreError::InvalidCursor(cursor.0.clone());
+    let mut parts = cursor.0.splitn(3, '-');
+    let mut next = || parts.next().ok_or_else(invalid);
+    let at = u64::from_str_radix(next()?, 16).map_err(|_| invalid())?.cast_signed();
+    let kind = next()?.parse().map_err(|_| invalid())?;
+    let revision = next()?.parse().map_err(|_| invalid())?;
+    if (0..=1).contains(&kind) { Ok((at, kind, revision)) } else { Err(invalid()) }
+}
+
+/// Fails if the history of a moment was dropped.
+async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
+    let since: Option<i64> = sqlx::query_scalar("SELECT value FROM facts WHERE name = 'history_since'")
+        .fetch_optional(connection)
+        .await
+        .map_err(failed("read the range of history"))?;
+    match since {
+        Some(since) if at < since => Err(StoreError::HistoryDropped { since: time(since)? }),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the state of a pair at a moment.
+pub(super) async fn state_at(
+    connection: &mut SqliteConnection,
+    pair: &PairId,
+    at: Timestamp,
+) -> Result<Option<PairState>, StoreError> {
+    let at = micros(at);
+    check_kept(connection, at).await?;
+    let Some(number) = pair_number(connection, pair).await? else { return Ok(None) };
+    let found: Option<String> = sqlx::query_scalar(
+        "SELECT json_array(health, effective, sync, problem) FROM transitions
+         WHERE day IN (SELECT day FROM days WHERE day <= ?1) AND pair = ?2 AND at <= ?3 ORDER BY at DESC LIMIT 1",
+    )
+    .bind(day(at))
+    .bind(number)
+    .bind(at)
+    .fetch_optional(&mut *connection)
+    .await
+    .map_err(failed("read transitions"))?;
+    let found = match found {
+        Some(found) => Some(found),
+        None => sqlx::query_scalar(
+            "SELECT json_array(health, effective, sync, problem) FROM bases WHERE pair = ?1",
+        )
+        .bind(number)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(failed("read states"))?,
+    };
+    let Some(found) = Columns::all(found.into_iter().collect())?.pop() else { return Ok(None) };
+    let texts = Texts::read(connection, found.maybe(3)?.into_iter().collect()).await?;
+    found.state(0, &texts)
+}
+
+/// Reads the states of a page of pairs at a moment. The cursor is the id of a pair.
+pub(super) async fn states_at(
+    connection: &mut SqliteConnection,
+    at: Timestamp,
+    page: &PageQuery,
+) -> Result<Page<(PairId, PairState)>, StoreError> {
+    let at = micros(at);
+    check_kept(connection, at).await?;
+    let first = number_of(page)?;
+    let identities = sqlx::query_scalar(
+        "SELECT json_array(id, cluster, home, namespace, name, delivery) FROM pairs WHERE id > ?1 ORDER BY id LIMIT ?2",
+    )
+    .bind(first)
+    .bind(limit(page))
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed("read pairs"))?;
+    let identities = Columns::all(identities)?;
+    let Some(last) = identities.last() else { return Ok(Page { items: Vec::new(), next: None }) };
+    let last = last.number(0)?;
+    // SQLite takes the other columns from the row with the greatest time.
+    let states: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT json_array(pair, health, effective, sync, problem), max(at) FROM (
+             SELECT pair, at, health, effective, sync, problem FROM bases WHERE pair > ?1 AND pair <= ?2
+             UNION ALL
+             SELECT pair, at, health, effective, sync, problem FROM transitions
+             WHERE day IN (SELECT day FROM days WHERE day <= ?3) AND pair > ?1 AND pair <= ?2 AND at <= ?4
+         ) GROUP BY pair",
+    )
+    .bind(first)
+    .bind(last)
+    .bind(day(at))
+    .bind(at)
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(failed("read states"))?;
+    let mut ids = BTreeSet::new();
+    let mut by_pair = BTreeMap::new();
+    for row in Columns::all(states.into_iter().map(|(state, _)| state).collect())? {
+        ids.extend(row.maybe(4)?);
+        by_pair.insert(row.number(0)?, row);
+    }
+    for row in &identities {
+        for column in 1..=4 {
+            ids.insert(row.number(column)?);
+        }
+    }
+    let texts = Texts::read(connection, ids).await?;
+    let mut items = Vec::with_capacity(by_pair.len());
+    for row in &identities {
+        let Some(state) = by_pair.get(&row.number(0)?) else { continue };
+        if let Some(state) = state.state(1, &texts)? {
+            items.push((row.pair(1, &texts)?, state));
+        }
+    }
+    let next = (identities.len() >= page.limit.get()).then(|| Cursor(last.to_string()));
+    Ok(Page { items, next })
+}
+
+fn limit(page: &PageQuery) -> i64 {
+    i64::try_from(page.limit.get()).unwrap_or(i64::MAX)
+}
+
+/// Returns the id of a pair after which a page begins.
+fn number_of(page: &PageQuery) -> Result<i64, StoreError> {
+    let Some(cursor) = &page.after else { return Ok(i64::MIN) };
+    cursor.0.parse().map_err(|_| StoreError::InvalidCursor(cursor.0.clone()))
+}

@@ -1,0 +1,113 @@
+//! Texts, which are saved once and named by their ids.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+use sqlx::SqliteConnection;
+
+use super::error::failed;
+use crate::store::StoreError;
+
+/// The greatest number of texts in one statement.
+const MAX_TEXTS: usize = 10_000;
+
+/// The texts that a group of writes needs, then their ids.
+#[derive(Debug, Default)]
+pub(super) struct TextIds {
+    wanted: HashSet<String>,
+    ids: HashMap<String, i64>,
+}
+
+impl TextIds {
+    /// Returns the id of a text; before [`resolve`](TextIds::resolve) notes that it is needed, and returns 0.
+    pub(super) fn id(&mut self, text: &str) -> i64 {
+        let text = &*saved_form(text);
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        if !self.wanted.contains(text) {
+            self.wanted.insert(text.to_owned());
+        }
+        0
+    }
+
+    /// Looks up the ids of the texts noted so far, and saves the texts that are new.
+    pub(super) async fn resolve(&mut self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let wanted: Vec<String> = self.wanted.drain().collect();
+        for texts in wanted.chunks(MAX_TEXTS) {
+            let hashed: Vec<(i64, &str)> = texts.iter().map(|text| (hash(text), text.as_str())).collect();
+            let hashes: Vec<i64> = hashed.iter().map(|(hash, _)| *hash).collect();
+            let known: Vec<(i64, String)> = sqlx::query_as(
+                "SELECT t.id, t.text FROM json_each(?1) e CROSS JOIN texts t ON t.hash = e.value",
+            )
+            .bind(encode(&hashes)?)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(failed("look up texts"))?;
+            self.ids.extend(known.into_iter().map(|(id, text)| (text, id)));
+            let last: i64 = sqlx::query_scalar("SELECT coalesce(max(id), 0) FROM texts")
+                .fetch_one(&mut *connection)
+                .await
+                .map_err(failed("look up texts"))?;
+            let new = hashed.iter().filter(|(_, text)| !self.ids.contains_key(*text));
+            let new: Vec<(i64, i64, &str)> =
+                new.zip(last + 1..).map(|((hash, text), id)| (id, *hash, *text)).collect();
+            if new.is_empty() {
+                continue;
+            }
+            sqlx::query(
+                "INSERT INTO texts (id, hash, text) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)",
+            )
+            .bind(encode(&new)?)
+            .execute(&mut *connection)
+            .await
+            .map_err(failed("save texts"))?;
+            self.ids.extend(new.into_iter().map(|(id, _, text)| (text.to_owned(), id)));
+        }
+        Ok(())
+    }
+}
+
+/// Texts by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Texts(HashMap<i64, String>);
+
+impl Texts {
+    /// Reads texts.
+    pub(super) async fn read(
+        connection: &mut SqliteConnection,
+        ids: BTreeSet<i64>,
+    ) -> Result<Texts, StoreError> {
+        let ids: Vec<i64> = ids.into_iter().collect();
+        let found: Vec<(i64, String)> =
+            sqlx::query_as("SELECT t.id, t.text FROM json_each(?1) e CROSS JOIN texts t ON t.id = e.value")
+                .bind(encode(&ids)?)
+                .fetch_all(connection)
+                .await
+                .map_err(failed("read texts"))?;
+        Ok(Texts(found.into_iter().collect()))
+    }
+
+    /// Returns the text of an id.
+    pub(super) fn get(&self, id: i64) -> Result<&str, StoreError> {
+        let text = self.0.get(&id).map(String::as_str);
+        text.ok_or_else(|| StoreError::damaged(format!("text {id} is missing")))
+    }
+}
+
+/// Returns a text as it is saved: without NUL, which PostgreSQL cannot hold, and at which SQLite ends texts of JSON.
+pub(super) fn saved_form(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
+}
+
+/// Formats values as JSON for `json_each`.
+pub(super) fn encode(values: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(values).map_err(|error| StoreError::damaged(error.to_string()))
+}
+
+/// Returns the hash of a text. It resists texts that are made to have equal hashes, which would make look-ups slow.
+pub(super) fn hash(text: &str) -> i64 {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | i64::from(*byte))
+}

@@ -1,0 +1,230 @@
+//! The one task that writes: it groups writes into commits.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::{Connection as _, SqliteConnection};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::error::failed;
+use super::files::Lock;
+use super::save::Group;
+use super::{retention, tokens};
+use crate::store::{Batch, DroppedHistory, StoreError, TokenRecord};
+
+/// The number of commands that wait before callers do.
+const MAX_WAITING: usize = 256;
+
+/// The number of changes after which a group is committed at once, in which the size of a transaction is bounded.
+const MAX_CHANGES: usize = 20_000;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A command to the task.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Saves a batch.
+    Write { batch: Box<Batch>, reply: Reply<()> },
+    /// Drops the history before a time.
+    DropHistory { since: Timestamp, reply: Reply<DroppedHistory> },
+    /// Saves a token.
+    AddToken { token: TokenRecord, reply: Reply<()> },
+    /// Removes a token.
+    RevokeToken { id: String, reply: Reply<bool> },
+    /// Tries to write.
+    Probe { reply: Reply<()> },
+    /// Ends the task and closes the file.
+    Close { reply: Reply<()> },
+}
+
+/// The way to the task.
+#[derive(Debug)]
+pub(super) struct Writer {
+    commands: mpsc::Sender<Command>,
+    failure: Arc<Mutex<Option<StoreError>>>,
+}
+
+impl Writer {
+    /// Starts the task. It ends, after the last write, when this is dropped.
+    pub(super) fn start(connection: SqliteConnection, lock: Option<Lock>, group: Duration) -> Writer {
+        let (commands, waiting) = mpsc::channel(MAX_WAITING);
+        let failure = Arc::default();
+        let task = Task { connection, waiting, group, failure: Arc::clone(&failure), _lock: lock };
+        tokio::spawn(task.run());
+        Writer { commands, failure }
+    }
+
+    /// Sends a command and waits for its reply.
+    pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Returns the failure of the last write; `None` if it succeeded.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the task has ended.
+    pub(super) async fn close(&self) {
+        // Closed already is as good.
+        let _ = self.ask(|reply| Command::Close { reply }).await;
+        self.commands.closed().await;
+    }
+}
+
+struct Task {
+    connection: SqliteConnection,
+    waiting: mpsc::Receiver<Command>,
+    group: Duration,
+    failure: Arc<Mutex<Option<StoreError>>>,
+    _lock: Option<Lock>,
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut next = self.waiting.recv().await;
+        let mut closing = None;
+        while let Some(command) = next.take() {
+            next = match command {
+                Command::Write { batch, reply } => self.write(*batch, reply).await,
+                Command::Close { reply } => {
+                    closing = Some(reply);
+                    break;
+                }
+                other => {
+                    self.other(other).await;
+                    None
+                }
+            };
+            if next.is_none() {
+                next = self.waiting.recv().await;
+            }
+        }
+        let Task { connection, waiting, _lock: lock, .. } = self;
+        // All that was acknowledged is in the file or its log, whether or not this succeeds.
+        let _ = connection.close().await;
+        drop(lock);
+        drop(waiting);
+        closing.into_iter().for_each(|reply| answer(reply, Ok(())));
+    }
+
+    /// Saves a batch with those that come within the time of a group. Returns the command that ended the group early.
+    async fn write(&mut self, batch: Batch, reply: Reply<()>) -> Option<Command> {
+        let end = Instant::now() + self.group;
+        let mut changes = batch.len();
+        let mut batches = vec![(batch, reply)];
+        let mut next = None;
+        while changes < MAX_CHANGES {
+            match tokio::time::timeout_at(end, self.waiting.recv()).await {
+                Ok(Some(Command::Write { batch, reply })) => {
+                    changes += batch.len();
+                    batches.push((*batch, reply));
+                }
+                Ok(command) => {
+                    next = command;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.commit(batches).await;
+        next
+    }
+
+    async fn commit(&mut self, batches: Vec<(Batch, Reply<()>)>) {
+        let mut group = Group::default();
+        for (batch, _) in &batches {
+            group.add(batch);
+        }
+        let outcome = self.save(&group).await;
+        let is_own_fault = |error: &StoreError| !matches!(error, StoreError::DiskFull { .. });
+        match outcome {
+            // One batch must not fail the others.
+            Err(error) if batches.len() > 1 && is_own_fault(&error) => {
+                for (batch, reply) in batches {
+                    let mut group = Group::default();
+                    group.add(&batch);
+                    answer(reply, self.save(&group).await);
+                }
+            }
+            outcome => batches.into_iter().for_each(|(_, reply)| answer(reply, outcome.clone())),
+        }
+    }
+
+    async fn save(&mut self, group: &Group<'_>) -> Result<(), StoreError> {
+        self.transaction(async |connection| group.save(connection).await).await
+    }
+
+    async fn other(&mut self, command: Command) {
+        match command {
+            Command::DropHistory { since, reply } => answer(reply, self.drop_history(since).await),
+            Command::AddToken { token, reply } => {
+                let done = self.transaction(async |connection| tokens::add(connection, &token).await).await;
+                answer(reply, done);
+            }
+            Command::RevokeToken { id, reply } => {
+                let done = self.transaction(async |connection| tokens::revoke(connection, &id).await).await;
+                answer(reply, done);
+            }
+            Command::Probe { reply } => {
+                let done = self.transaction(async |connection| probe(connection).await).await;
+                answer(reply, done);
+            }
+            Command::Write { reply, .. } | Command::Close { reply } => answer(reply, Err(StoreError::Closed)),
+        }
+    }
+
+    /// Drops history in a transaction for each day, so that no commit is large.
+    async fn drop_history(&mut self, since: Timestamp) -> Result<DroppedHistory, StoreError> {
+        let mut dropped = DroppedHistory::default();
+        let days = retention::days_before(&mut self.connection, since).await?;
+        for day in days {
+            let one = self.transaction(async |connection| retention::drop_day(connection, day).await).await?;
+            dropped.days += 1;
+            dropped.transitions += one.transitions;
+            dropped.syncs += one.syncs;
+        }
+        self.transaction(async |connection| retention::finish(connection, since).await).await?;
+        Ok(dropped)
+    }
+
+    /// Runs `work` in a transaction, and commits it if it succeeds. Notes the outcome.
+    async fn transaction<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let connection = &mut self.connection;
+        let outcome = async {
+            run(connection, "BEGIN IMMEDIATE").await?;
+            let result = work(connection).await?;
+            run(connection, "COMMIT").await?;
+            Ok(result)
+        }
+        .await;
+        if outcome.is_err() {
+            // SQLite may have ended the transaction itself; the first error is the one to tell.
+            let _ = run(connection, "ROLLBACK").await;
+        }
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().cloned();
+        outcome
+    }
+}
+
+/// Writes and removes 1 MiB, so that a few free bytes do not count as space: a failed write leaves some.
+async fn probe(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    run(connection, "INSERT INTO probes (content) VALUES (zeroblob(1048576))").await?;
+    run(connection, "DELETE FROM probes").await
+}
+
+async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), StoreError> {
+    sqlx::query(statement).execute(connection).await.map(drop).map_err(failed("write"))
+}
+
+/// Sends a reply; nobody waits for it any more if the caller was cancelled.
+fn answer<T>(reply: Reply<T>, outcome: Result<T, StoreError>) {
+    let _ = reply.send(outcome);
+}
