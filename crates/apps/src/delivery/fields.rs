@@ -10,7 +10,7 @@ use taffrail_object::json::{Kind, OwnedDocument, Value};
 use taffrail_object::{LAST_APPLIED, Object, Projection};
 use taffrail_status::Observed;
 
-use super::{argo, text, time};
+use super::{argo, short, text, time};
 use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
@@ -25,6 +25,9 @@ const MAX_FIELDS: usize = 5;
 
 /// The maximum length of a path in bytes; fields below such a path are not compared one by one.
 const MAX_PATH: usize = 200;
+
+/// The maximum number of levels below an object that are compared one by one: a path need not grow with each level.
+const MAX_DEPTH: usize = 32;
 
 /// Annotations that are written by controllers, and never declared.
 const COMPUTED: [&str; 2] = [LAST_APPLIED, "deployment.kubernetes.io/revision"];
@@ -74,12 +77,12 @@ struct Paths {
 
 impl Paths {
     fn add(&mut self, path: &str) {
-        let path = path.strip_prefix('.').unwrap_or(path);
-        if self.fields.iter().any(|known| known == path) {
+        let path = short(path.to_owned());
+        if self.fields.contains(&path) {
             return;
         }
         match self.fields.len() < MAX_FIELDS {
-            true => self.fields.push(path.to_owned()),
+            true => self.fields.push(path),
             false => self.more += 1,
         }
     }
@@ -107,11 +110,11 @@ fn since_applied(observed: &Observed<'_>) -> Option<DifferingFields> {
                 for part in ["labels", "annotations"] {
                     if let Some(declared) = declared.get(part) {
                         let live = object.at(&["metadata", part]);
-                        compare(declared, live, &below("metadata", part), &mut paths);
+                        compare(declared, live, &below("metadata", part), MAX_DEPTH, &mut paths);
                     }
                 }
             }
-            key => compare(declared, object.at(&[key]), &below("", key), &mut paths),
+            key => compare(declared, object.at(&[key]), &below("", key), MAX_DEPTH, &mut paths),
         }
     }
     paths.by(None)
@@ -119,23 +122,24 @@ fn since_applied(observed: &Observed<'_>) -> Option<DifferingFields> {
 
 /// Adds the paths below `path` at which `live` lacks or changes what is `declared`. What a server adds, leaves out as
 /// empty or writes in its own way (amounts) is no difference.
-fn compare(declared: Value<'_>, live: Option<Value<'_>>, path: &str, paths: &mut Paths) {
+fn compare(declared: Value<'_>, live: Option<Value<'_>>, path: &str, depth: usize, paths: &mut Paths) {
     let Some(live) = live.filter(|live| !live.is_null()) else {
-        if !is_empty(declared) {
+        if !is_empty(declared, MAX_DEPTH) {
             paths.add(path);
         }
         return;
     };
-    if path.len() > MAX_PATH {
+    if path.len() > MAX_PATH || depth == 0 {
         return;
     }
+    let depth = depth - 1;
     match (declared.kind(), live.kind()) {
         (Kind::Object, Kind::Object) => {
             for (key, declared) in declared.members().into_iter().flatten() {
-                compare(declared, live.get(&key), &below(path, &key), paths);
+                compare(declared, live.get(&key), &below(path, &key), depth, paths);
             }
         }
-        (Kind::Array, Kind::Array) => items(declared, live, path, paths),
+        (Kind::Array, Kind::Array) => items(declared, live, path, depth, paths),
         _ => {
             let is_amount = ["limits.", "requests."].iter().any(|part| path.contains(part));
             if scalar(declared) != scalar(live) && !is_amount {
@@ -146,7 +150,7 @@ fn compare(declared: Value<'_>, live: Option<Value<'_>>, path: &str, paths: &mut
 }
 
 /// Compares two lists: items with names by these, others by their places.
-fn items(declared: Value<'_>, live: Value<'_>, path: &str, paths: &mut Paths) {
+fn items(declared: Value<'_>, live: Value<'_>, path: &str, depth: usize, paths: &mut Paths) {
     let list = |value: Value<'_>| value.items().into_iter().flatten().count();
     let name = |item: Value<'_>| text(item, &["name"]);
     let is_named = declared.items().into_iter().flatten().all(|item| name(item).is_some());
@@ -162,7 +166,7 @@ fn items(declared: Value<'_>, live: Value<'_>, path: &str, paths: &mut Paths) {
             }
             None => (live.items().into_iter().flatten().nth(place), format!("{path}[{place}]")),
         };
-        compare(item, found, &inside, paths);
+        compare(item, found, &inside, depth, paths);
     }
 }
 
@@ -172,8 +176,10 @@ fn scalar(value: Value<'_>) -> Option<String> {
     value.as_str().map(|text| text.into_owned()).or_else(other)
 }
 
-/// Returns true for what a server may leave out: null, false, zero, and empty texts, lists and objects.
-fn is_empty(value: Value<'_>) -> bool {
+/// Returns true for what a server may leave out: null, false, zero, and empty texts, lists and objects. What is nested
+/// deeper than `depth` levels counts as something.
+fn is_empty(value: Value<'_>, depth: usize) -> bool {
+    let is_empty = |value: Value<'_>| depth > 0 && is_empty(value, depth - 1);
     match value.kind() {
         Kind::Null => true,
         Kind::Bool => value.as_bool() == Some(false),
@@ -196,14 +202,15 @@ fn since_synced(object: &Object<'_>, synced: Timestamp) -> Vec<DifferingFields> 
         }
         time(entry.get("time")).filter(|at| *at > synced)?;
         let mut paths = Paths::default();
-        written(entry.get("fieldsV1")?, "", &mut paths);
+        written(entry.get("fieldsV1")?, "", MAX_DEPTH, &mut paths);
         paths.by(Some(manager))
     });
     written.take(MAX_FIELDS).collect()
 }
 
-/// Adds the paths of the fields that a manager wrote below `path`.
-fn written(fields: Value<'_>, path: &str, paths: &mut Paths) {
+/// Adds the paths of the fields that a manager wrote below `path`, down to `depth` levels.
+fn written(fields: Value<'_>, path: &str, depth: usize, paths: &mut Paths) {
+    let depth = depth.saturating_sub(1);
     for (part, inside) in fields.members().into_iter().flatten() {
         let path = match part.split_once(':') {
             Some(("f", "status")) if path.is_empty() => continue,
@@ -216,9 +223,9 @@ fn written(fields: Value<'_>, path: &str, paths: &mut Paths) {
             None => continue,
         };
         let is_leaf = inside.members().into_iter().flatten().all(|(part, _)| part == ".");
-        match is_leaf || path.len() > MAX_PATH {
+        match is_leaf || depth == 0 || path.len() > MAX_PATH {
             true => paths.add(&path),
-            false => written(inside, path.strip_prefix('.').unwrap_or(&path), paths),
+            false => written(inside, &path, depth, paths),
         }
     }
 }
@@ -231,10 +238,11 @@ fn named(keys: &str) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Appends a member to a path; one that is no plain word in brackets.
+/// Appends a member to a path; one that is no plain word, such as an empty one, in brackets.
 fn below(path: &str, key: &str) -> String {
     let mut path = path.to_owned();
-    let is_word = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let is_word = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     // Writing to a string cannot fail.
     let _ = match (is_word, path.is_empty()) {
         (true, true) => write!(path, "{key}"),

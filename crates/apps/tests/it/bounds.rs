@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Scope, apps, declared};
+use taffrail_apps::{ObjectSync, Objects, Scope, apps, declared, differing_fields};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Options, Patience};
 use taffrail_status::{
@@ -269,5 +269,53 @@ fn foreign_owner_references_are_charged_to_the_referring_namespace() {
         objects.extend((0..1_000).map(naming));
         objects.extend((0..200).map(|at| lists("aaa", &format!("t{at}"), &[id.to_owned()])));
         assert_eq!(of_shop(&objects), before, "{namespace}");
+    }
+}
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// An Application that reports ConfigMaps of its namespace as OutOfSync, and was synced to the wanted revision.
+fn application(namespace: &str, name: &str, objects: &[String]) -> Value {
+    let differing = |name: &String| json!({"kind": "ConfigMap", "version": "v1", "namespace": namespace, "name": name, "status": "OutOfSync"});
+    json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        "status": {"sync": {"status": "OutOfSync", "revision": "c2"}, "health": {"status": "Healthy"},
+            "resources": objects.iter().map(differing).collect::<Vec<_>>(),
+            "history": [{"revision": "c2", "deployedAt": "2026-03-01T10:00:00Z"}],
+            "operationState": {"phase": "Succeeded", "finishedAt": "2026-03-01T10:00:00Z", "syncResult": {"revision": "c2"}}}})
+}
+
+/// Returns the objects of the app `namespace`/`name` that are not synced, with the fields that differ, when those of all
+/// apps are asked for.
+fn differing(objects: &[Value], namespace: &str, name: &str) -> Vec<ObjectSync> {
+    let snapshot = holding("prod", objects);
+    let clusters: [&dyn Objects; 1] = [&snapshot];
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
+    let place = list.apps.iter().position(|row| (&*row.app.namespace, &*row.app.name) == (namespace, name));
+    differing_fields(list.apps.iter(), &clusters).swap_remove(place.unwrap())
+}
+
+/// The text of a ConfigMap whose fields are nested too deeply for a tree of values.
+fn written_deeply(depth: usize, key: &str) -> String {
+    let fields = format!("{}{{}}{}", format!("{{\"{key}\":").repeat(depth), "}".repeat(depth));
+    format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c","namespace":"aaa","managedFields":[{{"manager":"kubectl","operation":"Update","time":"2026-03-01T11:00:00Z","fieldsV1":{fields}}}]}}}}"#
+    )
+}
+
+#[test]
+fn nested_field_names_end_the_search_for_differing_fields() {
+    for (key, path) in [("f:", "[][]"), ("f:a", "a.a"), ("k:{}", "[][]")] {
+        let mut snapshot = holding("prod", &[application("aaa", "t", &["c".to_owned()])]);
+        let text = written_deeply(9_900, key);
+        super::dump::insert_text(&mut snapshot, &text);
+        let clusters: [&dyn Objects; 1] = [&snapshot];
+        let list = apps(&clusters, &ActiveRules::default(), NOW);
+        let found = differing_fields(list.apps.iter(), &clusters);
+        let [differs] = found[0][0].differs.as_slice() else { panic!("{found:?}") };
+        assert_eq!((differs.fields.len(), differs.by.as_deref()), (1, Some("kubectl")));
+        assert!(differs.fields[0].starts_with(path), "{}", differs.fields[0]);
+        assert!(differs.fields[0].len() <= 300, "{}", differs.fields[0].len());
     }
 }
