@@ -319,3 +319,24 @@ fn nested_field_names_end_the_search_for_differing_fields() {
         assert!(differs.fields[0].len() <= 300, "{}", differs.fields[0].len());
     }
 }
+
+#[test]
+fn a_deeply_nested_status_is_not_blank() {
+    let row = |status: &str| {
+        let text = format!(
+            r#"{{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{{"name":"t","namespace":"aaa"}},"spec":{{"destination":{{"server":"https://kubernetes.default.svc"}}}},"status":{status}}}"#
+        );
+        let mut snapshot = holding("prod", &[]);
+        super::dump::insert_text(&mut snapshot, &text);
+        let list = apps(&[&snapshot], &ActiveRules::default(), NOW);
+        (list.apps[0].health, list.apps[0].message.clone())
+    };
+    let nested =
+        |depth: usize, value: &str| format!("{}{value}{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    let blank = row("{}");
+    assert_eq!(row(&nested(2, "{}")), blank);
+    let said = row(&nested(2, "\"b\""));
+    assert_ne!(said, blank);
+    // Nothing writes so many levels of nothing.
+    assert_eq!(row(&nested(9_900, "{}")), said);
+}
