@@ -106,6 +106,10 @@ pub struct ObjectSync {
     /// The fields in which an OutOfSync object differs, if it records them; only `explain` and `app` look for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
+    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of such
+    /// objects.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub incomplete: bool,
 }
 
 /// Fields in which an object differs from its declaration; their values are not told.
@@ -120,6 +124,11 @@ pub struct DifferingFields {
     /// The field manager that wrote them after the last sync; absent for fields that differ from what was last applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

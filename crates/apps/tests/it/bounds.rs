@@ -340,3 +340,70 @@ fn a_deeply_nested_status_is_not_blank() {
     // Nothing writes so many levels of nothing.
     assert_eq!(row(&nested(9_900, "{}")), said);
 }
+
+/// A ConfigMap of namespace `aaa` with what was last applied of it.
+fn applied(name: &str, declared: &Value, live: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "aaa", "name": name,
+            "annotations": {LAST_APPLIED: json!({"data": declared}).to_string()}},
+        "data": live})
+}
+
+#[test]
+fn the_comparison_with_what_was_applied_is_bounded() {
+    let items = |letter: &str, count: usize| -> Value {
+        (0..count).map(|at| json!({"name": format!("{letter}{at}")})).collect()
+    };
+    let members = |letter: &str, count: usize| -> Value {
+        (0..count).map(|at| (format!("{letter}{at}"), json!(1))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let incomplete = |declared: Value, live: Value| {
+        let objects = [application("aaa", "t", &["c".to_owned()]), applied("c", &declared, &live)];
+        let [own] = differing(&objects, "aaa", "t").try_into().unwrap();
+        (own.incomplete, own.differs.first().map_or(0, |differs| differs.fields.len() + differs.more))
+    };
+    // Each value of either is looked at once.
+    assert_eq!(incomplete(items("d", 10_000), items("l", 60_000)), (false, 10_000));
+    assert_eq!(incomplete(members("d", 10_000), members("l", 60_000)), (false, 10_000));
+    assert_eq!(incomplete(items("d", 10_000), items("l", 95_000)), (true, 0));
+    assert_eq!(incomplete(members("d", 10_000), members("l", 95_000)), (true, 0));
+    // Names that repeat would have one live item compared again and again.
+    let repeated: Value = (0..5_000).map(|_| json!({"name": "l0"})).collect();
+    assert_eq!(incomplete(repeated, items("l", 60_000)), (false, 1));
+}
+
+#[test]
+fn an_object_of_many_apps_is_compared_once() {
+    let mut objects: Vec<Value> =
+        (0..30).map(|at| application("aaa", &format!("t{at:02}"), &["c".to_owned()])).collect();
+    // 30 times this is more than a namespace may have compared.
+    let live: serde_json::Map<_, _> = (0..90_000).map(|at| (format!("l{at}"), json!(1))).collect();
+    objects.push(applied("c", &json!({"d": 1}), &live.into()));
+    let [own] = differing(&objects, "aaa", "t29").try_into().unwrap();
+    assert_eq!((own.incomplete, own.differs[0].fields.as_slice()), (false, &["data.d".to_owned()][..]));
+}
+
+#[test]
+fn comparisons_for_one_namespace_take_none_from_others() {
+    let names: Vec<String> = (0..20).map(|at| format!("c{at}")).collect();
+    let mut objects: Vec<Value> =
+        (0..30).map(|at| application("aaa", &format!("t{at:02}"), &names)).collect();
+    objects.extend(names.iter().map(|name| applied(name, &json!({"a": "1"}), &json!({"a": "2"}))));
+    objects.push({
+        let mut own = applied("c", &json!({"a": "1"}), &json!({"a": "2"}));
+        own["metadata"]["namespace"] = json!("shop");
+        own
+    });
+    objects.push(application("shop", "web", &["c".to_owned()]));
+    let [own] = differing(&objects, "shop", "web").try_into().unwrap();
+    assert_eq!((own.incomplete, own.differs.len()), (false, 1));
+    // What is not compared says so.
+    let last = differing(&objects, "aaa", "t29");
+    assert!(last.iter().all(|own| own.incomplete && own.differs.is_empty()), "{last:?}");
+    let first = differing(&objects, "aaa", "t00");
+    assert!(first.iter().all(|own| !own.incomplete && own.differs.len() == 1), "{first:?}");
+    // Neither do objects beyond the number of an app.
+    let names: Vec<String> = (0..21).map(|at| format!("c{at}")).collect();
+    let more = differing(&[application("aaa", "t", &names)], "aaa", "t");
+    assert_eq!(more.iter().filter(|own| own.incomplete).count(), 1);
+}
