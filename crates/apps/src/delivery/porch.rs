@@ -32,6 +32,9 @@ use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 /// The maximum number of apps that a message names if several seem to deliver a package.
 const MAX_NAMED: usize = 3;
 
+/// The number of characters of a path that is too long that a message shows.
+const MAX_SHOWN: usize = 60;
+
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
 pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
@@ -204,6 +207,15 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
             (Some(directory), _) => folder(directory).to_owned(),
             (None, Ok(of)) => folder(&format!("{}/{package}", folder(&of.directory))).to_owned(),
             (None, Err(_)) => package.clone(),
+        };
+        let newest = revisions.last().filter(|_| carriers::is_too_long(&directory));
+        let (directory, of) = match newest {
+            None => (directory, of),
+            Some(newest) => {
+                let shown: String = directory.chars().take(MAX_SHOWN).collect();
+                let why = format!("the path of its folder, {shown}…, is too long");
+                (short(directory), Err((newest.observed.key.to_owned(), why)))
+            }
         };
         let name = (repository, package);
         packages.push(Package { home, namespace, name, repository: of, directory, revisions });

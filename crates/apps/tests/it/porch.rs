@@ -509,3 +509,20 @@ fn packages_are_listed_only_if_discovery_shows_them() {
     assert_eq!(app.health, Status::Unknown);
     assert!(app.message.contains("Repository porch-demo/edge1 cannot be read"), "{}", app.message);
 }
+
+#[test]
+fn a_package_in_an_endless_folder_is_unknown() {
+    for directory in ["a/".repeat(200), "b".repeat(2_000)] {
+        let mut odd = revision("shop", json!(1), "Published", OLD);
+        odd["status"]["selfLock"]["git"]["directory"] = json!(directory);
+        let objects = [vec![repository(true), odd], edge(OLD)].concat();
+        let list = apps_of(&holding("prod", &objects));
+        let [app] = packages(&list)[..] else { panic!("{list:?}") };
+        assert_eq!(app.health, Status::Unknown);
+        assert!(app.message.contains("too long"), "{}", app.message);
+        assert!(app.message.len() < 300, "{}", app.message.len());
+        assert!(
+            app.source.as_ref().and_then(|source| source.path.as_ref()).is_none_or(|path| path.len() < 1_100)
+        );
+    }
+}

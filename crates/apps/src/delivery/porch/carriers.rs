@@ -21,6 +21,15 @@ use crate::objects::Objects;
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
+/// The maximum length of a folder's path in bytes, and the maximum number of its parts.
+const MAX_FOLDER: usize = 1024;
+const MAX_PARTS: usize = 64;
+
+/// Returns true for a path that is longer than any folder that a package can be in; authors may write any text.
+pub(super) fn is_too_long(directory: &str) -> bool {
+    directory.len() > MAX_FOLDER || parts(directory).count() > MAX_PARTS
+}
+
 /// A tree of the folders in repositories, in which each folder has a number.
 #[derive(Default)]
 struct Folders<'p> {
@@ -148,6 +157,9 @@ impl Carrier {
                 }
                 _ => return None,
             };
+            if is_too_long(&directory) {
+                return None;
+            }
             Some(Carrier {
                 app: place,
                 cluster: app.cluster(),
