@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
+use carriers::{Carrier, Carriers, Choice, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -48,7 +48,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
         return;
     }
     let carriers = Carrier::all(fleet, &found.apps);
-    let carriers = Carriers::of(&carriers);
+    let carriers = Carriers::of(fleet, &carriers, &found.apps);
     for packages in &packages {
         let folders = PackageFolders::of(packages);
         let mut parted = HashMap::new();
@@ -256,7 +256,7 @@ impl Package<'_> {
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
         let directory = self.directory.as_str();
-        let bringing = carriers.of_folder(repository, directory);
+        let bringing = carriers.of_folder(repository, directory, (self.home, self.namespace));
         if bringing.is_empty() {
             let Repository { url, branch, .. } = &**repository;
             let why = format!(
@@ -290,26 +290,17 @@ impl Package<'_> {
         };
         // The address of a repository is widely known, and an author in any namespace can make an app that
         // names it.
-        let chosen = |all: Vec<&Carrier>| {
-            let grounds = all.into_iter().filter_map(|carrier| {
-                let by = &**apps.get(carrier.app)?;
-                let is_beside = by.home == self.home && by.namespace == self.namespace;
-                let ground = if is_beside { Ground::Beside } else { carrier.ground(fleet, by) };
-                Some((ground, carrier, by))
-            });
-            let mut all: Vec<(Ground, &Carrier, &Declaration)> = grounds.collect();
-            let best = all.iter().map(|(ground, ..)| *ground).max()?;
-            all.retain(|(ground, ..)| *ground == best);
-            let nearest = all.iter().map(|(_, carrier, _)| carrier.directory.len()).max()?;
-            let (_, carrier, by) = *all.iter().find(|(_, it, _)| it.directory.len() == nearest)?;
-            let is_one = all.iter().all(|(.., it)| (it.home, &it.namespace) == (by.home, &by.namespace));
-            if best >= Ground::Admin || best == Ground::Marked && is_one {
+        let chosen = |choice: Choice<'_>| {
+            let Choice { ground, carrier, named, count, is_of_one } = choice;
+            let by = &**apps.get(carrier.app)?;
+            if ground >= Ground::Admin || ground == Ground::Marked && is_of_one {
                 return Some(delivered(carrier, by));
             }
-            let names: Vec<String> = all.iter().take(MAX_NAMED).map(|(.., by)| by.declaring_name()).collect();
-            let (names, left) = (names.join(", "), all.len().saturating_sub(MAX_NAMED));
+            let names =
+                named.iter().filter_map(|carrier| apps.get(carrier.app)).map(|by| by.declaring_name());
+            let (names, left) = (names.collect::<Vec<_>>().join(", "), count.saturating_sub(MAX_NAMED));
             let more = if left > 0 { format!(" and {left} more") } else { String::new() };
-            let why = match (best, all.len()) {
+            let why = match (ground, count) {
                 (Ground::Marked, _) => "objects carry the marks of each of them",
                 (_, 1) => {
                     "it is not in the namespace of the package, and no object outside of its own namespace carries its mark"

@@ -5,6 +5,7 @@
 //! objects of an app are divided among packages once.
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::{Observed, Presence};
 
 use super::super::{Declaration, ObjectKeys, flux, text};
-use super::{Package, Repository, address, folder};
+use super::{MAX_NAMED, Package, Repository, address, folder};
 use crate::agreement::{CONFIG_SYNC, Mark};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
@@ -132,7 +133,6 @@ pub(super) struct Carrier {
     pub(super) directory: String,
     /// For Config Sync, each object with the file that declares it, or the reason why the file is not known.
     files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
-    ground: OnceCell<Ground>,
 }
 
 /// The objects of a package; and, if the list may be incomplete, an object of which that is not known, with the
@@ -167,29 +167,26 @@ impl Carrier {
                 branch,
                 directory: folder(&directory).to_owned(),
                 files: OnceCell::new(),
-                ground: OnceCell::new(),
             })
         };
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
     /// Returns the evidence that `app`, the app of this carrier, really delivers packages of other namespaces.
-    pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
-        *self.ground.get_or_init(|| {
-            let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
-            if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
-                return Ground::Admin;
-            }
-            let Some(cluster) = app.cluster() else { return Ground::Said };
-            let objects = fleet.objects(cluster);
-            let is_marked = |key: &&ObjectKey| {
-                !app.claimant.owns_place_of(cluster, key.as_ref())
-                    && objects.get(key.as_ref()).present().is_some_and(|observed| {
-                        app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
-                    })
-            };
-            if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
-        })
+    fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
+        let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
+        if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
+            return Ground::Admin;
+        }
+        let Some(cluster) = app.cluster() else { return Ground::Said };
+        let objects = fleet.objects(cluster);
+        let is_marked = |key: &&ObjectKey| {
+            !app.claimant.owns_place_of(cluster, key.as_ref())
+                && objects.get(key.as_ref()).present().is_some_and(|observed| {
+                    app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
+                })
+        };
+        if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
     }
 
     /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository.
@@ -255,40 +252,113 @@ fn part(
     Parted { by_folder, doubt }
 }
 
+/// Carriers of one folder, or of the folders above a package, that prove as much: what a choice among them needs.
+#[derive(Default)]
+struct Group<'c> {
+    /// The first of the carriers of the innermost folder, by the order of the apps.
+    first: Option<&'c Carrier>,
+    /// The first [`MAX_NAMED`] carriers, by the order of the apps.
+    named: Vec<&'c Carrier>,
+    count: usize,
+    /// The home and namespace of all carriers; `None` if they are not of one.
+    author: Option<(usize, &'c str)>,
+}
+
+impl<'c> Group<'c> {
+    fn add(&mut self, carrier: &'c Carrier, app: &'c Declaration) {
+        let of = Some((app.home, &*app.namespace));
+        let one = Group { first: Some(carrier), named: vec![carrier], count: 1, author: of };
+        self.join(&one);
+    }
+
+    /// Adds the carriers of the same folder or of one inside of it.
+    fn join(&mut self, inner: &Group<'c>) {
+        self.author =
+            if self.count == 0 { inner.author } else { self.author.filter(|_| self.author == inner.author) };
+        self.count += inner.count;
+        let rank = |carrier: &Carrier| (Reverse(carrier.directory.len()), carrier.app);
+        self.first = self.first.into_iter().chain(inner.first).min_by_key(|carrier| rank(carrier));
+        self.named.extend(&inner.named);
+        self.named.sort_unstable_by_key(|carrier| carrier.app);
+        self.named.truncate(MAX_NAMED);
+    }
+}
+
+/// The carriers of one folder and branch that deliver into one cluster, by what they prove.
+#[derive(Default)]
+struct Site<'c> {
+    by_ground: BTreeMap<Ground, Group<'c>>,
+    /// By home and namespace.
+    by_author: HashMap<(usize, &'c str), Group<'c>>,
+}
+
+/// Of the carriers that sync the folder of a package into one cluster, those that prove most.
+pub(super) struct Choice<'c> {
+    pub(super) ground: Ground,
+    /// The carrier of the innermost folder, by the order of the apps.
+    pub(super) carrier: &'c Carrier,
+    /// The first [`MAX_NAMED`] carriers, by the order of the apps.
+    pub(super) named: Vec<&'c Carrier>,
+    /// The number of all carriers.
+    pub(super) count: usize,
+    /// True if one namespace declares all of them.
+    pub(super) is_of_one: bool,
+}
+
 /// An index of carriers by the repository, branch and folder that they sync.
+///
+/// Each folder is summed up once: authors may make many carriers of one folder, and many packages in it.
 pub(super) struct Carriers<'c> {
-    all: &'c [Carrier],
     folders: Folders<'c>,
-    by_branch: HashMap<(usize, Option<&'c str>), Vec<usize>>,
+    by_branch: HashMap<(usize, Option<&'c str>), BTreeMap<Option<usize>, Site<'c>>>,
 }
 
 impl<'c> Carriers<'c> {
-    pub(super) fn of(all: &'c [Carrier]) -> Carriers<'c> {
-        let mut carriers = Carriers { all, folders: Folders::default(), by_branch: HashMap::new() };
-        for (place, carrier) in all.iter().enumerate() {
+    pub(super) fn of(fleet: &Fleet<'_>, all: &'c [Carrier], apps: &'c [Arc<Declaration>]) -> Carriers<'c> {
+        let mut carriers = Carriers { folders: Folders::default(), by_branch: HashMap::new() };
+        for carrier in all {
+            let Some(app) = apps.get(carrier.app) else { continue };
             let way = carriers.folders.insert(&carrier.url, &carrier.directory);
             let Some(folder) = way.last() else { continue };
-            carriers.by_branch.entry((*folder, carrier.branch.as_deref())).or_default().push(place);
+            let sites = carriers.by_branch.entry((*folder, carrier.branch.as_deref())).or_default();
+            let site = sites.entry(carrier.cluster).or_default();
+            site.by_ground.entry(carrier.ground(fleet, app)).or_default().add(carrier, app);
+            site.by_author.entry((app.home, &app.namespace)).or_default().add(carrier, app);
         }
         carriers
     }
 
-    /// Returns the carriers that sync a folder or one of its parents: one list per cluster, each in the order of
-    /// the apps.
-    pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
-        let mut places: Vec<usize> = Vec::new();
+    /// Returns the carriers that sync a folder or one of its parents, and prove most that they deliver the package in it,
+    /// which the namespace `author` declares: one choice per cluster.
+    pub(super) fn of_folder(
+        &self,
+        repository: &Repository,
+        directory: &str,
+        author: (usize, &str),
+    ) -> Vec<Choice<'c>> {
+        let mut by_cluster: BTreeMap<Option<usize>, Vec<&Site<'c>>> = BTreeMap::new();
         for folder in self.folders.above(&repository.address, directory) {
             for branch in [None, Some(repository.branch.as_str())] {
-                places.extend(self.by_branch.get(&(folder, branch)).into_iter().flatten());
+                for (cluster, site) in self.by_branch.get(&(folder, branch)).into_iter().flatten() {
+                    by_cluster.entry(*cluster).or_default().push(site);
+                }
             }
         }
-        places.sort_unstable();
-        let mut by_cluster: BTreeMap<Option<usize>, Vec<&'c Carrier>> = BTreeMap::new();
-        for carrier in places.into_iter().filter_map(|place| self.all.get(place)) {
-            by_cluster.entry(carrier.cluster).or_default().push(carrier);
-        }
-        by_cluster.into_values().collect()
+        by_cluster.into_values().filter_map(|sites| chosen(&sites, author)).collect()
     }
+}
+
+fn chosen<'c>(sites: &[&Site<'c>], author: (usize, &str)) -> Option<Choice<'c>> {
+    let beside = sites.iter().any(|site| site.by_author.contains_key(&author));
+    let best = || sites.iter().filter_map(|site| site.by_ground.keys().next_back()).max().copied();
+    let ground = if beside { Ground::Beside } else { best()? };
+    let mut all = Group::default();
+    for site in sites {
+        let group = if beside { site.by_author.get(&author) } else { site.by_ground.get(&ground) };
+        group.into_iter().for_each(|group| all.join(group));
+    }
+    let Group { first, named, count, author } = all;
+    Some(Choice { ground, carrier: first?, named, count, is_of_one: author.is_some() })
 }
 
 /// Returns each object with the file that declares it, by Config Sync's annotation, or with the reason why the file
@@ -322,4 +392,40 @@ fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Opti
     let known = fleet.sources.read(objects, home, &source);
     let path = text(kustomization.object.root(), &["spec", "path"]).unwrap_or_default();
     Some((known.url.clone()?, known.branch.clone(), path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many carriers of one folder and many packages in it must not be multiplied.
+    #[test]
+    fn a_folder_of_many_carriers_gives_a_choice_of_bounded_size() {
+        let carrier = |app: usize, directory: &str| Carrier {
+            app,
+            cluster: Some(0),
+            url: "g/r".to_owned(),
+            branch: None,
+            directory: directory.to_owned(),
+            files: OnceCell::new(),
+        };
+        let many: Vec<Carrier> = (0..1_000).map(|at| carrier(at, "")).collect();
+        let inner = [carrier(2_000, "a"), carrier(1_500, "a")];
+        let mut all = Group::default();
+        for (carrier, namespace) in many.iter().zip(std::iter::repeat("aaa")) {
+            all.join(&Group {
+                first: Some(carrier),
+                named: vec![carrier],
+                count: 1,
+                author: Some((0, namespace)),
+            });
+        }
+        assert_eq!((all.count, all.named.len(), all.author), (1_000, MAX_NAMED, Some((0, "aaa"))));
+        for carrier in &inner {
+            all.join(&Group { first: Some(carrier), named: vec![carrier], count: 1, author: Some((0, "b")) });
+        }
+        let named: Vec<usize> = all.named.iter().map(|carrier| carrier.app).collect();
+        assert_eq!((all.count, named, all.author), (1_002, vec![0, 1, 2], None));
+        assert_eq!(all.first.map(|carrier| carrier.app), Some(1_500));
+    }
 }
