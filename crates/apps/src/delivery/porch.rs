@@ -266,11 +266,12 @@ impl Package<'_> {
             return alone((key.to_owned(), format!("{said}: {why}")));
         }
         let mut delivered = |carrier: &Carrier, by: &Declaration| {
-            let (objects, unreadable) = carrier.objects(fleet, by, (repository, directory), folders, parted);
+            let known = carrier.objects(fleet, by, (repository, directory), folders, parted);
             let (sync, trouble) = self.sync(newest, repository, by);
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
-            let message = format!("{said}, synced by {}{at}", by.declaring_name());
+            let notice = known.notice.map(|notice| format!("; {notice}")).unwrap_or_default();
+            let message = format!("{said}, synced by {}{at}{notice}", by.declaring_name());
             // An author of a Repository can name the address of another's. Config Sync writes on each object
             // which file declares it; otherwise only apps in the package's own namespace are believed.
             let is_beside = by.home == self.home && by.namespace == self.namespace;
@@ -279,8 +280,8 @@ impl Package<'_> {
                 false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
             };
             Declaration {
-                objects,
-                unreadable,
+                objects: known.objects,
+                unreadable: known.doubt,
                 trouble,
                 delivered_by: Some(carrier.app),
                 suspended: by.suspended,

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
@@ -132,17 +132,61 @@ pub(super) struct Carrier {
     branch: Option<String>,
     pub(super) directory: String,
     /// For Config Sync, each object with the file that declares it, or the reason why the file is not known.
-    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
+    files: OnceCell<Vec<(ObjectKey, Result<String, Missing>)>>,
 }
 
-/// The objects of a package; and, if the list may be incomplete, an object of which that is not known, with the
-/// reason.
-pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
+/// The objects of a package, as far as they are known.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) objects: ObjectKeys,
+    /// An object of which it is not known if it belongs to the package, with the reason.
+    pub(super) doubt: Option<(ObjectKey, String)>,
+    /// A remark about an object that does not decide about the package.
+    pub(super) notice: Option<String>,
+}
 
-/// The objects of a carrier, divided by package folder; and the first object whose file is not known.
+/// The objects of a carrier whose files are in the folder of a package.
+struct Part {
+    objects: ObjectKeys,
+    /// Their namespaces.
+    namespaces: BTreeSet<String>,
+    /// The first object of a namespace that is not one of the package.
+    stranger: Option<ObjectKey>,
+}
+
+/// The objects of a carrier, divided by package folder.
 pub(super) struct Parted {
-    by_folder: HashMap<usize, ObjectKeys>,
-    doubt: Option<(ObjectKey, String)>,
+    by_folder: HashMap<usize, Part>,
+    /// The first object that was not observed, with the reason.
+    unobserved: Option<(ObjectKey, String)>,
+    /// The first object of each namespace that does not exist, with the reason.
+    absent: BTreeMap<String, (ObjectKey, String)>,
+}
+
+impl Parted {
+    /// Returns what is known of the package in the folder `own`.
+    ///
+    /// The author of a namespace may delete its objects, so an absent one is a doubt only about packages with objects in
+    /// the same namespace, or without any.
+    fn known(&self, own: Option<usize>, app: &Declaration, declaring: &ObjectKey, directory: &str) -> Known {
+        let part = own.and_then(|own| self.by_folder.get(&own));
+        let objects = part.map(|part| part.objects.clone()).unwrap_or_default();
+        let places = part.into_iter().flat_map(|part| part.namespaces.iter().map(String::as_str));
+        let beside = || places.chain([""]).filter_map(|namespace| self.absent.get(namespace)).min();
+        let absent = || if objects.is_empty() { self.absent.values().next() } else { beside() };
+        let nothing = || {
+            let name = app.declaring_name();
+            (declaring.clone(), format!("no object that {name} delivers is known to belong to {directory}"))
+        };
+        let doubt = self.unobserved.clone().or_else(|| absent().cloned());
+        let doubt = doubt.or_else(|| objects.is_empty().then(nothing));
+        let elsewhere = || Some(self.absent.values().next()?.1.clone());
+        let stranger = part.and_then(|part| part.stranger.as_ref()).map(|key| {
+            let path = key.path();
+            format!("{} {path} says that it belongs to this package too, which is not confirmed", key.kind)
+        });
+        Known { notice: stranger.or_else(elsewhere).filter(|_| doubt.is_none()), objects, doubt }
+    }
 }
 
 impl Carrier {
@@ -204,52 +248,82 @@ impl Carrier {
         let own = folders.owner(&repository.address, directory);
         let has_inside = own.is_some_and(|own| folders.outer.contains(&own));
         if app.unreadable.is_some() || (self.directory == directory && (!has_inside || !narrows)) {
-            return (app.objects.clone(), app.unreadable.clone());
+            return Known { objects: app.objects.clone(), doubt: app.unreadable.clone(), notice: None };
         }
-        let nothing = ObjectKeys::default;
-        let Some(declaring) = &app.declaring else { return (nothing(), None) };
+        let Some(declaring) = &app.declaring else { return Known::default() };
         if !narrows {
             let name = app.declaring_name();
             let why = format!(
                 "{name} delivers several packages, {directory} among them, and does not record which objects \
                     belong to it"
             );
-            return (nothing(), Some((declaring.clone(), why)));
+            return Known { doubt: Some((declaring.clone(), why)), ..Known::default() };
         }
-        let Some(cluster) = app.cluster() else { return (nothing(), None) };
+        let Some(cluster) = app.cluster() else { return Known::default() };
         let parted = parted.entry(self.app).or_insert_with(|| {
             let files = self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects));
             part(files, &self.url, folders)
         });
-        let objects = own.and_then(|own| parted.by_folder.get(&own)).cloned();
-        (objects.unwrap_or_default(), parted.doubt.clone())
+        parted.known(own, app, declaring, directory)
     }
 }
 
 fn part(
-    files: &[(ObjectKey, Result<String, String>)],
+    files: &[(ObjectKey, Result<String, Missing>)],
     address: &str,
     folders: &PackageFolders<'_>,
 ) -> Parted {
-    let mut by_folder: HashMap<usize, Vec<ObjectKey>> = HashMap::new();
-    let mut doubt = None;
+    let mut all: HashMap<usize, Vec<&ObjectKey>> = HashMap::new();
+    let mut parted = Parted { by_folder: HashMap::new(), unobserved: None, absent: BTreeMap::new() };
     for (key, file) in files {
+        let doubt = |why: &str| {
+            (key.clone(), format!("{} {} {why}; it may belong to this package", key.kind, key.path()))
+        };
         match file {
             Ok(file) => {
                 if let Some(owner) = folders.owner(address, file) {
-                    by_folder.entry(owner).or_default().push(key.clone());
+                    all.entry(owner).or_default().push(key);
                 }
             }
-            Err(why) => {
-                doubt.get_or_insert_with(|| {
-                    let why = format!("{} {} {why}; it may belong to this package", key.kind, key.path());
-                    (key.clone(), why)
-                });
+            Err(Missing::Absent) => {
+                let namespace = parted.absent.entry(key.namespace.clone());
+                namespace.or_insert_with(|| doubt("not found"));
+            }
+            Err(Missing::Unobserved(why)) => {
+                parted.unobserved.get_or_insert_with(|| doubt(&format!("was not observed: {why}")));
             }
         }
     }
-    let by_folder = by_folder.into_iter().map(|(folder, keys)| (folder, keys.into())).collect();
-    Parted { by_folder, doubt }
+    parted.by_folder = all.into_iter().map(|(folder, keys)| (folder, of_package(&keys))).collect();
+    parted
+}
+
+/// Divides the objects that name a folder into those of its package and others.
+///
+/// The author of a namespace may write annotations of its objects, and so name any folder. Objects without a namespace
+/// count, and so do those in Namespaces that the package has; without any, those in the namespaces that have most of its
+/// objects.
+fn of_package(keys: &[&ObjectKey]) -> Part {
+    let spaces: HashSet<&str> = keys
+        .iter()
+        .filter(|key| (&*key.group, &*key.kind) == ("", "Namespace"))
+        .map(|key| &*key.name)
+        .collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for key in keys.iter().filter(|key| !key.namespace.is_empty()) {
+        *counts.entry(&key.namespace).or_default() += 1;
+    }
+    let is_proved = counts.keys().any(|namespace| spaces.contains(namespace));
+    let most = counts.values().max().copied();
+    let is_own = |namespace: &str| match is_proved {
+        true => spaces.contains(namespace),
+        false => counts.get(namespace).copied() == most,
+    };
+    let is_of_package = |key: &&&ObjectKey| key.namespace.is_empty() || is_own(&key.namespace);
+    let own: Vec<ObjectKey> = keys.iter().filter(is_of_package).map(|key| (*key).clone()).collect();
+    let stranger = keys.iter().find(|key| !is_of_package(key)).map(|key| (*key).clone());
+    let namespaces = own.iter().map(|key| key.namespace.clone()).collect();
+    Part { objects: own.into(), namespaces, stranger }
 }
 
 /// Carriers of one folder, or of the folders above a package, that prove as much: what a choice among them needs.
@@ -292,6 +366,9 @@ struct Site<'c> {
     by_author: HashMap<(usize, &'c str), Group<'c>>,
 }
 
+/// The carriers of one folder and branch, by the cluster into which they deliver.
+type Sites<'c> = BTreeMap<Option<usize>, Site<'c>>;
+
 /// Of the carriers that sync the folder of a package into one cluster, those that prove most.
 pub(super) struct Choice<'c> {
     pub(super) ground: Ground,
@@ -310,7 +387,7 @@ pub(super) struct Choice<'c> {
 /// Each folder is summed up once: authors may make many carriers of one folder, and many packages in it.
 pub(super) struct Carriers<'c> {
     folders: Folders<'c>,
-    by_branch: HashMap<(usize, Option<&'c str>), BTreeMap<Option<usize>, Site<'c>>>,
+    by_branch: HashMap<(usize, Option<&'c str>), Sites<'c>>,
 }
 
 impl<'c> Carriers<'c> {
@@ -361,15 +438,21 @@ fn chosen<'c>(sites: &[&Site<'c>], author: (usize, &str)) -> Option<Choice<'c>> 
     Some(Choice { ground, carrier: first?, named, count, is_of_one: author.is_some() })
 }
 
+/// The reason why the file of an object is not known.
+enum Missing {
+    Absent,
+    Unobserved(String),
+}
+
 /// Returns each object with the file that declares it, by Config Sync's annotation, or with the reason why the file
 /// is not known.
-fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
+fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, Missing>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
             Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
         }
-        Presence::Absent => Err("not found".to_owned()),
-        Presence::Unobserved(why) => Err(format!("was not observed: {why}")),
+        Presence::Absent => Err(Missing::Absent),
+        Presence::Unobserved(why) => Err(Missing::Unobserved(why.into_owned())),
     };
     keys.iter().map(|key| (key.clone(), file(key))).collect()
 }
