@@ -159,11 +159,11 @@ fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -
 }
 
 /// Returns true if two dumps can be of one cluster: they share object versions, which have equal contents, and
-/// `one` contains most objects of `other`.
+/// `one` contains most objects of most namespaces of `other`.
 ///
 /// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown,
 /// and an object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of
-/// most of its objects.
+/// most objects in most of its namespaces.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let version = |observed: &Observed<'_>| {
         let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
@@ -177,13 +177,15 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
         written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
     }
     let uid = |observed: &Observed<'_>| observed.object.text(&["metadata", "uid"]).into_owned();
-    let (mut common, mut all) = (0_usize, 0_usize);
+    // Each namespace has one vote: its author may make any number of objects between two dumps.
+    let mut votes: HashMap<&str, (usize, usize)> = HashMap::new();
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
         let known = one.get(observed.key).present();
-        all += 1;
-        common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
+        let (common, all) = votes.entry(observed.key.namespace).or_default();
+        *all += 1;
+        *common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
         if let Some(known) = known
             && version(&known).as_ref() == Some(&own)
         {
@@ -205,7 +207,8 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
             return false;
         }
     }
-    is_held_by_both && common > all / 2
+    let agreeing = votes.values().filter(|(common, all)| *common > all / 2).count();
+    is_held_by_both && agreeing > votes.len() / 2
 }
 
 fn is_namespace(key: ObjectKeyRef<'_>) -> bool {

@@ -106,6 +106,10 @@ pub struct ObjectSync {
     /// The fields in which an OutOfSync object differs, if it records them; only `explain` and `app` look for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
+    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of such
+    /// objects.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub incomplete: bool,
 }
 
 /// Fields in which an object differs from its declaration; their values are not told.
@@ -120,6 +124,11 @@ pub struct DifferingFields {
     /// The field manager that wrote them after the last sync; absent for fields that differ from what was last applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -201,8 +210,18 @@ pub struct Source {
     pub reference: Option<String>,
 }
 
-/// Removes the password from a URL, and over HTTP the user name too: tokens occur in either place.
+/// Removes the password and the query from a URL, and over HTTP the user name too: tokens occur in each of these
+/// places.
 pub(crate) fn without_password(url: &str) -> String {
+    let mut url = without_user(url);
+    let path = url.find("://").map_or(0, |end| end + 3);
+    if let Some(query) = url[path..].find('?') {
+        url.truncate(path + query);
+    }
+    url
+}
+
+fn without_user(url: &str) -> String {
     let (scheme, rest) = match url.find("://") {
         Some(end) => url.split_at(end + 3),
         None => ("", url),
@@ -287,6 +306,10 @@ mod tests {
             ("git@git.example:a/b.git", "git@git.example:a/b.git"),
             ("bot:s3cret@git.example/a.git", "bot@git.example/a.git"),
             ("oci://[::1]:5000/a@sha256:b", "oci://[::1]:5000/a@sha256:b"),
+            ("https://git.example/a.git?private_token=s3cret", "https://git.example/a.git"),
+            ("https://bot:s3cret@git.example/a.git?token=t", "https://git.example/a.git"),
+            ("https://git.example?mail=a@b", "https://git.example"),
+            ("oci://git.example/a?token=t#b", "oci://git.example/a"),
             ("", ""),
         ] {
             assert_eq!(without_password(url), shown);

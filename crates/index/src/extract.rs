@@ -38,6 +38,7 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
             "spec.volumes[].name",
             "spec.volumes[].ephemeral!",
             "spec.schedulingGates[].name",
+            "spec.priority",
             "status.nominatedNodeName",
             "status.{}[].name",
             "status.{}[].ready",

@@ -29,14 +29,16 @@ use super::table::Seed;
 use super::{Index, KindId};
 
 /// Ages of an object at which the rules may change its assessment, though the object does not change.
-const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
+const AFTER_CREATION: [SignedDuration; 3] =
+    [SignedDuration::from_secs(15), FIRST_STATUS, SignedDuration::from_mins(10)];
 /// Times after an event about an object at which the rules may change the object's assessment.
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
 /// Times after the end of a container at which the rules may change the assessment of its Pod.
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
 /// Times after a transition of a condition at which the rules may change the assessment of the object.
-const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
+const AFTER_TRANSITION: [SignedDuration; 3] =
+    [SignedDuration::from_mins(2), SignedDuration::from_mins(10), SignedDuration::from_mins(20)];
 
 /// Time, in milliseconds, after which an object that was not judged because of its cost is judged again without a
 /// change.

@@ -455,7 +455,7 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
             return None;
         };
         let message = cut(text(entry, &["message"]).unwrap_or_default()).into_owned();
-        Some(ObjectSync { key: key(entry)?, state, message, differs: Vec::new() })
+        Some(ObjectSync { key: key(entry)?, state, message, differs: Vec::new(), incomplete: false })
     });
     let mut found: Vec<ObjectSync> = failed.filter(|_| is_over).take(MAX_UNSYNCED).collect();
     let differing = list(&["status", "resources"]).filter_map(|entry| {
@@ -464,7 +464,13 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
             _ if is(entry, "status", "OutOfSync") => ObjectSyncState::OutOfSync,
             _ => return None,
         };
-        Some(ObjectSync { key: key(entry)?, state, message: String::new(), differs: Vec::new() })
+        Some(ObjectSync {
+            key: key(entry)?,
+            state,
+            message: String::new(),
+            differs: Vec::new(),
+            incomplete: false,
+        })
     });
     let room = MAX_UNSYNCED.saturating_sub(found.len());
     let told: HashSet<ObjectKey> = found.iter().map(|it| it.key.clone()).collect();

@@ -15,6 +15,7 @@ use taffrail_status::Presence;
 use super::{Lacking, short, text};
 use crate::memo::Memo;
 use crate::objects::Objects;
+use crate::sync::without_password;
 
 /// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
 const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
@@ -43,7 +44,10 @@ impl Target {
         let host = server.trim().trim_end_matches('/');
         match OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
             true => Target::Home,
-            false => Target::Server(server.to_owned(), short(format!("the cluster at {server}"))),
+            false => Target::Server(
+                server.to_owned(),
+                short(format!("the cluster at {}", without_password(server))),
+            ),
         }
     }
 
@@ -163,7 +167,7 @@ impl Addresses {
             clusters.entry(name).or_insert_with_key(|name| match field("server") {
                 Some(server) => match Target::at(&server) {
                     Target::Server(server, _) => {
-                        let title = short(format!("{name} at {server}"));
+                        let title = short(format!("{name} at {}", without_password(&server)));
                         Target::Server(server, title)
                     }
                     target => target,

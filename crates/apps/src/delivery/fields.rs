@@ -3,22 +3,30 @@
 //! Two records tell: the annotation with what was last applied, and the field managers that wrote after the last sync.
 //! Neither knows what the wanted revision says. Only paths are told: values may be confidential.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use taffrail_object::json::{Kind, OwnedDocument, Value};
-use taffrail_object::{LAST_APPLIED, Object, Projection};
+use taffrail_object::{LAST_APPLIED, Object, ObjectKey, Projection};
 use taffrail_status::Observed;
 
-use super::{argo, text, time};
+use super::{argo, short, text, time};
 use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects for which fields are searched, of an app and of all: many apps may list one object with
-/// long records.
+/// The maximum number of objects of an app for which fields are searched.
 const MAX_OBJECTS: usize = 20;
-const MAX_OBJECTS_OF_ALL: usize = 500;
+
+/// The maximum number of objects for which fields are told, over all apps that one namespace of a cluster declares: many
+/// apps may list one object with long records.
+const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
+
+/// The maximum number of values that are compared in one object, and for all apps that one namespace declares.
+const MAX_STEPS: usize = 100_000;
+const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
 /// The maximum number of fields that are told of an object.
 const MAX_FIELDS: usize = 5;
@@ -26,11 +34,14 @@ const MAX_FIELDS: usize = 5;
 /// The maximum length of a path in bytes; fields below such a path are not compared one by one.
 const MAX_PATH: usize = 200;
 
+/// The maximum number of levels below an object that are compared one by one: a path need not grow with each level.
+const MAX_DEPTH: usize = 32;
+
 /// Annotations that are written by controllers, and never declared.
 const COMPUTED: [&str; 2] = [LAST_APPLIED, "deployment.kubernetes.io/revision"];
 
 /// Returns the objects of each app that are not synced, with the fields in which those that are OutOfSync differ, where
-/// that is recorded.
+/// that is recorded. Objects that were not compared in full, because of a bound, are marked.
 ///
 /// While another revision is wanted than was applied, what was applied last is not what is wanted, and only later writes
 /// are told.
@@ -38,32 +49,136 @@ pub fn differing_fields<'l>(
     apps: impl Iterator<Item = &'l App>,
     clusters: &[&dyn Objects],
 ) -> Vec<Vec<ObjectSync>> {
-    let mut left = MAX_OBJECTS_OF_ALL;
-    apps.map(|app| of_app(app, clusters, &mut left)).collect()
+    let mut search = Search::default();
+    apps.map(|app| search.of_app(app, clusters)).collect()
 }
 
-fn of_app(app: &App, clusters: &[&dyn Objects], left: &mut usize) -> Vec<ObjectSync> {
-    let of_name = |name: &str| clusters.iter().copied().find(|cluster| cluster.name() == name);
-    let mut unsynced = app.unsynced.clone();
-    let target = of_name(&app.app.target).filter(|_| app.in_reach);
-    let declaring = app.declaring.as_ref().zip(of_name(&app.app.home));
-    let declaring = declaring.and_then(|(key, home)| home.get(key.as_ref()).present());
-    let Some((target, declaring)) = target.zip(declaring) else { return unsynced };
-    let synced = argo::failed_at(&declaring.object);
-    let is_applied = app.sync.desired.is_some() && app.sync.desired == app.sync.applied;
-    let differing = unsynced.iter_mut().filter(|own| own.state == ObjectSyncState::OutOfSync);
-    for own in differing.take(MAX_OBJECTS.min(*left)) {
-        *left = left.saturating_sub(1);
-        let Some(observed) = target.get(own.key.as_ref()).present() else { continue };
-        let applied = is_applied.then(|| since_applied(&observed)).flatten();
-        own.differs = match (applied, synced) {
-            (Some(applied), _) => vec![applied],
-            (None, Some(synced)) => since_synced(&observed.object, synced),
-            (None, None) => Vec::new(),
-        };
-    }
-    unsynced
+/// The records of an object that tell which fields differ: what was last applied, or the writes since a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Record {
+    Applied,
+    Since(Timestamp),
 }
+
+/// The fields that a record tells.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    differs: Vec<DifferingFields>,
+    is_cut: bool,
+}
+
+/// What the apps that one namespace declares may still search.
+struct Share {
+    objects: usize,
+    steps: usize,
+}
+
+/// A search for the differing fields of several apps, in which each record of an object is read once.
+#[derive(Default)]
+struct Search<'l> {
+    /// By home and namespace.
+    shares: HashMap<(&'l str, &'l str), Share>,
+    /// By name of the cluster and key.
+    known: HashMap<(&'l str, &'l ObjectKey, Record), Found>,
+}
+
+impl<'l> Search<'l> {
+    fn of_app(&mut self, app: &'l App, clusters: &[&dyn Objects]) -> Vec<ObjectSync> {
+        let of_name = |name: &str| clusters.iter().copied().find(|cluster| cluster.name() == name);
+        let mut unsynced = app.unsynced.clone();
+        let target = of_name(&app.app.target).filter(|_| app.in_reach);
+        let declaring = app.declaring.as_ref().zip(of_name(&app.app.home));
+        let declaring = declaring.and_then(|(key, home)| home.get(key.as_ref()).present());
+        let Some((target, declaring)) = target.zip(declaring) else { return unsynced };
+        let synced = argo::failed_at(&declaring.object).map(Record::Since);
+        let is_applied = app.sync.desired.is_some() && app.sync.desired == app.sync.applied;
+        let records = || is_applied.then_some(Record::Applied).into_iter().chain(synced);
+        let share = self
+            .shares
+            .entry((&app.app.home, &app.app.namespace))
+            .or_insert(Share { objects: MAX_OBJECTS_OF_NAMESPACE, steps: MAX_STEPS_OF_NAMESPACE });
+        let all = unsynced.iter_mut().zip(&app.unsynced);
+        let differing = all.filter(|(own, _)| own.state == ObjectSyncState::OutOfSync);
+        for (number, (own, ObjectSync { key, .. })) in differing.enumerate() {
+            if number >= MAX_OBJECTS || share.objects == 0 {
+                own.incomplete = records().next().is_some();
+                continue;
+            }
+            share.objects -= 1;
+            let Some(observed) = target.get(key.as_ref()).present() else { continue };
+            for record in records() {
+                let place = (&*app.app.target, key, record);
+                let found = match self.known.get(&place) {
+                    Some(found) => found.clone(),
+                    None => {
+                        let (found, is_repeatable) = search(&observed, record, share);
+                        if is_repeatable {
+                            self.known.insert(place, found.clone());
+                        }
+                        found
+                    }
+                };
+                own.incomplete |= found.is_cut;
+                own.differs = found.differs;
+                if !own.differs.is_empty() {
+                    break;
+                }
+            }
+        }
+        unsynced
+    }
+}
+
+/// Returns the fields that a record of an object tells, and true if an app with another share would find the same.
+fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found, bool) {
+    let granted = share.steps.min(MAX_STEPS);
+    let mut steps = Steps { left: granted, is_cut: granted == 0 };
+    let differs = match record {
+        _ if granted == 0 => Vec::new(),
+        Record::Applied => since_applied(observed, &mut steps).into_iter().collect(),
+        Record::Since(synced) => since_synced(&observed.object, synced, &mut steps),
+    };
+    share.steps = share.steps.saturating_sub(granted - steps.left);
+    (Found { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
+}
+
+/// The number of values that may still be compared in an object.
+struct Steps {
+    left: usize,
+    /// True if something was not compared, because no steps were left or it is nested too deeply.
+    is_cut: bool,
+}
+
+impl Steps {
+    /// Takes a step for each of `values`, and returns them; `None` if there are more values than steps.
+    fn take<T>(&mut self, values: impl Iterator<Item = T>) -> Option<Vec<T>> {
+        let all: Vec<T> = values.take(self.left + 1).collect();
+        let left = self.left.checked_sub(all.len());
+        self.is_cut |= left.is_none();
+        self.left = left.unwrap_or_default();
+        left.map(|_| all)
+    }
+
+    /// Takes a step for each member of two objects, and returns those of `declared` in their order, each key once, and
+    /// those of `live` by their keys; `None` if there are more than steps.
+    fn members<'a>(
+        &mut self,
+        declared: Value<'a>,
+        live: Value<'a>,
+    ) -> Option<(Vec<Member<'a>>, Members<'a>)> {
+        let declared = self.take(declared.members()?)?;
+        let live = self.take(live.members()?)?;
+        // Of several members with one key the last counts.
+        let last: HashMap<_, _> =
+            declared.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+        let declared = declared.into_iter().enumerate();
+        let declared = declared.filter(|(at, (key, _))| last.get(key) == Some(at)).map(|(_, member)| member);
+        Some((declared.collect(), live.into_iter().collect()))
+    }
+}
+
+type Member<'a> = (Cow<'a, str>, Value<'a>);
+type Members<'a> = HashMap<Cow<'a, str>, Value<'a>>;
 
 /// Paths of fields, as many as are told, and the number of the others.
 #[derive(Default)]
@@ -74,12 +189,12 @@ struct Paths {
 
 impl Paths {
     fn add(&mut self, path: &str) {
-        let path = path.strip_prefix('.').unwrap_or(path);
-        if self.fields.iter().any(|known| known == path) {
+        let path = short(path.to_owned());
+        if self.fields.contains(&path) {
             return;
         }
         match self.fields.len() < MAX_FIELDS {
-            true => self.fields.push(path.to_owned()),
+            true => self.fields.push(path),
             false => self.more += 1,
         }
     }
@@ -92,77 +207,94 @@ impl Paths {
 
 /// Returns the fields whose values differ from those that were last applied; `None` if there are none, or if that is not
 /// recorded.
-fn since_applied(observed: &Observed<'_>) -> Option<DifferingFields> {
+fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<DifferingFields> {
     let (key, object) = (&observed.key, &observed.object);
     if observed.projection != Projection::Full || (key.group, key.kind) == ("", "Secret") {
         return None;
     }
     let applied = object.at(&["metadata", "annotations", LAST_APPLIED])?.as_str()?;
     let applied = OwnedDocument::parse(applied.into_owned().into_bytes()).ok()?;
-    let mut paths = Paths::default();
-    for (key, declared) in applied.root().members()? {
+    let (declared, live) = steps.members(applied.root(), object.root())?;
+    let mut comparison = Comparison { steps, paths: Paths::default() };
+    for (key, declared) in declared {
         match &*key {
             "apiVersion" | "kind" | "status" => {}
             "metadata" => {
                 for part in ["labels", "annotations"] {
                     if let Some(declared) = declared.get(part) {
                         let live = object.at(&["metadata", part]);
-                        compare(declared, live, &below("metadata", part), &mut paths);
+                        comparison.compare(declared, live, &below("metadata", part), MAX_DEPTH);
                     }
                 }
             }
-            key => compare(declared, object.at(&[key]), &below("", key), &mut paths),
+            key => comparison.compare(declared, live.get(key).copied(), &below("", key), MAX_DEPTH),
         }
     }
-    paths.by(None)
+    comparison.paths.by(None)
 }
 
-/// Adds the paths below `path` at which `live` lacks or changes what is `declared`. What a server adds, leaves out as
-/// empty or writes in its own way (amounts) is no difference.
-fn compare(declared: Value<'_>, live: Option<Value<'_>>, path: &str, paths: &mut Paths) {
-    let Some(live) = live.filter(|live| !live.is_null()) else {
-        if !is_empty(declared) {
-            paths.add(path);
-        }
-        return;
-    };
-    if path.len() > MAX_PATH {
-        return;
-    }
-    match (declared.kind(), live.kind()) {
-        (Kind::Object, Kind::Object) => {
-            for (key, declared) in declared.members().into_iter().flatten() {
-                compare(declared, live.get(&key), &below(path, &key), paths);
-            }
-        }
-        (Kind::Array, Kind::Array) => items(declared, live, path, paths),
-        _ => {
-            let is_amount = ["limits.", "requests."].iter().any(|part| path.contains(part));
-            if scalar(declared) != scalar(live) && !is_amount {
-                paths.add(path);
-            }
-        }
-    }
+/// A comparison of what was last applied with an object.
+struct Comparison<'s> {
+    steps: &'s mut Steps,
+    paths: Paths,
 }
 
-/// Compares two lists: items with names by these, others by their places.
-fn items(declared: Value<'_>, live: Value<'_>, path: &str, paths: &mut Paths) {
-    let list = |value: Value<'_>| value.items().into_iter().flatten().count();
-    let name = |item: Value<'_>| text(item, &["name"]);
-    let is_named = declared.items().into_iter().flatten().all(|item| name(item).is_some());
-    if !is_named && list(declared) != list(live) {
-        return paths.add(path);
-    }
-    for (place, item) in declared.items().into_iter().flatten().enumerate() {
-        let own = name(item).filter(|_| is_named);
-        let (found, inside) = match &own {
-            Some(own) => {
-                let mut all = live.items().into_iter().flatten();
-                (all.find(|other| name(*other).as_ref() == Some(own)), format!("{path}[name={own}]"))
+impl Comparison<'_> {
+    /// Adds the paths below `path`, down to `depth` levels, at which `live` lacks or changes what is `declared`. What a
+    /// server adds, leaves out as empty or writes in its own way (amounts) is no difference.
+    fn compare(&mut self, declared: Value<'_>, live: Option<Value<'_>>, path: &str, depth: usize) {
+        let Some(live) = live.filter(|live| !live.is_null()) else {
+            if !is_empty(declared, MAX_DEPTH) {
+                self.paths.add(path);
             }
-            None => (live.items().into_iter().flatten().nth(place), format!("{path}[{place}]")),
+            return;
         };
-        compare(item, found, &inside, paths);
+        let is_too_deep = path.len() > MAX_PATH || depth == 0;
+        match (declared.kind(), live.kind()) {
+            (Kind::Object, Kind::Object) | (Kind::Array, Kind::Array) if is_too_deep => {
+                self.steps.is_cut |= declared.text() != live.text();
+            }
+            (Kind::Object, Kind::Object) => {
+                let Some((declared, live)) = self.steps.members(declared, live) else { return };
+                for (key, declared) in declared {
+                    self.compare(declared, live.get(&key).copied(), &below(path, &key), depth - 1);
+                }
+            }
+            (Kind::Array, Kind::Array) => self.items(declared, live, path, depth - 1),
+            _ => {
+                let is_amount = ["limits.", "requests."].iter().any(|part| path.contains(part));
+                if scalar(declared) != scalar(live) && !is_amount {
+                    self.paths.add(path);
+                }
+            }
+        }
+    }
+
+    /// Compares two lists: items with names of their own by these, others by their places.
+    fn items(&mut self, declared: Value<'_>, live: Value<'_>, path: &str, depth: usize) {
+        let Some(declared) = self.steps.take(declared.items().into_iter().flatten()) else { return };
+        let Some(live) = self.steps.take(live.items().into_iter().flatten()) else { return };
+        let name = |item: &Value<'_>| text(*item, &["name"]);
+        let names: Option<Vec<String>> = declared.iter().map(name).collect();
+        let names = names.filter(|names| names.iter().collect::<HashSet<_>>().len() == names.len());
+        let Some(names) = names else {
+            if declared.len() != live.len() {
+                return self.paths.add(path);
+            }
+            for (place, (item, live)) in declared.into_iter().zip(live).enumerate() {
+                self.compare(item, Some(live), &format!("{path}[{place}]"), depth);
+            }
+            return;
+        };
+        let mut by_name: HashMap<String, Value<'_>> = HashMap::new();
+        for item in live {
+            if let Some(name) = name(&item) {
+                by_name.entry(name).or_insert(item);
+            }
+        }
+        for (name, item) in names.into_iter().zip(declared) {
+            self.compare(item, by_name.get(&name).copied(), &format!("{path}[name={name}]"), depth);
+        }
     }
 }
 
@@ -172,8 +304,10 @@ fn scalar(value: Value<'_>) -> Option<String> {
     value.as_str().map(|text| text.into_owned()).or_else(other)
 }
 
-/// Returns true for what a server may leave out: null, false, zero, and empty texts, lists and objects.
-fn is_empty(value: Value<'_>) -> bool {
+/// Returns true for what a server may leave out: null, false, zero, and empty texts, lists and objects. What is nested
+/// deeper than `depth` levels counts as something.
+fn is_empty(value: Value<'_>, depth: usize) -> bool {
+    let is_empty = |value: Value<'_>| depth > 0 && is_empty(value, depth - 1);
     match value.kind() {
         Kind::Null => true,
         Kind::Bool => value.as_bool() == Some(false),
@@ -186,7 +320,7 @@ fn is_empty(value: Value<'_>) -> bool {
 }
 
 /// Returns the fields that others than Argo CD and the controllers of Kubernetes wrote after the last sync, by manager.
-fn since_synced(object: &Object<'_>, synced: Timestamp) -> Vec<DifferingFields> {
+fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
     let written = object.managed_fields().filter_map(|entry| {
         let manager = text(entry, &["manager"])?;
         let subresource = text(entry, &["subresource"]).unwrap_or_default();
@@ -196,15 +330,21 @@ fn since_synced(object: &Object<'_>, synced: Timestamp) -> Vec<DifferingFields> 
         }
         time(entry.get("time")).filter(|at| *at > synced)?;
         let mut paths = Paths::default();
-        written(entry.get("fieldsV1")?, "", &mut paths);
-        paths.by(Some(manager))
+        written(entry.get("fieldsV1")?, "", MAX_DEPTH, steps, &mut paths);
+        paths.by(Some(short(manager)))
     });
     written.take(MAX_FIELDS).collect()
 }
 
-/// Adds the paths of the fields that a manager wrote below `path`.
-fn written(fields: Value<'_>, path: &str, paths: &mut Paths) {
+/// Adds the paths of the fields that a manager wrote below `path`, down to `depth` levels.
+fn written(fields: Value<'_>, path: &str, depth: usize, steps: &mut Steps, paths: &mut Paths) {
+    let depth = depth.saturating_sub(1);
     for (part, inside) in fields.members().into_iter().flatten() {
+        let Some(left) = steps.left.checked_sub(1) else {
+            steps.is_cut = true;
+            return;
+        };
+        steps.left = left;
         let path = match part.split_once(':') {
             Some(("f", "status")) if path.is_empty() => continue,
             Some(("f", name)) if path == "metadata" && !["labels", "annotations"].contains(&name) => continue,
@@ -216,9 +356,9 @@ fn written(fields: Value<'_>, path: &str, paths: &mut Paths) {
             None => continue,
         };
         let is_leaf = inside.members().into_iter().flatten().all(|(part, _)| part == ".");
-        match is_leaf || path.len() > MAX_PATH {
+        match is_leaf || depth == 0 || path.len() > MAX_PATH {
             true => paths.add(&path),
-            false => written(inside, path.strip_prefix('.').unwrap_or(&path), paths),
+            false => written(inside, &path, depth, steps, paths),
         }
     }
 }
@@ -231,10 +371,11 @@ fn named(keys: &str) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Appends a member to a path; one that is no plain word in brackets.
+/// Appends a member to a path; one that is no plain word, such as an empty one, in brackets.
 fn below(path: &str, key: &str) -> String {
     let mut path = path.to_owned();
-    let is_word = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let is_word = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     // Writing to a string cannot fail.
     let _ = match (is_word, path.is_empty()) {
         (true, true) => write!(path, "{key}"),

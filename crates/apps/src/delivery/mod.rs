@@ -350,11 +350,20 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
+/// The number of levels of objects in which [`is_blank`] looks for a value.
+const MAX_BLANK_LEVELS: usize = 5;
+
 /// Returns true for an empty value, such as `{}` or one with only zero values, which Go programs write for unset
 /// fields.
+///
+/// Looks at a few levels only, each of which is read again for the next one; what is nested deeper is not blank.
 fn is_blank(value: Value<'_>) -> bool {
+    is_blank_within(value, MAX_BLANK_LEVELS)
+}
+
+fn is_blank_within(value: Value<'_>, levels: usize) -> bool {
     if let Some(mut members) = value.members() {
-        return members.all(|(_, member)| is_blank(member));
+        return members.all(|(_, member)| levels > 0 && is_blank_within(member, levels - 1));
     }
     value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
+use carriers::{Carrier, Carriers, Choice, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -32,6 +32,9 @@ use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 /// The maximum number of apps that a message names if several seem to deliver a package.
 const MAX_NAMED: usize = 3;
 
+/// The number of characters of a path that is too long that a message shows.
+const MAX_SHOWN: usize = 60;
+
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
 pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
@@ -45,7 +48,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
         return;
     }
     let carriers = Carrier::all(fleet, &found.apps);
-    let carriers = Carriers::of(&carriers);
+    let carriers = Carriers::of(fleet, &carriers, &found.apps);
     for packages in &packages {
         let folders = PackageFolders::of(packages);
         let mut parted = HashMap::new();
@@ -205,6 +208,15 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
             (None, Ok(of)) => folder(&format!("{}/{package}", folder(&of.directory))).to_owned(),
             (None, Err(_)) => package.clone(),
         };
+        let newest = revisions.last().filter(|_| carriers::is_too_long(&directory));
+        let (directory, of) = match newest {
+            None => (directory, of),
+            Some(newest) => {
+                let shown: String = directory.chars().take(MAX_SHOWN).collect();
+                let why = format!("the path of its folder, {shown}…, is too long");
+                (short(directory), Err((newest.observed.key.to_owned(), why)))
+            }
+        };
         let name = (repository, package);
         packages.push(Package { home, namespace, name, repository: of, directory, revisions });
     }
@@ -244,7 +256,7 @@ impl Package<'_> {
             Err((key, why)) => return alone((key.clone(), format!("{said}: {why}"))),
         };
         let directory = self.directory.as_str();
-        let bringing = carriers.of_folder(repository, directory);
+        let bringing = carriers.of_folder(repository, directory, (self.home, self.namespace));
         if bringing.is_empty() {
             let Repository { url, branch, .. } = &**repository;
             let why = format!(
@@ -254,11 +266,12 @@ impl Package<'_> {
             return alone((key.to_owned(), format!("{said}: {why}")));
         }
         let mut delivered = |carrier: &Carrier, by: &Declaration| {
-            let (objects, unreadable) = carrier.objects(fleet, by, (repository, directory), folders, parted);
+            let known = carrier.objects(fleet, by, (repository, directory), folders, parted);
             let (sync, trouble) = self.sync(newest, repository, by);
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
-            let message = format!("{said}, synced by {}{at}", by.declaring_name());
+            let notice = known.notice.map(|notice| format!("; {notice}")).unwrap_or_default();
+            let message = format!("{said}, synced by {}{at}{notice}", by.declaring_name());
             // An author of a Repository can name the address of another's. Config Sync writes on each object
             // which file declares it; otherwise only apps in the package's own namespace are believed.
             let is_beside = by.home == self.home && by.namespace == self.namespace;
@@ -267,8 +280,8 @@ impl Package<'_> {
                 false => Claimant::in_namespace(self.home, self.namespace, Vec::new()),
             };
             Declaration {
-                objects,
-                unreadable,
+                objects: known.objects,
+                unreadable: known.doubt,
                 trouble,
                 delivered_by: Some(carrier.app),
                 suspended: by.suspended,
@@ -278,26 +291,17 @@ impl Package<'_> {
         };
         // The address of a repository is widely known, and an author in any namespace can make an app that
         // names it.
-        let chosen = |all: Vec<&Carrier>| {
-            let grounds = all.into_iter().filter_map(|carrier| {
-                let by = &**apps.get(carrier.app)?;
-                let is_beside = by.home == self.home && by.namespace == self.namespace;
-                let ground = if is_beside { Ground::Beside } else { carrier.ground(fleet, by) };
-                Some((ground, carrier, by))
-            });
-            let mut all: Vec<(Ground, &Carrier, &Declaration)> = grounds.collect();
-            let best = all.iter().map(|(ground, ..)| *ground).max()?;
-            all.retain(|(ground, ..)| *ground == best);
-            let nearest = all.iter().map(|(_, carrier, _)| carrier.directory.len()).max()?;
-            let (_, carrier, by) = *all.iter().find(|(_, it, _)| it.directory.len() == nearest)?;
-            let is_one = all.iter().all(|(.., it)| (it.home, &it.namespace) == (by.home, &by.namespace));
-            if best >= Ground::Admin || best == Ground::Marked && is_one {
+        let chosen = |choice: Choice<'_>| {
+            let Choice { ground, carrier, named, count, is_of_one } = choice;
+            let by = &**apps.get(carrier.app)?;
+            if ground >= Ground::Admin || ground == Ground::Marked && is_of_one {
                 return Some(delivered(carrier, by));
             }
-            let names: Vec<String> = all.iter().take(MAX_NAMED).map(|(.., by)| by.declaring_name()).collect();
-            let (names, left) = (names.join(", "), all.len().saturating_sub(MAX_NAMED));
+            let names =
+                named.iter().filter_map(|carrier| apps.get(carrier.app)).map(|by| by.declaring_name());
+            let (names, left) = (names.collect::<Vec<_>>().join(", "), count.saturating_sub(MAX_NAMED));
             let more = if left > 0 { format!(" and {left} more") } else { String::new() };
-            let why = match (best, all.len()) {
+            let why = match (ground, count) {
                 (Ground::Marked, _) => "objects carry the marks of each of them",
                 (_, 1) => {
                     "it is not in the namespace of the package, and no object outside of its own namespace carries its mark"

@@ -103,6 +103,26 @@ fn a_few_known_objects_do_not_make_a_cluster_an_alias() {
 }
 
 #[test]
+fn new_objects_of_one_namespace_split_no_cluster() {
+    let of = |namespace: &str, name: &str, version: &str| {
+        let mut object = settings(name, version, "old");
+        object["metadata"]["namespace"] = json!(namespace);
+        object["metadata"]["uid"] = json!(format!("{namespace}/{name}"));
+        object
+    };
+    let places = ["docs", "shop", "web"];
+    let before: Vec<Value> = places.iter().map(|place| of(place, "x", place)).collect();
+    let new = (0..60).map(|at| of("aaa", &format!("n{at}"), &format!("{}", 100 + at)));
+    let after: Vec<Value> = before.iter().cloned().chain(new).collect();
+    let (one, two) = (cluster("a", ONE, &before), cluster("b", TWO, &after));
+    assert_eq!(clusters(&[&one, &two]), one_cluster());
+    // Most namespaces say that it is another one.
+    let others = ["one", "two", "three", "four"].map(|place| of(place, "y", &format!("9{place}")));
+    let other = cluster("b", TWO, &[&after[..], &others].concat());
+    assert_eq!(clusters(&[&one, &other]), two_clusters());
+}
+
+#[test]
 fn lease_comparison_overrides_object_comparison() {
     let one = cluster("a", ONE, &[settings("x", "10", "old")]);
     let mut two = cluster("b", TWO, &[settings("x", "10", "old")]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Scope, apps, declared};
+use taffrail_apps::{ObjectSync, Objects, Scope, apps, declared, differing_fields};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Options, Patience};
 use taffrail_status::{
@@ -270,4 +270,140 @@ fn foreign_owner_references_are_charged_to_the_referring_namespace() {
         objects.extend((0..200).map(|at| lists("aaa", &format!("t{at}"), &[id.to_owned()])));
         assert_eq!(of_shop(&objects), before, "{namespace}");
     }
+}
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// An Application that reports ConfigMaps of its namespace as OutOfSync, and was synced to the wanted revision.
+fn application(namespace: &str, name: &str, objects: &[String]) -> Value {
+    let differing = |name: &String| json!({"kind": "ConfigMap", "version": "v1", "namespace": namespace, "name": name, "status": "OutOfSync"});
+    json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+        "status": {"sync": {"status": "OutOfSync", "revision": "c2"}, "health": {"status": "Healthy"},
+            "resources": objects.iter().map(differing).collect::<Vec<_>>(),
+            "history": [{"revision": "c2", "deployedAt": "2026-03-01T10:00:00Z"}],
+            "operationState": {"phase": "Succeeded", "finishedAt": "2026-03-01T10:00:00Z", "syncResult": {"revision": "c2"}}}})
+}
+
+/// Returns the objects of the app `namespace`/`name` that are not synced, with the fields that differ, when those of all
+/// apps are asked for.
+fn differing(objects: &[Value], namespace: &str, name: &str) -> Vec<ObjectSync> {
+    let snapshot = holding("prod", objects);
+    let clusters: [&dyn Objects; 1] = [&snapshot];
+    let list = apps(&clusters, &ActiveRules::default(), NOW);
+    let place = list.apps.iter().position(|row| (&*row.app.namespace, &*row.app.name) == (namespace, name));
+    differing_fields(list.apps.iter(), &clusters).swap_remove(place.unwrap())
+}
+
+/// The text of a ConfigMap whose fields are nested too deeply for a tree of values.
+fn written_deeply(depth: usize, key: &str) -> String {
+    let fields = format!("{}{{}}{}", format!("{{\"{key}\":").repeat(depth), "}".repeat(depth));
+    format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"c","namespace":"aaa","managedFields":[{{"manager":"kubectl","operation":"Update","time":"2026-03-01T11:00:00Z","fieldsV1":{fields}}}]}}}}"#
+    )
+}
+
+#[test]
+fn nested_field_names_end_the_search_for_differing_fields() {
+    for (key, path) in [("f:", "[][]"), ("f:a", "a.a"), ("k:{}", "[][]")] {
+        let mut snapshot = holding("prod", &[application("aaa", "t", &["c".to_owned()])]);
+        let text = written_deeply(9_900, key);
+        super::dump::insert_text(&mut snapshot, &text);
+        let clusters: [&dyn Objects; 1] = [&snapshot];
+        let list = apps(&clusters, &ActiveRules::default(), NOW);
+        let found = differing_fields(list.apps.iter(), &clusters);
+        let [differs] = found[0][0].differs.as_slice() else { panic!("{found:?}") };
+        assert_eq!((differs.fields.len(), differs.by.as_deref()), (1, Some("kubectl")));
+        assert!(differs.fields[0].starts_with(path), "{}", differs.fields[0]);
+        assert!(differs.fields[0].len() <= 300, "{}", differs.fields[0].len());
+    }
+}
+
+#[test]
+fn a_deeply_nested_status_is_not_blank() {
+    let row = |status: &str| {
+        let text = format!(
+            r#"{{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{{"name":"t","namespace":"aaa"}},"spec":{{"destination":{{"server":"https://kubernetes.default.svc"}}}},"status":{status}}}"#
+        );
+        let mut snapshot = holding("prod", &[]);
+        super::dump::insert_text(&mut snapshot, &text);
+        let list = apps(&[&snapshot], &ActiveRules::default(), NOW);
+        (list.apps[0].health, list.apps[0].message.clone())
+    };
+    let nested =
+        |depth: usize, value: &str| format!("{}{value}{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    let blank = row("{}");
+    assert_eq!(row(&nested(2, "{}")), blank);
+    let said = row(&nested(2, "\"b\""));
+    assert_ne!(said, blank);
+    // Nothing writes so many levels of nothing.
+    assert_eq!(row(&nested(9_900, "{}")), said);
+}
+
+/// A ConfigMap of namespace `aaa` with what was last applied of it.
+fn applied(name: &str, declared: &Value, live: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "aaa", "name": name,
+            "annotations": {LAST_APPLIED: json!({"data": declared}).to_string()}},
+        "data": live})
+}
+
+#[test]
+fn the_comparison_with_what_was_applied_is_bounded() {
+    let items = |letter: &str, count: usize| -> Value {
+        (0..count).map(|at| json!({"name": format!("{letter}{at}")})).collect()
+    };
+    let members = |letter: &str, count: usize| -> Value {
+        (0..count).map(|at| (format!("{letter}{at}"), json!(1))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let incomplete = |declared: Value, live: Value| {
+        let objects = [application("aaa", "t", &["c".to_owned()]), applied("c", &declared, &live)];
+        let [own] = differing(&objects, "aaa", "t").try_into().unwrap();
+        (own.incomplete, own.differs.first().map_or(0, |differs| differs.fields.len() + differs.more))
+    };
+    // Each value of either is looked at once.
+    assert_eq!(incomplete(items("d", 10_000), items("l", 60_000)), (false, 10_000));
+    assert_eq!(incomplete(members("d", 10_000), members("l", 60_000)), (false, 10_000));
+    assert_eq!(incomplete(items("d", 10_000), items("l", 95_000)), (true, 0));
+    assert_eq!(incomplete(members("d", 10_000), members("l", 95_000)), (true, 0));
+    // Names that repeat would have one live item compared again and again.
+    let repeated: Value = (0..5_000).map(|_| json!({"name": "l0"})).collect();
+    assert_eq!(incomplete(repeated, items("l", 60_000)), (false, 1));
+}
+
+#[test]
+fn an_object_of_many_apps_is_compared_once() {
+    let mut objects: Vec<Value> =
+        (0..30).map(|at| application("aaa", &format!("t{at:02}"), &["c".to_owned()])).collect();
+    // 30 times this is more than a namespace may have compared.
+    let live: serde_json::Map<_, _> = (0..90_000).map(|at| (format!("l{at}"), json!(1))).collect();
+    objects.push(applied("c", &json!({"d": 1}), &live.into()));
+    let [own] = differing(&objects, "aaa", "t29").try_into().unwrap();
+    assert_eq!((own.incomplete, own.differs[0].fields.as_slice()), (false, &["data.d".to_owned()][..]));
+}
+
+#[test]
+fn comparisons_for_one_namespace_take_none_from_others() {
+    let names: Vec<String> = (0..20).map(|at| format!("c{at}")).collect();
+    let mut objects: Vec<Value> =
+        (0..30).map(|at| application("aaa", &format!("t{at:02}"), &names)).collect();
+    objects.extend(names.iter().map(|name| applied(name, &json!({"a": "1"}), &json!({"a": "2"}))));
+    objects.push({
+        let mut own = applied("c", &json!({"a": "1"}), &json!({"a": "2"}));
+        own["metadata"]["namespace"] = json!("shop");
+        own
+    });
+    objects.push(application("shop", "web", &["c".to_owned()]));
+    let [own] = differing(&objects, "shop", "web").try_into().unwrap();
+    assert_eq!((own.incomplete, own.differs.len()), (false, 1));
+    // What is not compared says so.
+    let last = differing(&objects, "aaa", "t29");
+    assert!(last.iter().all(|own| own.incomplete && own.differs.is_empty()), "{last:?}");
+    let first = differing(&objects, "aaa", "t00");
+    assert!(first.iter().all(|own| !own.incomplete && own.differs.len() == 1), "{first:?}");
+    // Neither do objects beyond the number of an app.
+    let names: Vec<String> = (0..21).map(|at| format!("c{at}")).collect();
+    let more = differing(&[application("aaa", "t", &names)], "aaa", "t");
+    assert_eq!(more.iter().filter(|own| own.incomplete).count(), 1);
 }

@@ -40,6 +40,11 @@ pub(crate) fn insert(snapshot: &mut Snapshot, object: &Value) {
     snapshot.insert(document(object), Projection::Full).unwrap();
 }
 
+/// Inserts an object that is nested too deeply for a tree of values.
+pub(crate) fn insert_text(snapshot: &mut Snapshot, object: &str) {
+    snapshot.insert(OwnedDocument::parse(object.as_bytes()).unwrap(), Projection::Full).unwrap();
+}
+
 pub(crate) fn document(object: &Value) -> OwnedDocument {
     OwnedDocument::parse(object.to_string().into_bytes()).unwrap()
 }

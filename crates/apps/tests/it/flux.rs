@@ -464,6 +464,43 @@ fn a_kubeconfig_of_the_home_cluster_targets_the_home() {
 }
 
 #[test]
+fn passwords_in_addresses_of_clusters_are_not_shown() {
+    let server = "https://admin:s3cr3t@10.0.0.1:6443?token=t0k3n";
+    let cluster = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"namespace": "argocd", "name": "cl", "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"name": STANDARD.encode("far"), "server": STANDARD.encode(server)},
+    });
+    let application = |name: &str, destination: Value| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "argocd", "name": name}, "spec": {"destination": destination},
+        })
+    };
+    let objects = [
+        source(Some(NEW)),
+        remote(),
+        kubeconfig(server),
+        cluster,
+        application("by-name", json!({"name": "far"})),
+        application("by-server", json!({"server": server})),
+    ];
+    let list = apps_of(&holding("hub", &objects));
+    assert_eq!(list.apps.len(), 3);
+    for row in &list.apps {
+        assert!(row.message.contains("https://10.0.0.1:6443"), "{}", row.message);
+        let all = format!("{row:?}");
+        assert!(!all.contains("s3cr3t") && !all.contains("t0k3n"), "{all}");
+    }
+    // The whole address finds the cluster.
+    let hub = holding("hub", &objects);
+    let mut edge = holding("edge", &[settings()]);
+    edge.add_server(server);
+    let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
+    assert!(list.apps.iter().all(|row| &*row.app.target == "edge"), "{list:?}");
+}
+
+#[test]
 fn an_app_out_of_reach_is_unknown_and_names_its_cluster() {
     // An object of that name at home is another one.
     for (config, place) in [

@@ -509,3 +509,69 @@ fn packages_are_listed_only_if_discovery_shows_them() {
     assert_eq!(app.health, Status::Unknown);
     assert!(app.message.contains("Repository porch-demo/edge1 cannot be read"), "{}", app.message);
 }
+
+#[test]
+fn a_package_in_an_endless_folder_is_unknown() {
+    for directory in ["a/".repeat(200), "b".repeat(2_000)] {
+        let mut odd = revision("shop", json!(1), "Published", OLD);
+        odd["status"]["selfLock"]["git"]["directory"] = json!(directory);
+        let objects = [vec![repository(true), odd], edge(OLD)].concat();
+        let list = apps_of(&holding("prod", &objects));
+        let [app] = packages(&list)[..] else { panic!("{list:?}") };
+        assert_eq!(app.health, Status::Unknown);
+        assert!(app.message.contains("too long"), "{}", app.message);
+        assert!(app.message.len() < 300, "{}", app.message.len());
+        assert!(
+            app.source.as_ref().and_then(|source| source.path.as_ref()).is_none_or(|path| path.len() < 1_100)
+        );
+    }
+}
+
+/// The author of a namespace may delete its objects, and write their annotations.
+#[test]
+fn objects_of_one_namespace_do_not_decide_packages_of_others() {
+    let mine = |path: &str, fails: bool| {
+        let mut object = managed("mine", Some(path));
+        object["metadata"]["namespace"] = json!("aaa");
+        if fails {
+            object["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:00:00Z");
+            object["metadata"]["finalizers"] = json!(["example.com/never"]);
+        }
+        object
+    };
+    let rows = |mine: Option<Value>| {
+        let mut objects = edge(NEW);
+        objects[1]["spec"]["resources"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"group": "", "kind": "ConfigMap", "namespace": "aaa", "name": "mine"}));
+        objects.extend([
+            repository(true),
+            revision("shop", json!(1), "Published", NEW),
+            revision("mine", json!(1), "Published", NEW),
+        ]);
+        objects.extend(mine);
+        let list = apps_of(&holding("prod", &objects));
+        let of = |name: &str| {
+            let app = packages(&list).into_iter().find(|app| app.app.name == name).unwrap();
+            (
+                app.health,
+                names(app).iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(),
+                app.message.to_string(),
+            )
+        };
+        (of("edge1.shop"), of("edge1.mine"))
+    };
+    let (honest, own) = rows(Some(mine("mine/a.yaml", true)));
+    assert_eq!((honest.0, own.0), (Status::Current, Status::Terminating));
+    // What is gone may have been of any package: that of the namespace it was in is not known.
+    let (shop, own) = rows(None);
+    assert_eq!((shop.0, &shop.1), (Status::Current, &honest.1));
+    assert!(shop.2.contains("ConfigMap aaa/mine not found"), "{}", shop.2);
+    assert_eq!(own.0, Status::Unknown);
+    // What names a folder of others is told, and changes nothing there.
+    let (shop, own) = rows(Some(mine("shop/a.yaml", true)));
+    assert_eq!((shop.0, &shop.1), (Status::Current, &honest.1));
+    assert!(shop.2.contains("ConfigMap aaa/mine"), "{}", shop.2);
+    assert_eq!(own.0, Status::Unknown);
+}

@@ -254,7 +254,8 @@ fn a_budget_is_kept() {
 #[test]
 fn a_pod_makes_room() {
     let mut waiting = labelled("v1", "Pod", "waiting");
-    waiting["spec"] = json!({"containers": [{"name": "c"}]});
+    waiting["spec"] = json!({"containers": [{"name": "c"}], "priority": 1000});
+    waiting["metadata"]["creationTimestamp"] = json!("2026-03-01T11:55:00Z");
     waiting["status"] = json!({"phase": "Pending", "nominatedNodeName": "node-1", "conditions": [{"type": "PodScheduled",
         "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
     let mut leaving =

@@ -303,14 +303,14 @@ fn those_that_make_room_hold_a_verdict_back_until_their_grace_ends() {
     let mut pod = object("Pod", "shop", "high", 5, None);
     pod["metadata"]["creationTimestamp"] =
         json!((world.now - jiff::SignedDuration::from_mins(5)).to_string());
-    pod["spec"] = json!({});
+    pod["spec"] = json!({"priority": 1000});
     pod["status"] = json!({"phase": "Pending", "nominatedNodeName": "n1", "conditions": [
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]});
     world.apply(&pod);
     world.index.publish(world.now);
     assert_eq!(status(&world, "/Pod/shop/high"), Status::Failed);
     let mut low = object("Pod", "batch", "low", 6, None);
-    low["spec"] = json!({"nodeName": "n1"});
+    low["spec"] = json!({"nodeName": "n1", "priority": 999});
     let end = world.now + jiff::SignedDuration::from_secs(30);
     low["metadata"]["deletionTimestamp"] = json!(end.to_string());
     low["status"] = json!({"conditions": [

@@ -557,8 +557,9 @@ impl<'e> Assessor<'e> {
         }
     }
 
-    /// Returns the objects with `owner` in any owner reference, as controller or not, sorted by name, up to the number
-    /// of objects that may still be looked up.
+    /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted by
+    /// name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces count
+    /// only if the garbage collector waits for them.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || self.left.get() == 0 {
@@ -568,10 +569,15 @@ impl<'e> Assessor<'e> {
         let named = Owner::of(owner);
         let is_it = |object: &Object<'_>| is_other(object) && named.can_own(object);
         let namespace = owner.namespace();
-        let listing = match &*namespace {
-            "" => self.charged(self.evidence.dependents(&uid, None).take(MAX_FOLLOWED)),
-            _ => self.charged(self.evidence.dependents(&uid, Some(&namespace))),
-        };
+        let most = if namespace.is_empty() { MAX_FOLLOWED } else { usize::MAX };
+        let mut listing = self.charged(self.evidence.dependents(&uid, Some(&namespace)).take(most));
+        // Any tenant can name a cluster-scoped owner.
+        if namespace.is_empty() && waits_for_dependents(owner) {
+            let all = self.evidence.dependents(&uid, None).take(MAX_FOLLOWED);
+            let blocking =
+                all.filter(|object| !object.namespace().is_empty() && blocks_deletion(object, &uid));
+            listing.extend(self.charged(blocking));
+        }
         self.allowed(in_order(listing.into_iter().filter(is_it)))
     }
 
@@ -621,6 +627,21 @@ impl<'e> Assessor<'e> {
 
 pub(super) fn has_ended(pod: &Object<'_>) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|phase| phase.is_str("Succeeded") || phase.is_str("Failed"))
+}
+
+/// Returns true if the garbage collector keeps an object that is being deleted until dependents that block it are gone.
+fn waits_for_dependents(owner: &Object<'_>) -> bool {
+    let finalizers = owner.at(&["metadata", "finalizers"]).and_then(Value::items);
+    finalizers.into_iter().flatten().any(|name| name.is_str("foregroundDeletion"))
+}
+
+/// Returns true if an owner reference with this UID blocks the deletion of its owner.
+fn blocks_deletion(object: &Object<'_>, uid: &str) -> bool {
+    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
+    references.into_iter().flatten().any(|reference| {
+        let [own, blocks] = reference.pick(["uid", "blockOwnerDeletion"]);
+        own.is_some_and(|own| own.is_str(uid)) && blocks.and_then(Value::as_bool) == Some(true)
+    })
 }
 
 fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {

@@ -334,7 +334,11 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
         return Some(("Nominated", format!("a node is coming: {}", event.message)));
     }
     let node = pod.text(&["status", "nominatedNodeName"]);
-    if node.is_empty() {
+    let unscheduled =
+        pod.condition("PodScheduled").and_then(|condition| time(condition.get("lastTransitionTime")));
+    let unscheduled = unscheduled.or_else(|| time(pod.at(&["metadata", "creationTimestamp"])));
+    // No field says since when the node is nominated, and a tenant may delete Pods there one after another.
+    if node.is_empty() || !unscheduled.is_some_and(|at| case.is_within(at, MAX_GRACE)) {
         return None;
     }
     let is_leaving = |other: &Object<'_>| {
@@ -342,6 +346,7 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
         end.is_some_and(|end| case.is_within(end, SignedDuration::ZERO))
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
+            && priority(other) < priority(pod)
     };
     let ending = case.evidence.terminating_on(&node).take(MAX_FOLLOWED);
     let leaving = ending.filter(is_leaving).map(|other| ObjectKey::of(&other)).min()?;
@@ -349,8 +354,15 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting.
+/// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting, and the maximum time for which
+/// it does so at all.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
+
+/// Returns the priority of a Pod, which admission writes. The scheduler preempts Pods of a lower one only; the author of a
+/// Pod writes its conditions, but not a priority beyond the PriorityClasses.
+fn priority(pod: &Object<'_>) -> i64 {
+    pod.at(&["spec", "priority"]).and_then(Value::as_i64).unwrap_or(0)
+}
 
 /// Returns the end of a terminating Pod's grace period, as if the period were at most [`MAX_GRACE`]; `None` if the Pod
 /// is not being deleted.

@@ -67,10 +67,24 @@ fn ask(arguments: &[&str], dump: &str) -> Answer {
     taffrail(&[arguments, &["--from", "-", "--now", "2026-03-01T12:00:00Z"]].concat(), dump)
 }
 
+/// Adds more objects that are OutOfSync than are compared.
+fn many(dump: &str) -> String {
+    let list = |at: usize| {
+        format!("  - {{kind: ConfigMap, version: v1, namespace: shop, name: m{at}, status: OutOfSync}}\n")
+    };
+    let lists: String = (0..20).map(list).collect();
+    let object = |at: usize| {
+        format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: shop, name: m{at}}}\n")
+    };
+    let objects: String = (0..20).map(object).collect();
+    let history = "  history: ";
+    format!("{}{objects}", dump.replacen(history, &format!("{lists}{history}"), 1))
+}
+
 /// Answers in JSON that have all of it.
 pub(super) fn samples() -> Vec<Answer> {
     let written: Vec<String> = (0..9).map(|number| format!("\"f:n{number}\":{{}}")).collect();
-    let dump = dump("c2").replace("\"f:colour\":{}", &written.join(","));
+    let dump = many(&dump("c2")).replace("\"f:colour\":{}", &written.join(","));
     ["explain", "app"].map(|view| ask(&[view, "shop", "-o", "json"], &dump)).into()
 }
 
@@ -132,4 +146,17 @@ fn what_was_applied_last_tells_nothing_of_another_revision() {
     let told = ask(&["explain", "shop"], &dump("c3")).stdout;
     assert!(!told.contains("spec.replicas"), "{told}");
     assert!(told.contains("kubectl-edit wrote") && told.contains("argocd app diff argocd/shop"), "{told}");
+}
+
+#[test]
+fn explain_says_that_not_all_objects_were_compared() {
+    let dump = many(&dump("c2"));
+    for view in ["explain", "app"] {
+        let told = ask(&[view, "shop"], &dump).stdout;
+        let remark = "Taffrail did not compare all fields, because there are too many; Argo CD shows it: argocd app diff argocd/shop";
+        assert!(told.contains(remark) && !told.contains("not recorded"), "{told}");
+    }
+    let json = ask(&["explain", "shop", "-o", "json"], &dump).json();
+    let incomplete = json["unsynced"].as_array().unwrap().iter().filter(|own| own["incomplete"] == true);
+    assert_eq!(incomplete.count(), 4);
 }

@@ -5,14 +5,15 @@
 //! objects of an app are divided among packages once.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 use taffrail_status::{Observed, Presence};
 
 use super::super::{Declaration, ObjectKeys, flux, text};
-use super::{Package, Repository, address, folder};
+use super::{MAX_NAMED, Package, Repository, address, folder};
 use crate::agreement::{CONFIG_SYNC, Mark};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
@@ -20,6 +21,15 @@ use crate::objects::Objects;
 
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
+
+/// The maximum length of a folder's path in bytes, and the maximum number of its parts.
+const MAX_FOLDER: usize = 1024;
+const MAX_PARTS: usize = 64;
+
+/// Returns true for a path that is longer than any folder that a package can be in; authors may write any text.
+pub(super) fn is_too_long(directory: &str) -> bool {
+    directory.len() > MAX_FOLDER || parts(directory).count() > MAX_PARTS
+}
 
 /// A tree of the folders in repositories, in which each folder has a number.
 #[derive(Default)]
@@ -122,18 +132,61 @@ pub(super) struct Carrier {
     branch: Option<String>,
     pub(super) directory: String,
     /// For Config Sync, each object with the file that declares it, or the reason why the file is not known.
-    files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
-    ground: OnceCell<Ground>,
+    files: OnceCell<Vec<(ObjectKey, Result<String, Missing>)>>,
 }
 
-/// The objects of a package; and, if the list may be incomplete, an object of which that is not known, with the
-/// reason.
-pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
+/// The objects of a package, as far as they are known.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) objects: ObjectKeys,
+    /// An object of which it is not known if it belongs to the package, with the reason.
+    pub(super) doubt: Option<(ObjectKey, String)>,
+    /// A remark about an object that does not decide about the package.
+    pub(super) notice: Option<String>,
+}
 
-/// The objects of a carrier, divided by package folder; and the first object whose file is not known.
+/// The objects of a carrier whose files are in the folder of a package.
+struct Part {
+    objects: ObjectKeys,
+    /// Their namespaces.
+    namespaces: BTreeSet<String>,
+    /// The first object of a namespace that is not one of the package.
+    stranger: Option<ObjectKey>,
+}
+
+/// The objects of a carrier, divided by package folder.
 pub(super) struct Parted {
-    by_folder: HashMap<usize, ObjectKeys>,
-    doubt: Option<(ObjectKey, String)>,
+    by_folder: HashMap<usize, Part>,
+    /// The first object that was not observed, with the reason.
+    unobserved: Option<(ObjectKey, String)>,
+    /// The first object of each namespace that does not exist, with the reason.
+    absent: BTreeMap<String, (ObjectKey, String)>,
+}
+
+impl Parted {
+    /// Returns what is known of the package in the folder `own`.
+    ///
+    /// The author of a namespace may delete its objects, so an absent one is a doubt only about packages with objects in
+    /// the same namespace, or without any.
+    fn known(&self, own: Option<usize>, app: &Declaration, declaring: &ObjectKey, directory: &str) -> Known {
+        let part = own.and_then(|own| self.by_folder.get(&own));
+        let objects = part.map(|part| part.objects.clone()).unwrap_or_default();
+        let places = part.into_iter().flat_map(|part| part.namespaces.iter().map(String::as_str));
+        let beside = || places.chain([""]).filter_map(|namespace| self.absent.get(namespace)).min();
+        let absent = || if objects.is_empty() { self.absent.values().next() } else { beside() };
+        let nothing = || {
+            let name = app.declaring_name();
+            (declaring.clone(), format!("no object that {name} delivers is known to belong to {directory}"))
+        };
+        let doubt = self.unobserved.clone().or_else(|| absent().cloned());
+        let doubt = doubt.or_else(|| objects.is_empty().then(nothing));
+        let elsewhere = || Some(self.absent.values().next()?.1.clone());
+        let stranger = part.and_then(|part| part.stranger.as_ref()).map(|key| {
+            let path = key.path();
+            format!("{} {path} says that it belongs to this package too, which is not confirmed", key.kind)
+        });
+        Known { notice: stranger.or_else(elsewhere).filter(|_| doubt.is_none()), objects, doubt }
+    }
 }
 
 impl Carrier {
@@ -148,6 +201,9 @@ impl Carrier {
                 }
                 _ => return None,
             };
+            if is_too_long(&directory) {
+                return None;
+            }
             Some(Carrier {
                 app: place,
                 cluster: app.cluster(),
@@ -155,29 +211,26 @@ impl Carrier {
                 branch,
                 directory: folder(&directory).to_owned(),
                 files: OnceCell::new(),
-                ground: OnceCell::new(),
             })
         };
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
     /// Returns the evidence that `app`, the app of this carrier, really delivers packages of other namespaces.
-    pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
-        *self.ground.get_or_init(|| {
-            let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
-            if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
-                return Ground::Admin;
-            }
-            let Some(cluster) = app.cluster() else { return Ground::Said };
-            let objects = fleet.objects(cluster);
-            let is_marked = |key: &&ObjectKey| {
-                !app.claimant.owns_place_of(cluster, key.as_ref())
-                    && objects.get(key.as_ref()).present().is_some_and(|observed| {
-                        app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
-                    })
-            };
-            if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
-        })
+    fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
+        let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
+        if app.delivery == Delivery::ConfigSync && is_root && app.namespace == CONFIG_SYNC {
+            return Ground::Admin;
+        }
+        let Some(cluster) = app.cluster() else { return Ground::Said };
+        let objects = fleet.objects(cluster);
+        let is_marked = |key: &&ObjectKey| {
+            !app.claimant.owns_place_of(cluster, key.as_ref())
+                && objects.get(key.as_ref()).present().is_some_and(|observed| {
+                    app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
+                })
+        };
+        if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
     }
 
     /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository.
@@ -195,99 +248,211 @@ impl Carrier {
         let own = folders.owner(&repository.address, directory);
         let has_inside = own.is_some_and(|own| folders.outer.contains(&own));
         if app.unreadable.is_some() || (self.directory == directory && (!has_inside || !narrows)) {
-            return (app.objects.clone(), app.unreadable.clone());
+            return Known { objects: app.objects.clone(), doubt: app.unreadable.clone(), notice: None };
         }
-        let nothing = ObjectKeys::default;
-        let Some(declaring) = &app.declaring else { return (nothing(), None) };
+        let Some(declaring) = &app.declaring else { return Known::default() };
         if !narrows {
             let name = app.declaring_name();
             let why = format!(
                 "{name} delivers several packages, {directory} among them, and does not record which objects \
                     belong to it"
             );
-            return (nothing(), Some((declaring.clone(), why)));
+            return Known { doubt: Some((declaring.clone(), why)), ..Known::default() };
         }
-        let Some(cluster) = app.cluster() else { return (nothing(), None) };
+        let Some(cluster) = app.cluster() else { return Known::default() };
         let parted = parted.entry(self.app).or_insert_with(|| {
             let files = self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects));
             part(files, &self.url, folders)
         });
-        let objects = own.and_then(|own| parted.by_folder.get(&own)).cloned();
-        (objects.unwrap_or_default(), parted.doubt.clone())
+        parted.known(own, app, declaring, directory)
     }
 }
 
 fn part(
-    files: &[(ObjectKey, Result<String, String>)],
+    files: &[(ObjectKey, Result<String, Missing>)],
     address: &str,
     folders: &PackageFolders<'_>,
 ) -> Parted {
-    let mut by_folder: HashMap<usize, Vec<ObjectKey>> = HashMap::new();
-    let mut doubt = None;
+    let mut all: HashMap<usize, Vec<&ObjectKey>> = HashMap::new();
+    let mut parted = Parted { by_folder: HashMap::new(), unobserved: None, absent: BTreeMap::new() };
     for (key, file) in files {
+        let doubt = |why: &str| {
+            (key.clone(), format!("{} {} {why}; it may belong to this package", key.kind, key.path()))
+        };
         match file {
             Ok(file) => {
                 if let Some(owner) = folders.owner(address, file) {
-                    by_folder.entry(owner).or_default().push(key.clone());
+                    all.entry(owner).or_default().push(key);
                 }
             }
-            Err(why) => {
-                doubt.get_or_insert_with(|| {
-                    let why = format!("{} {} {why}; it may belong to this package", key.kind, key.path());
-                    (key.clone(), why)
-                });
+            Err(Missing::Absent) => {
+                let namespace = parted.absent.entry(key.namespace.clone());
+                namespace.or_insert_with(|| doubt("not found"));
+            }
+            Err(Missing::Unobserved(why)) => {
+                parted.unobserved.get_or_insert_with(|| doubt(&format!("was not observed: {why}")));
             }
         }
     }
-    let by_folder = by_folder.into_iter().map(|(folder, keys)| (folder, keys.into())).collect();
-    Parted { by_folder, doubt }
+    parted.by_folder = all.into_iter().map(|(folder, keys)| (folder, of_package(&keys))).collect();
+    parted
+}
+
+/// Divides the objects that name a folder into those of its package and others.
+///
+/// The author of a namespace may write annotations of its objects, and so name any folder. Objects without a namespace
+/// count, and so do those in Namespaces that the package has; without any, those in the namespaces that have most of its
+/// objects.
+fn of_package(keys: &[&ObjectKey]) -> Part {
+    let spaces: HashSet<&str> = keys
+        .iter()
+        .filter(|key| (&*key.group, &*key.kind) == ("", "Namespace"))
+        .map(|key| &*key.name)
+        .collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for key in keys.iter().filter(|key| !key.namespace.is_empty()) {
+        *counts.entry(&key.namespace).or_default() += 1;
+    }
+    let is_proved = counts.keys().any(|namespace| spaces.contains(namespace));
+    let most = counts.values().max().copied();
+    let is_own = |namespace: &str| match is_proved {
+        true => spaces.contains(namespace),
+        false => counts.get(namespace).copied() == most,
+    };
+    let is_of_package = |key: &&&ObjectKey| key.namespace.is_empty() || is_own(&key.namespace);
+    let own: Vec<ObjectKey> = keys.iter().filter(is_of_package).map(|key| (*key).clone()).collect();
+    let stranger = keys.iter().find(|key| !is_of_package(key)).map(|key| (*key).clone());
+    let namespaces = own.iter().map(|key| key.namespace.clone()).collect();
+    Part { objects: own.into(), namespaces, stranger }
+}
+
+/// Carriers of one folder, or of the folders above a package, that prove as much: what a choice among them needs.
+#[derive(Default)]
+struct Group<'c> {
+    /// The first of the carriers of the innermost folder, by the order of the apps.
+    first: Option<&'c Carrier>,
+    /// The first [`MAX_NAMED`] carriers, by the order of the apps.
+    named: Vec<&'c Carrier>,
+    count: usize,
+    /// The home and namespace of all carriers; `None` if they are not of one.
+    author: Option<(usize, &'c str)>,
+}
+
+impl<'c> Group<'c> {
+    fn add(&mut self, carrier: &'c Carrier, app: &'c Declaration) {
+        let of = Some((app.home, &*app.namespace));
+        let one = Group { first: Some(carrier), named: vec![carrier], count: 1, author: of };
+        self.join(&one);
+    }
+
+    /// Adds the carriers of the same folder or of one inside of it.
+    fn join(&mut self, inner: &Group<'c>) {
+        self.author =
+            if self.count == 0 { inner.author } else { self.author.filter(|_| self.author == inner.author) };
+        self.count += inner.count;
+        let rank = |carrier: &Carrier| (Reverse(carrier.directory.len()), carrier.app);
+        self.first = self.first.into_iter().chain(inner.first).min_by_key(|carrier| rank(carrier));
+        self.named.extend(&inner.named);
+        self.named.sort_unstable_by_key(|carrier| carrier.app);
+        self.named.truncate(MAX_NAMED);
+    }
+}
+
+/// The carriers of one folder and branch that deliver into one cluster, by what they prove.
+#[derive(Default)]
+struct Site<'c> {
+    by_ground: BTreeMap<Ground, Group<'c>>,
+    /// By home and namespace.
+    by_author: HashMap<(usize, &'c str), Group<'c>>,
+}
+
+/// The carriers of one folder and branch, by the cluster into which they deliver.
+type Sites<'c> = BTreeMap<Option<usize>, Site<'c>>;
+
+/// Of the carriers that sync the folder of a package into one cluster, those that prove most.
+pub(super) struct Choice<'c> {
+    pub(super) ground: Ground,
+    /// The carrier of the innermost folder, by the order of the apps.
+    pub(super) carrier: &'c Carrier,
+    /// The first [`MAX_NAMED`] carriers, by the order of the apps.
+    pub(super) named: Vec<&'c Carrier>,
+    /// The number of all carriers.
+    pub(super) count: usize,
+    /// True if one namespace declares all of them.
+    pub(super) is_of_one: bool,
 }
 
 /// An index of carriers by the repository, branch and folder that they sync.
+///
+/// Each folder is summed up once: authors may make many carriers of one folder, and many packages in it.
 pub(super) struct Carriers<'c> {
-    all: &'c [Carrier],
     folders: Folders<'c>,
-    by_branch: HashMap<(usize, Option<&'c str>), Vec<usize>>,
+    by_branch: HashMap<(usize, Option<&'c str>), Sites<'c>>,
 }
 
 impl<'c> Carriers<'c> {
-    pub(super) fn of(all: &'c [Carrier]) -> Carriers<'c> {
-        let mut carriers = Carriers { all, folders: Folders::default(), by_branch: HashMap::new() };
-        for (place, carrier) in all.iter().enumerate() {
+    pub(super) fn of(fleet: &Fleet<'_>, all: &'c [Carrier], apps: &'c [Arc<Declaration>]) -> Carriers<'c> {
+        let mut carriers = Carriers { folders: Folders::default(), by_branch: HashMap::new() };
+        for carrier in all {
+            let Some(app) = apps.get(carrier.app) else { continue };
             let way = carriers.folders.insert(&carrier.url, &carrier.directory);
             let Some(folder) = way.last() else { continue };
-            carriers.by_branch.entry((*folder, carrier.branch.as_deref())).or_default().push(place);
+            let sites = carriers.by_branch.entry((*folder, carrier.branch.as_deref())).or_default();
+            let site = sites.entry(carrier.cluster).or_default();
+            site.by_ground.entry(carrier.ground(fleet, app)).or_default().add(carrier, app);
+            site.by_author.entry((app.home, &app.namespace)).or_default().add(carrier, app);
         }
         carriers
     }
 
-    /// Returns the carriers that sync a folder or one of its parents: one list per cluster, each in the order of
-    /// the apps.
-    pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
-        let mut places: Vec<usize> = Vec::new();
+    /// Returns the carriers that sync a folder or one of its parents, and prove most that they deliver the package in it,
+    /// which the namespace `author` declares: one choice per cluster.
+    pub(super) fn of_folder(
+        &self,
+        repository: &Repository,
+        directory: &str,
+        author: (usize, &str),
+    ) -> Vec<Choice<'c>> {
+        let mut by_cluster: BTreeMap<Option<usize>, Vec<&Site<'c>>> = BTreeMap::new();
         for folder in self.folders.above(&repository.address, directory) {
             for branch in [None, Some(repository.branch.as_str())] {
-                places.extend(self.by_branch.get(&(folder, branch)).into_iter().flatten());
+                for (cluster, site) in self.by_branch.get(&(folder, branch)).into_iter().flatten() {
+                    by_cluster.entry(*cluster).or_default().push(site);
+                }
             }
         }
-        places.sort_unstable();
-        let mut by_cluster: BTreeMap<Option<usize>, Vec<&'c Carrier>> = BTreeMap::new();
-        for carrier in places.into_iter().filter_map(|place| self.all.get(place)) {
-            by_cluster.entry(carrier.cluster).or_default().push(carrier);
-        }
-        by_cluster.into_values().collect()
+        by_cluster.into_values().filter_map(|sites| chosen(&sites, author)).collect()
     }
+}
+
+fn chosen<'c>(sites: &[&Site<'c>], author: (usize, &str)) -> Option<Choice<'c>> {
+    let beside = sites.iter().any(|site| site.by_author.contains_key(&author));
+    let best = || sites.iter().filter_map(|site| site.by_ground.keys().next_back()).max().copied();
+    let ground = if beside { Ground::Beside } else { best()? };
+    let mut all = Group::default();
+    for site in sites {
+        let group = if beside { site.by_author.get(&author) } else { site.by_ground.get(&ground) };
+        group.into_iter().for_each(|group| all.join(group));
+    }
+    let Group { first, named, count, author } = all;
+    Some(Choice { ground, carrier: first?, named, count, is_of_one: author.is_some() })
+}
+
+/// The reason why the file of an object is not known.
+enum Missing {
+    Absent,
+    Unobserved(String),
 }
 
 /// Returns each object with the file that declares it, by Config Sync's annotation, or with the reason why the file
 /// is not known.
-fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
+fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, Missing>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
             Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
         }
-        Presence::Absent => Err("not found".to_owned()),
-        Presence::Unobserved(why) => Err(format!("was not observed: {why}")),
+        Presence::Absent => Err(Missing::Absent),
+        Presence::Unobserved(why) => Err(Missing::Unobserved(why.into_owned())),
     };
     keys.iter().map(|key| (key.clone(), file(key))).collect()
 }
@@ -310,4 +475,40 @@ fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Opti
     let known = fleet.sources.read(objects, home, &source);
     let path = text(kustomization.object.root(), &["spec", "path"]).unwrap_or_default();
     Some((known.url.clone()?, known.branch.clone(), path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many carriers of one folder and many packages in it must not be multiplied.
+    #[test]
+    fn a_folder_of_many_carriers_gives_a_choice_of_bounded_size() {
+        let carrier = |app: usize, directory: &str| Carrier {
+            app,
+            cluster: Some(0),
+            url: "g/r".to_owned(),
+            branch: None,
+            directory: directory.to_owned(),
+            files: OnceCell::new(),
+        };
+        let many: Vec<Carrier> = (0..1_000).map(|at| carrier(at, "")).collect();
+        let inner = [carrier(2_000, "a"), carrier(1_500, "a")];
+        let mut all = Group::default();
+        for (carrier, namespace) in many.iter().zip(std::iter::repeat("aaa")) {
+            all.join(&Group {
+                first: Some(carrier),
+                named: vec![carrier],
+                count: 1,
+                author: Some((0, namespace)),
+            });
+        }
+        assert_eq!((all.count, all.named.len(), all.author), (1_000, MAX_NAMED, Some((0, "aaa"))));
+        for carrier in &inner {
+            all.join(&Group { first: Some(carrier), named: vec![carrier], count: 1, author: Some((0, "b")) });
+        }
+        let named: Vec<usize> = all.named.iter().map(|carrier| carrier.app).collect();
+        assert_eq!((all.count, named, all.author), (1_002, vec![0, 1, 2], None));
+        assert_eq!(all.first.map(|carrier| carrier.app), Some(1_500));
+    }
 }

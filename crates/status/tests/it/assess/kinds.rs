@@ -462,3 +462,30 @@ fn deletion_is_blocked_by_non_controlled_dependents() {
     check(&all(&[&owner, &of("Field", "field", owned)]), waits);
     check(&all(&[&owner, &of("Field", "field", "")]), "Terminating < example.com/Farm/shop/farm");
 }
+
+#[test]
+fn a_namespaced_dependent_blocks_a_cluster_scoped_owner_only_by_foreground_deletion() {
+    let of = |kind: &str, name: &str, finalizer: &str, more: &str| {
+        format!(
+            "{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: {name}, uid: u-{name}, \
+             deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [{finalizer}]{more}}}}}"
+        )
+    };
+    let reference = |more: &str| {
+        format!(
+            ", ownerReferences: [{{apiVersion: example.com/v1, kind: Farm, name: farm, uid: u-farm{more}}}]"
+        )
+    };
+    let tenant =
+        |more: &str| of("Field", "aaa", "blame/another", &format!("{}, namespace: aaa", reference(more)));
+    let inner = of("Barn", "inner", "cloud/db", &reference(""));
+    let (owner, waiting) =
+        (of("Farm", "farm", "example.com/farm", ""), of("Farm", "farm", "foregroundDeletion", ""));
+    let of_inner = "Terminating < example.com/Barn//inner: waits for finalizers: cloud/db";
+    let of_tenant = "Terminating < example.com/Field/aaa/aaa: waits for finalizers: blame/another";
+    let blocks = ", blockOwnerDeletion: true";
+    check(&all(&[&owner, &inner, &tenant(blocks)]), of_inner);
+    check(&all(&[&owner, &tenant(blocks)]), "Terminating < example.com/Farm//farm");
+    check(&all(&[&waiting, &inner, &tenant("")]), of_inner);
+    check(&all(&[&waiting, &tenant(blocks)]), of_tenant);
+}

@@ -338,7 +338,8 @@ fn preemption_keeps_a_pod_in_progress_for_the_grace_period() {
     let waiting = pod_of(
         "ReplicaSet/web-2",
         "web-2-a",
-        r#"status: {phase: Pending, nominatedNodeName: node-1, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#,
+        r#"spec: {priority: 1000}
+status: {phase: Pending, nominatedNodeName: node-1, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#,
     );
     let leaving = |node: &str, until: &str, reason: &str| {
         format!(
@@ -369,6 +370,17 @@ status: {{phase: Running, conditions: [{{type: DisruptionTarget, status: "True",
     // 1,000,000,000 s before 2057-11-07T13:43:00Z it was 11:56:20.
     check(&with(&endless("13:43:00")), &room);
     check(&with(&endless("13:36:00")), &format!("Failed{CAUSE}"));
+    // The scheduler preempts no Pod of the same priority, whatever its condition says.
+    let leaving = leaving("node-1", "12:00:10", preempted);
+    for (priority, status) in [(999, &room), (1000, &format!("Failed{CAUSE}"))] {
+        let low = leaving.replace("nodeName: node-1", &format!("nodeName: node-1, priority: {priority}"));
+        check(&with(&low), status);
+    }
+    // Pods that make room one after another keep no Pod waiting for hours.
+    for (since, status) in [("11:50:00", &room), ("11:49:59", &format!("Failed{CAUSE}"))] {
+        let time = format!("reason: Unschedulable, lastTransitionTime: '2026-03-01T{since}Z'");
+        check(&with(&leaving).replace("reason: Unschedulable", &time), status);
+    }
 }
 
 #[test]
