@@ -70,7 +70,7 @@ pub enum FleetError {
 
 /// The clusters of a fleet, and what each source told of them.
 #[derive(Debug, Default)]
-pub struct Fleet {
+pub struct FleetState {
     clusters: HashMap<ClusterId, KnownCluster>,
     /// The number of clusters that were ever opened, which gives the next one its place.
     opened: usize,
@@ -101,7 +101,7 @@ pub struct HubTime {
     pub now: Timestamp,
 }
 
-impl Fleet {
+impl FleetState {
     /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
     ///
     /// What the source told before stays, and proves nothing until it sends a snapshot or an equal digest.

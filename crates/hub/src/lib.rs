@@ -7,4 +7,4 @@
 mod fleet;
 pub mod store;
 
-pub use fleet::{Disagreement, Fleet, FleetError, HubTime, MAX_DISAGREEMENT, Tells};
+pub use fleet::{Disagreement, FleetError, FleetState, HubTime, MAX_DISAGREEMENT, Tells};

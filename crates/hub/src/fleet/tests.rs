@@ -66,7 +66,7 @@ fn moment(at: u64) -> HubTime {
 /// A fleet, and the number of the last report of each stream.
 #[derive(Default)]
 struct World {
-    fleet: Fleet,
+    fleet: FleetState,
     sent: BTreeMap<(String, String), StreamPosition>,
 }
 

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 pub use error::StoreError;
 pub use record::{
     Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage,
-    PairRecord, PairState, SavedHalf, StoreHealth, SyncRecord, SyncResult, Transition,
+    PairRecord, PairState, PairTransition, SavedHalf, StoreHealth, SyncRecord, SyncResult,
 };
 pub use token::{Token, TokenHash, TokenRecord};
 

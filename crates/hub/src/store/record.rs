@@ -74,7 +74,7 @@ pub struct PairState {
 /// A change of the state of a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Transition {
+pub struct PairTransition {
     /// The pair.
     pub pair: PairId,
     /// The time of the change. Of several transitions of a pair in one microsecond, the last one written decides the
@@ -123,7 +123,7 @@ pub struct SyncRecord {
 #[serde(rename_all = "camelCase")]
 pub enum HistoryEntry {
     /// A change of state.
-    Transition(Transition),
+    PairTransition(PairTransition),
     /// A sync.
     Sync(SyncRecord),
 }
@@ -132,7 +132,7 @@ impl HistoryEntry {
     /// Returns the time of the entry: that of the change, or that at which the sync began.
     pub fn at(&self) -> Timestamp {
         match self {
-            HistoryEntry::Transition(transition) => transition.at,
+            HistoryEntry::PairTransition(transition) => transition.at,
             HistoryEntry::Sync(sync) => sync.began,
         }
     }
@@ -152,7 +152,7 @@ pub struct Batch {
     /// The clusters that are forgotten, with their epochs. Their pairs stay until they are removed.
     pub forgotten: BTreeSet<ClusterId>,
     /// Transitions to append.
-    pub transitions: Vec<Transition>,
+    pub transitions: Vec<PairTransition>,
     /// Syncs to append, or to complete.
     pub syncs: Vec<SyncRecord>,
 }

@@ -7,8 +7,8 @@ use taffrail_status::Status;
 
 use super::{Fixture, all_pairs, all_states, at, batch_of, limit, pair, pair_id, saving};
 use crate::store::{
-    Batch, DroppedHistory, HistoryEntry, PairId, PairState, Store, StoreError, SyncRecord, SyncResult,
-    Transition,
+    Batch, DroppedHistory, HistoryEntry, PairId, PairState, PairTransition, Store, StoreError, SyncRecord,
+    SyncResult,
 };
 
 /// The microseconds of a day.
@@ -22,9 +22,9 @@ pub(super) fn state_of(number: usize) -> PairState {
     PairState { health, effective, sync: SyncState::ALL[number % 5], problem }
 }
 
-fn transition(number: usize, micros: i64, after: Option<usize>) -> Transition {
+fn transition(number: usize, micros: i64, after: Option<usize>) -> PairTransition {
     let before = Some(state_of(number));
-    Transition { pair: pair_id(number), at: at(micros), before, after: after.map(state_of) }
+    PairTransition { pair: pair_id(number), at: at(micros), before, after: after.map(state_of) }
 }
 
 fn sync(number: usize, began: i64, revision: &str, result: SyncResult) -> SyncRecord {
@@ -80,7 +80,7 @@ pub(crate) async fn history_is_read_in_pages(fixture: &impl Fixture) {
     let is_in = |time: jiff::Timestamp| range.contains(&time.as_microsecond());
     let mut expected: Vec<HistoryEntry> = Vec::new();
     for entry in batch.transitions.into_iter().filter(|it| it.pair == pair_id(0) && is_in(it.at)) {
-        expected.push(HistoryEntry::Transition(entry));
+        expected.push(HistoryEntry::PairTransition(entry));
     }
     for entry in batch.syncs.into_iter().filter(|it| it.pair == pair_id(0) && is_in(it.began)) {
         let entry = HistoryEntry::Sync(entry);

@@ -13,7 +13,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::at;
-use crate::store::{Batch, PairId, PairRecord, SavedHalf, Transition};
+use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf};
 
 /// The number of apps of a cluster.
 const APPS: usize = 100;
@@ -133,6 +133,7 @@ pub(super) fn unusual_pair(text: &str) -> PairRecord {
 pub(crate) fn batch_of(number: usize, micros: i64) -> Batch {
     let record = pair(number, usize::try_from(micros).unwrap_or_default());
     let state = super::history::state_of(number);
-    let transition = Transition { pair: record.id.clone(), at: at(micros), before: None, after: Some(state) };
+    let transition =
+        PairTransition { pair: record.id.clone(), at: at(micros), before: None, after: Some(state) };
     Batch { pairs: vec![record], transitions: vec![transition], ..Batch::default() }
 }

@@ -15,8 +15,8 @@ use super::error::failed;
 use super::save::Detail;
 use super::texts::{self, Texts};
 use crate::store::{
-    ClusterRecord, Cursor, HistoryEntry, Page, PageQuery, PairId, PairPage, PairRecord, PairState, SavedHalf,
-    StoreError, SyncRecord, Transition,
+    ClusterRecord, Cursor, HistoryEntry, Page, PageQuery, PairId, PairPage, PairRecord, PairState,
+    PairTransition, SavedHalf, StoreError, SyncRecord,
 };
 
 /// The columns that identify a pair, from `pairs p`: text ids, and a code.
@@ -258,8 +258,8 @@ pub(super) async fn history(
     for row in &transitions {
         let at = row.number(0)?;
         let (before, after) = (row.state(1, &texts)?, row.state(5, &texts)?);
-        let transition = Transition { pair: pair.clone(), at: time(at)?, before, after };
-        entries.push(((at, 1, 0), HistoryEntry::Transition(transition)));
+        let transition = PairTransition { pair: pair.clone(), at: time(at)?, before, after };
+        entries.push(((at, 1, 0), HistoryEntry::PairTransition(transition)));
     }
     for row in &syncs {
         let (began, revision) = (row.number(0)?, row.number(1)?);

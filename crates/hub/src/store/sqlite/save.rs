@@ -11,7 +11,9 @@ use taffrail_apps::{ClusterId, Problem};
 use super::codes::{day, delivery_code, json_rows, micros, result_code, status_code, sync_code};
 use super::error::failed;
 use super::texts::{TextIds, encode, saved_form};
-use crate::store::{Batch, ClusterRecord, PairId, PairRecord, PairState, StoreError, SyncRecord, Transition};
+use crate::store::{
+    Batch, ClusterRecord, PairId, PairRecord, PairState, PairTransition, StoreError, SyncRecord,
+};
 
 /// The greatest number of rows in one statement.
 const MAX_ROWS: usize = 10_000;
@@ -64,7 +66,7 @@ pub(super) struct Group<'b> {
     pairs: HashMap<&'b PairId, Option<&'b PairRecord>>,
     forgotten: BTreeSet<&'b ClusterId>,
     clusters: BTreeMap<&'b ClusterId, ClusterRecord>,
-    transitions: Vec<&'b Transition>,
+    transitions: Vec<&'b PairTransition>,
     syncs: Vec<&'b SyncRecord>,
 }
 
@@ -142,7 +144,7 @@ impl<'b> Group<'b> {
             }
         }
         for transition in self.transitions.iter().filter(|it| micros(it.at) >= since) {
-            let Transition { pair, at, before, after } = transition;
+            let PairTransition { pair, at, before, after } = transition;
             let at = micros(*at);
             let [b1, b2, b3, b4] = state_columns(before.as_ref(), texts);
             let [a1, a2, a3, a4] = state_columns(after.as_ref(), texts);
