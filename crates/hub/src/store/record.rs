@@ -123,7 +123,7 @@ pub struct SyncRecord {
 #[serde(rename_all = "camelCase")]
 pub enum HistoryEntry {
     /// A change of state.
-    PairTransition(PairTransition),
+    Transition(PairTransition),
     /// A sync.
     Sync(SyncRecord),
 }
@@ -132,7 +132,7 @@ impl HistoryEntry {
     /// Returns the time of the entry: that of the change, or that at which the sync began.
     pub fn at(&self) -> Timestamp {
         match self {
-            HistoryEntry::PairTransition(transition) => transition.at,
+            HistoryEntry::Transition(transition) => transition.at,
             HistoryEntry::Sync(sync) => sync.began,
         }
     }

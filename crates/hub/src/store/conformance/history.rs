@@ -80,7 +80,7 @@ pub(crate) async fn history_is_read_in_pages(fixture: &impl Fixture) {
     let is_in = |time: jiff::Timestamp| range.contains(&time.as_microsecond());
     let mut expected: Vec<HistoryEntry> = Vec::new();
     for entry in batch.transitions.into_iter().filter(|it| it.pair == pair_id(0) && is_in(it.at)) {
-        expected.push(HistoryEntry::PairTransition(entry));
+        expected.push(HistoryEntry::Transition(entry));
     }
     for entry in batch.syncs.into_iter().filter(|it| it.pair == pair_id(0) && is_in(it.began)) {
         let entry = HistoryEntry::Sync(entry);

@@ -259,7 +259,7 @@ pub(super) async fn history(
         let at = row.number(0)?;
         let (before, after) = (row.state(1, &texts)?, row.state(5, &texts)?);
         let transition = PairTransition { pair: pair.clone(), at: time(at)?, before, after };
-        entries.push(((at, 1, 0), HistoryEntry::PairTransition(transition)));
+        entries.push(((at, 1, 0), HistoryEntry::Transition(transition)));
     }
     for row in &syncs {
         let (began, revision) = (row.number(0)?, row.number(1)?);
