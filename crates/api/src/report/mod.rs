@@ -4,7 +4,7 @@
 //! over a metrics pipeline) produces [`Report`]s, and a hub learns of clusters in no other way. A row of an app has two
 //! [halves](Half): the home cluster declares it, the target cluster observes its objects. A hub keeps what each source
 //! told of each cluster in a [`Received`], and puts the halves of the best sources together to an
-//! [`AppRow`](crate::AppRow) with [`join`].
+//! [`AppRow`](crate::AppRow) with [`join()`].
 //!
 //! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within it, reports are
 //!   numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means that a report
