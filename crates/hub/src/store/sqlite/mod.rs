@@ -87,7 +87,7 @@ pub struct SetAside {
 impl SqliteStore {
     /// Opens the store in the file `path`, or creates it there. The folder must exist.
     ///
-    /// Checks the whole file, which takes about a second for 1,000,000 pairs. A damaged file is renamed, and a new one
+    /// Checks the whole file, which takes 0.4 s for 200,000 pairs. A damaged file is renamed, and a new one
     /// begun. An older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
     ///
     /// # Errors
