@@ -1,6 +1,7 @@
 //! Claims of apps on objects by inventories, lists of managed resources and Helm's storage, and the marks
 //! that objects carry.
 
+use std::cell::LazyCell;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -9,9 +10,11 @@ use std::sync::Arc;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
-use crate::agreement::{INSTANCE_LABEL, Mark};
+use crate::agreement::{INSTANCE_LABEL, LargeMarks, Mark};
+use crate::claimants::contenders;
 use crate::declaration::Declaration;
 use crate::fleet::Fleet;
+use crate::noting::metadata_of;
 use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
@@ -191,8 +194,8 @@ impl<'a> Claims<'a> {
     }
 
     /// Returns the objects that two or more apps claim, by the index of their cluster, each with the indexes of
-    /// these apps.
-    fn several(&self) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
+    /// these apps. Leaves out claims that do not count against the others; see [`contenders`].
+    fn several(&self, fleet: &Fleet<'_>) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
         for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {
             for (_, place, at) in same {
@@ -203,16 +206,44 @@ impl<'a> Claims<'a> {
                 }
             }
         }
-        for claims in found.values_mut() {
-            claims.retain(|_, claimants| claimants.len() > 1);
+        for (cluster, claims) in &mut found {
+            claims.retain(|key, claimants| {
+                if claimants.len() > 1 {
+                    *claimants = self.contenders(fleet, *cluster, key, claimants);
+                }
+                claimants.len() > 1
+            });
         }
         found
+    }
+
+    /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other.
+    fn contenders(
+        &self,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        key: &ObjectKey,
+        claimants: &[usize],
+    ) -> Vec<usize> {
+        let large = LargeMarks::default();
+        let found = LazyCell::new(|| metadata_of(fleet.objects(cluster), key));
+        let claims = claimants.iter().filter_map(|&place| Some((place, self.apps.get(place)?)));
+        let claims: Vec<((usize, &Arc<Declaration>), bool)> = claims
+            .map(|(place, app)| {
+                let owns_place = app.claimant.owns_place_of(cluster, key.as_ref());
+                let is_unconfirmed =
+                    !owns_place && app.claimant.lacks_agreement(cluster, key, &found, &large);
+                ((place, app), is_unconfirmed)
+            })
+            .collect();
+        let counting = contenders(&claims, |(_, app)| (app.home, app.namespace.as_str()));
+        counting.into_iter().map(|(place, _)| place).collect()
     }
 
     /// Returns an error for each object that several apps claim, each with the index of its cluster.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
-        for (cluster, claims) in &self.several() {
+        for (cluster, claims) in &self.several(fleet) {
             let (cluster, several) = (*cluster, claims.iter());
             // Namespaces take turns, so that one with many overlaps does not displace the others.
             let mut turns: HashMap<&str, usize> = HashMap::new();

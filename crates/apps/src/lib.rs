@@ -41,6 +41,7 @@ mod agreement;
 mod app;
 mod apps;
 mod changes;
+mod claimants;
 mod claims;
 mod cluster_facts;
 pub mod command;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
-use taffrail_object::{Object, ObjectKeyRef};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
@@ -22,6 +22,11 @@ pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, fin
 /// Lists the objects of a kind for a caller that uses only their keys, and records just that question.
 pub(crate) fn keys_of<'o>(objects: &'o dyn Objects, group: &str, kind: &str) -> Listing<'o> {
     ask_at_once(objects, &Question::Keys(group, kind), || objects.of_kind(group, kind, None))
+}
+
+/// Returns an object for a caller that uses only its metadata, and records just that question.
+pub(crate) fn metadata_of<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
+    ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
 /// Returns the time from `at` to `now`. Records the moment at which it exceeds `limit`, because the caller's result

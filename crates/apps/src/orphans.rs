@@ -15,13 +15,17 @@ use crate::objects::Objects;
 /// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
 const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
+/// The maximum number of apps that an orphan names of those that list it.
+const MAX_NAMED: usize = 3;
+
 /// An object that no app declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     /// The object.
     pub key: ObjectKey,
-    /// Phrases for the apps that its marks name but that do not declare it.
-    pub marked: Vec<String>,
+    /// Phrases for the apps that its marks name but that do not declare it, and for those that list it although it
+    /// does not name them.
+    pub remarks: Vec<String>,
 }
 
 impl AppList {
@@ -49,8 +53,13 @@ impl AppList {
             .filter_map(|observed| {
                 let key = observed.key.to_owned();
                 let own = belongings.of(cluster, &key);
-                let is_orphan = own.apps.is_empty() && own.listed.is_empty() && own.declares.is_none();
-                is_orphan.then(|| Orphan { marked: own.marked.clone(), key })
+                // Whoever may write into one namespace can list any object.
+                let is_orphan = own.apps.is_empty() && own.declares.is_none();
+                is_orphan.then(|| {
+                    let listed = own.listed.iter().take(MAX_NAMED);
+                    let listed = listed.map(|app| format!("listed by {}, which it does not name", app.app));
+                    Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key }
+                })
             })
             .collect();
         orphans.sort_unstable_by(|one, other| one.key.cmp(&other.key));

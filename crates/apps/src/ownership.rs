@@ -7,6 +7,7 @@ use taffrail_status::Presence;
 
 use crate::agreement::Mark;
 use crate::app::{App, AppList};
+use crate::claimants::{Claimants, Nearest};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
 use crate::owners::controllers;
@@ -16,8 +17,8 @@ use crate::owners::controllers;
 pub struct Ownership<'l> {
     /// The controllers of the object, the nearest first.
     pub owners: Vec<ObjectKey>,
-    /// The apps that declare the object, or else those that declare the nearest of its controllers that any
-    /// app declares.
+    /// The apps that declare the object and that it names, or else those of the nearest of its controllers for which
+    /// there are any.
     pub apps: Vec<&'l App>,
     /// The apps that list the object, or the nearest of its controllers that any app lists, although it
     /// carries none of their marks.
@@ -35,9 +36,8 @@ type Place<'l> = (&'l str, &'l ObjectKey);
 /// An index of the apps of a list by their objects, made once for many lookups.
 #[derive(Debug)]
 pub struct Ownerships<'l> {
-    /// The apps that list an object, in the order of the list, each with true if the object lacks the app's
-    /// mark.
-    claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
+    list: &'l AppList,
+    claimants: Claimants<'l>,
     /// The first app that an object declares.
     declaring: HashMap<Place<'l>, &'l App>,
     /// The names by which marks may refer to the apps of the list, each with the target cluster and delivery.
@@ -53,8 +53,12 @@ impl AppList {
 
     /// Builds an index of the apps by object, for looking up the apps of many objects.
     pub fn belongings(&self) -> Ownerships<'_> {
-        let mut belongings =
-            Ownerships { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };
+        let mut belongings = Ownerships {
+            list: self,
+            claimants: Claimants::of(self),
+            declaring: HashMap::new(),
+            names: HashSet::new(),
+        };
         for app in &self.apps {
             let AppRef { home, target, delivery, namespace, name } = &app.app;
             if let Some(key) = &app.declaring {
@@ -62,15 +66,6 @@ impl AppList {
             }
             belongings.names.insert((target, *delivery, format!("{namespace}/{name}")));
             belongings.names.insert((target, *delivery, name.clone()));
-            for resource in app.resources.iter().filter(|_| app.in_reach) {
-                let claimants = belongings.claimants.entry((target, &resource.key)).or_default();
-                match claimants.last_mut() {
-                    Some((last, is_unconfirmed)) if std::ptr::eq(*last, app) => {
-                        *is_unconfirmed |= resource.unconfirmed;
-                    }
-                    _ => claimants.push((app, resource.unconfirmed)),
-                }
-            }
         }
         belongings
     }
@@ -81,16 +76,15 @@ impl<'l> Ownerships<'l> {
     /// list's clusters.
     pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'l> {
         let owners = controllers(cluster, key);
-        let claimants = |key| self.claimants.get(&(cluster.name(), key));
-        let all = std::iter::once(key).chain(&owners).find_map(claimants).map_or(&[][..], Vec::as_slice);
-        let of = |unconfirmed: bool| {
-            let apps = all.iter().filter(move |(_, is_unconfirmed)| *is_unconfirmed == unconfirmed);
-            apps.map(|(app, _)| *app).collect()
+        let nearest = self.claimants.nearest(cluster.name(), std::iter::once(key).chain(&owners));
+        let Nearest { confirmed, unconfirmed, .. } = nearest;
+        let of = |places: Vec<usize>| -> Vec<&'l App> {
+            places.into_iter().filter_map(|place| self.list.apps.get(place)).collect()
         };
+        let (apps, listed) = (of(confirmed), of(unconfirmed));
         let declares = self.declaring.get(&(cluster.name(), key)).copied();
-        let apps: Vec<&App> = all.iter().map(|(app, _)| *app).collect();
         let marked = self.marked(cluster, key, &apps);
-        Ownership { apps: of(false), listed: of(true), declares, owners, marked }
+        Ownership { apps, listed, declares, owners, marked }
     }
 
     /// Returns phrases for the apps that an object's marks name, without `apps`, to which it belongs.

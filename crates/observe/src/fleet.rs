@@ -60,7 +60,7 @@ impl FleetSnapshot {
             let keys: Vec<ObjectKey> = orphans.iter().map(|orphan| orphan.key.clone()).collect();
             let mut app = declared(&[member.objects], &keys, &rules, self.now).apps.pop()?;
             let named: HashMap<&ObjectKey, String> =
-                orphans.iter().map(|orphan| (&orphan.key, orphan.marked.join("; "))).collect();
+                orphans.iter().map(|orphan| (&orphan.key, orphan.remarks.join("; "))).collect();
             for resource in app.resources.iter_mut().filter(|it| it.status == Status::Current) {
                 let named = named.get(&resource.key).filter(|named| !named.is_empty());
                 resource.message = named

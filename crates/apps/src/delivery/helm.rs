@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
-use taffrail_status::{Observed, Presence};
+use taffrail_status::Observed;
 
 use super::flux::releases::{Elsewhere, Needed, Releases};
 use super::helm_storage::Storage;
@@ -15,9 +15,7 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::noting::ask_at_once;
-use crate::objects::Objects;
-use crate::questions::Question;
+use crate::noting::metadata_of;
 use crate::sync::{Source, Sync, SyncState};
 
 /// Returns the apps of the releases in Helm's storage that no HelmRelease declares, of the cluster with index
@@ -139,7 +137,7 @@ fn is_marked(
     };
     let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
-            release.objects.iter().filter_map(|key| marked(objects, key).present()).collect();
+            release.objects.iter().filter_map(|key| metadata_of(objects, key).present()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
         // A HelmRelease that the first object does not name is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
@@ -161,11 +159,6 @@ fn is_marked(
     }
     let Some(other) = all().find(|needed| is_there(needed) != way) else { return false };
     read(other).is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
-}
-
-/// Looks up an object by metadata, and records only that question.
-fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
-    ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
 /// Returns the newest stored version of a release as an applied revision, with the object that stores it; `None` if

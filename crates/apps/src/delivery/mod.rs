@@ -169,8 +169,8 @@ impl Declarations {
             found.add(&resolved, notes);
         }
         fleet.releases.clear();
-        let (index, overlaps) = parts.claims(&found.apps, fleet);
-        found.errors.extend(overlaps);
+        let index = parts.claims(&found.apps);
+        found.errors.extend(Claims::new(&found.apps, &index).overlaps(fleet));
         // A package only states a wish and claims nothing: the app that delivers it does.
         found.delivered = found.apps.len();
         porch::declare(fleet, &mut found);

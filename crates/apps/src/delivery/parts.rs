@@ -14,12 +14,10 @@ use super::argo::homes::Homes;
 use super::declared::Resolved;
 use super::flux::releases::ReleaseClaims;
 use super::notes::Notes;
-use crate::claims::{ClaimIndex, Claims};
-use crate::fleet::Fleet;
+use crate::claims::ClaimIndex;
 use crate::noting::ask_at_once;
 use crate::objects::Objects;
 use crate::questions::{Question, QuestionRecord};
-use crate::scope::ScopeError;
 
 /// The name of a part of the declarations that is kept on its own, with the index of its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,12 +64,11 @@ struct OfObject {
     look: u64,
 }
 
-/// The index of the claims of some apps, and the objects that several of them claim.
+/// The index of the claims of some apps.
 #[derive(Debug)]
 struct KnownClaims {
     apps: Vec<Arc<Declaration>>,
     index: Arc<ClaimIndex>,
-    overlaps: Vec<(usize, ScopeError)>,
 }
 
 impl OfCluster {
@@ -209,24 +206,18 @@ impl Parts {
         found
     }
 
-    /// Returns the index of the claims of `apps`, and the errors about objects that several of them claim.
-    pub(super) fn claims(
-        &mut self,
-        apps: &[Arc<Declaration>],
-        fleet: &Fleet<'_>,
-    ) -> (Arc<ClaimIndex>, Vec<(usize, ScopeError)>) {
-        if let Some(KnownClaims { apps: before, index, overlaps }) = &self.claims
+    /// Returns the index of the claims of `apps`.
+    pub(super) fn claims(&mut self, apps: &[Arc<Declaration>]) -> Arc<ClaimIndex> {
+        if let Some(KnownClaims { apps: before, index }) = &self.claims
             && are_alike(before, apps)
         {
-            return (index.clone(), overlaps.clone());
+            return index.clone();
         }
         let index = Arc::new(ClaimIndex::of(apps));
-        let overlaps = Claims::new(apps, &index).overlaps(fleet);
         if self.is_kept {
-            let (index, overlaps) = (index.clone(), overlaps.clone());
-            self.claims = Some(KnownClaims { apps: apps.to_vec(), index, overlaps });
+            self.claims = Some(KnownClaims { apps: apps.to_vec(), index: index.clone() });
         }
-        (index, overlaps)
+        index
     }
 
     /// Reads a part; returns it with true if it may be kept. Otherwise its questions are those of the running

@@ -1,15 +1,16 @@
 //! One cluster as the searches for findings see it.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
+use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::app::{App, AppList, Resource};
+use crate::claimants::Claimants;
 use crate::command;
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
@@ -29,11 +30,9 @@ pub(super) struct ClusterContext<'a> {
     pub(super) now: Timestamp,
     /// The latest time in the objects that is not in the future; see [`traces`].
     pub(super) newest: Option<Timestamp>,
-    /// The latest time in the objects that is in the future, the object with it, and the number of objects with
-    /// such times; `None` if there is none.
-    pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
-    /// The indexes of the apps that declare an object of this cluster, by the object.
-    claims: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The times of objects that are in the future.
+    pub(super) future: FutureTimes,
+    claimants: &'a Claimants<'a>,
     /// The indexes of the apps that an object of this cluster declares, by the object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
     /// The indexes of the apps declared in this cluster, by the object that decides their status.
@@ -60,10 +59,10 @@ impl<'a> ClusterContext<'a> {
     pub(super) fn new(
         objects: &'a dyn Objects,
         list: &'a AppList,
+        claimants: &'a Claimants<'a>,
         asked_at: Timestamp,
         shape: TrustShape,
     ) -> ClusterContext<'a> {
-        let mut claims: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         let mut declaring: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         let mut worst: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         for (place, app) in list.apps.iter().enumerate() {
@@ -72,11 +71,6 @@ impl<'a> ClusterContext<'a> {
                     if let Some(key) = key {
                         index.entry(key).or_default().push(place);
                     }
-                }
-            }
-            if app.in_reach && app.app.target == objects.name() {
-                for resource in &app.resources {
-                    claims.entry(&resource.key).or_default().push(place);
                 }
             }
         }
@@ -93,7 +87,7 @@ impl<'a> ClusterContext<'a> {
             now,
             newest,
             future,
-            claims,
+            claimants,
             declaring,
             worst,
             definitions: OnceCell::new(),
@@ -108,11 +102,37 @@ impl<'a> ClusterContext<'a> {
     /// Selects the apps for which findings are searched, by their indexes; `None` for all.
     pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
         self.asked = asked.cloned();
-        let mut seen = HashSet::new();
-        let resources = self.apps().flat_map(|(_, app)| &app.resources);
-        let once = resources.filter(|resource| seen.insert(&resource.key));
+        // A claim that the object does not confirm may come with rules of the claimant, so others go before it.
+        let rank = |resource: &Resource| (resource.unconfirmed, !is_well(resource));
+        let mut places: HashMap<&ObjectKey, usize> = HashMap::new();
+        let mut once: Vec<&Resource> = Vec::new();
+        for resource in self.apps().flat_map(|(_, app)| &app.resources) {
+            match places.get(&resource.key) {
+                Some(&place) if rank(resource) < rank(once[place]) => once[place] = resource,
+                Some(_) => {}
+                None => {
+                    places.insert(&resource.key, once.len());
+                    once.push(resource);
+                }
+            }
+        }
+        let once = once.into_iter();
         let read = once.filter_map(|resource| Some((resource, found(self.objects, &resource.key)?)));
         self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
+    }
+
+    /// Iterates over the indices of the selected apps in this cluster that declare an object of a namespace, or that an
+    /// object of it declares.
+    pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = usize> {
+        let is_inside = |key: &ObjectKey| *key.namespace == *namespace;
+        let name = self.objects.name();
+        let apps = self.looked_at().filter(move |(_, app)| {
+            let declares =
+                || app.resources.iter().any(|resource| !resource.unconfirmed && is_inside(&resource.key));
+            (app.app.home == name && app.declaring.as_ref().is_some_and(is_inside))
+                || (app.in_reach && app.app.target == name && declares())
+        });
+        apps.map(|(place, _)| place)
     }
 
     /// Returns true if only some apps are selected.
@@ -202,16 +222,21 @@ impl<'a> ClusterContext<'a> {
 
     /// Returns the indices of the apps that declare an object.
     pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
-        self.claims.get(key).cloned().unwrap_or_default()
+        self.claimants.all(self.name(), key)
+    }
+
+    /// Returns the indices of the apps whose claims on an object count against each other.
+    pub(super) fn contenders(&self, key: &ObjectKey) -> Vec<usize> {
+        self.claimants.contenders(self.name(), key)
     }
 
     /// Returns the nearest of the object and its controllers that any app declares, with the indices of these
-    /// apps; `None` if no app declares any of them.
-    pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
-        let claimed = |key: &ObjectKey| {
-            self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))
-        };
-        claimed(key).or_else(|| controllers(self.objects, key).iter().find_map(claimed))
+    /// apps and of those that list any of them unconfirmed; `None` if no app declares or lists any of them.
+    pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, Vec<usize>)> {
+        let owners = controllers(self.objects, key);
+        let nearest = self.claimants.nearest(self.name(), std::iter::once(key).chain(&owners));
+        let claimed = nearest.object.or(nearest.listed_object)?;
+        Some((claimed, [nearest.confirmed, nearest.unconfirmed].concat()))
     }
 
     /// Iterates over the indices of the apps in this cluster that the object `key` declares.
@@ -355,21 +380,59 @@ pub(super) fn is_well(resource: &Resource) -> bool {
 /// The objects of a finding by kind, with the apps that declare them.
 pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 
-/// Returns the newest time up to `latest`, and the farthest time of any object beyond it, with that object and the
-/// number of objects with such times.
+/// The objects of which a time is in the future.
+#[derive(Debug, Default)]
+pub(super) struct FutureTimes {
+    /// Those that tenants cannot write: cluster-scoped objects, and those in namespaces of Kubernetes or of a delivery
+    /// tool.
+    pub(super) sure: Option<Farthest>,
+    /// The others, by namespace.
+    pub(super) of_namespaces: BTreeMap<String, Farthest>,
+}
+
+/// The object with the farthest time in the future among some, and the number of these objects.
+#[derive(Debug)]
+pub(super) struct Farthest {
+    pub(super) at: Timestamp,
+    pub(super) key: ObjectKey,
+    pub(super) objects: usize,
+}
+
+impl FutureTimes {
+    fn add(&mut self, at: Timestamp, key: ObjectKeyRef<'_>, is_sure: bool) {
+        let known = match is_sure {
+            true => self.sure.as_mut(),
+            false => self.of_namespaces.get_mut(key.namespace),
+        };
+        match known {
+            Some(farthest) => {
+                farthest.objects += 1;
+                if farthest.at < at {
+                    (farthest.at, farthest.key) = (at, key.to_owned());
+                }
+            }
+            None => {
+                let first = Farthest { at, key: key.to_owned(), objects: 1 };
+                match is_sure {
+                    true => self.sure = Some(first),
+                    false => drop(self.of_namespaces.insert(key.namespace.to_owned(), first)),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the newest time up to `latest`, and the times of objects beyond it.
 ///
 /// If a Node has a heartbeat, or a Lease in a namespace of Kubernetes or of a delivery tool has a renew time, the
 /// newest time counts only creation times and the times of cluster-scoped objects and of objects in such namespaces.
 //
 // Whoever may write in one namespace can write any time there. The API server writes creation times.
-fn traces(
-    objects: &dyn Objects,
-    latest: Timestamp,
-) -> (Option<Timestamp>, Option<(Timestamp, ObjectKey, usize)>) {
+fn traces(objects: &dyn Objects, latest: Timestamp) -> (Option<Timestamp>, FutureTimes) {
     let mut newest: Option<Timestamp> = None;
     let mut sure: Option<Timestamp> = None;
     let mut has_clock = false;
-    let mut future: Option<(Timestamp, ObjectKey, usize)> = None;
+    let mut future = FutureTimes::default();
     for observed in objects.all() {
         let object = &observed.object;
         let is_sure = observed.key.namespace.is_empty() || renews(object);
@@ -386,12 +449,9 @@ fn traces(
         let Some(own) = own else { continue };
         if own <= latest {
             newest = newest.max(Some(own));
-            continue;
+        } else {
+            future.add(own, observed.key, is_sure);
         }
-        future = Some(match future {
-            Some((at, key, count)) if at >= own => (at, key, count + 1),
-            other => (own, observed.key.to_owned(), other.map_or(1, |(_, _, count)| count + 1)),
-        });
     }
     (if has_clock { sure } else { newest }, future)
 }

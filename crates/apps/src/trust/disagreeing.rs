@@ -307,7 +307,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     for error in errors {
         match (&*error.reason, &error.scope) {
             ("Overlap", Scope::Object(key)) => {
-                let place = (cluster.claimants(key), key.group_kind());
+                let place = (cluster.contenders(key), key.group_kind());
                 overlaps.entry(place).or_default().push((key.clone(), None));
             }
             ("Malformed", Scope::Object(key)) => malformed.entry(key).or_default().push(&error.message),

@@ -24,6 +24,7 @@ use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
 use crate::app::{self, App};
+use crate::claimants::Claimants;
 use crate::fleet::{Fleet, FleetMember};
 use crate::objects::Objects;
 
@@ -247,8 +248,11 @@ pub fn findings(
     let places: HashMap<*const App, usize> =
         list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
     let members = Fleet::new(clusters).members;
-    let mut contexts: Vec<ClusterContext<'_>> =
-        members.iter().map(|member| ClusterContext::new(member.objects, list, now, shape)).collect();
+    let claimants = Claimants::of(list);
+    let mut contexts: Vec<ClusterContext<'_>> = members
+        .iter()
+        .map(|member| ClusterContext::new(member.objects, list, &claimants, now, shape))
+        .collect();
     let mut of_selection = |selection: &Vec<&App>| {
         let asked: BTreeSet<usize> =
             selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();

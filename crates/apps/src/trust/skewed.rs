@@ -1,8 +1,10 @@
 //! Findings: clocks differ, or the time of an observation is not known.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 
-use super::cluster_context::{CLOCK_TOLERANCE, ClusterContext};
+use super::cluster_context::{CLOCK_TOLERANCE, ClusterContext, Farthest, FutureTimes};
 use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::text;
@@ -11,8 +13,8 @@ use crate::text;
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
-    let found = [undated(cluster), server(cluster), future(cluster), stale(cluster)];
-    found.into_iter().flatten().collect()
+    let found = [undated(cluster), server(cluster)].into_iter().flatten();
+    found.chain(future(cluster)).chain(stale(cluster)).collect()
 }
 
 fn finding(severity: Severity, reason: &'static str) -> Finding {
@@ -51,8 +53,21 @@ fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
 }
 
 /// Finds objects with times in the future.
-fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
-    let (at, key, objects) = cluster.future.as_ref()?;
+///
+/// Those that a tenant may have written concern only the apps of their namespace.
+fn future(cluster: &ClusterContext<'_>) -> Vec<Finding> {
+    let FutureTimes { sure, of_namespaces } = &cluster.future;
+    let all = || cluster.apps().map(|(place, _)| place).collect();
+    let sure = sure.as_ref().map(|farthest| ahead(cluster, farthest, all()));
+    let of_namespaces = of_namespaces.iter().filter_map(|(namespace, farthest)| {
+        let apps: BTreeSet<usize> = cluster.in_namespace(namespace).collect();
+        (!apps.is_empty()).then(|| ahead(cluster, farthest, apps))
+    });
+    sure.into_iter().chain(of_namespaces).collect()
+}
+
+fn ahead(cluster: &ClusterContext<'_>, farthest: &Farthest, apps: BTreeSet<usize>) -> Finding {
+    let Farthest { at, key, objects } = farthest;
     let far = text::span(at.duration_since(cluster.asked_at).as_secs());
     let others = objects.saturating_sub(1);
     let others = match others {
@@ -62,14 +77,8 @@ fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let message = format!(
         "contains a time {far} in the future{others}: the clock of this machine or of the time's writer is wrong, so ages and deadlines are wrong too"
     );
-    let apps = cluster.apps().map(|(place, _)| place);
-    Some(
-        finding(Severity::Medium, "FutureTime")
-            .object(key, None)
-            .says(message)
-            .of(apps)
-            .next(cluster.describe(key)),
-    )
+    let found = finding(Severity::Medium, "FutureTime").object(key, None).says(message);
+    found.of(apps).next(cluster.describe(key))
 }
 
 /// Finds a cluster that was observed some time ago and is no longer watched.

@@ -53,6 +53,7 @@ mod stuck;
 mod teachers;
 mod tree;
 mod trust;
+mod unconfirmed;
 mod verbs;
 mod view;
 mod wait;
