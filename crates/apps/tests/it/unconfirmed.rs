@@ -129,7 +129,7 @@ fn findings_about_a_listed_pod_concern_the_app_of_its_controller() {
         "metadata": {"namespace": "kube-node-lease", "name": "one"},
         "spec": {"leaseDurationSeconds": 40, "renewTime": "2026-03-01T11:00:00Z"},
     });
-    let with = |apps: &[Value]| trust_of_all(&[&workload(true), apps, &[lost.clone()]].concat());
+    let with = |apps: &[Value]| trust_of_all(&[&workload(true), apps, std::slice::from_ref(&lost)].concat());
     let node = |found: Vec<String>| found.into_iter().find(|line| line.starts_with("Node:")).unwrap();
     assert_eq!(node(with(&[own()])), "Node: shop/web");
     assert_eq!(node(with(&[own(), foreign()])), "Node: shop/web,aaa/all");
@@ -213,5 +213,5 @@ fn an_overlap_is_told_once_the_object_names_one_of_its_claimants() {
     cluster.insert(document(&web), Projection::Full).unwrap();
     assert_eq!(told(&mut cluster), (1, false));
     cluster.remove(&ObjectKey::new("apps", "Deployment", "shop", "web"));
-    assert_eq!(told(&mut cluster).1, false);
+    assert!(!told(&mut cluster).1);
 }
