@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::report::{
-    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, ObservedHalf,
-    Received, Report, ReportError, join,
+    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
+    ObservedHalf, Received, Report, ReportError, join,
 };
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
@@ -206,7 +206,7 @@ impl FleetState {
     fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<(usize, AppRow)> {
         let HubTime { at, now } = moment;
         let declaring = home.best(Some((app, HalfSide::Declared)), at)?;
-        let body = declaring.received.declared(app)?;
+        let body: &DeclaredHalf = &declaring.received.declared(app)?.body;
         let freshness = declaring.received.freshness_of(app, HalfSide::Declared, at, now)?;
         let declared = HeldHalf { body, freshness, cluster: home.view(moment) };
         let Some(target) = self.clusters.get(&body.target) else {
@@ -216,7 +216,7 @@ impl FleetState {
         let observing = target.best(Some((app, HalfSide::Observed)), at);
         let observed = observing.and_then(|source| {
             let freshness = source.received.freshness_of(app, HalfSide::Observed, at, now)?;
-            let body: &ObservedHalf = source.received.observed(app)?;
+            let body: &ObservedHalf = &source.received.observed(app)?.body;
             Some(HeldHalf { body, freshness, cluster: target.view(moment) })
         });
         Some((target.place, join(app, declared, observed, target.view(moment))))
@@ -231,7 +231,7 @@ impl FleetState {
     /// Returns the failures of all clusters, in their order.
     fn errors(&self) -> Vec<ErrorRow> {
         let sources = self.in_order().flat_map(|known| &known.sources);
-        sources.flat_map(|source| source.received.errors()).cloned().collect()
+        sources.flat_map(|source| source.received.errors().iter()).cloned().collect()
     }
 }
 
@@ -266,7 +266,7 @@ impl KnownCluster {
 
     fn view(&self, moment: HubTime) -> ClusterView<'_> {
         let source = self.best(None, moment.at);
-        let facts: Option<&ClusterReport> = source.map(|source| source.received.facts());
+        let facts: Option<&ClusterReport> = source.map(|source| &**source.received.facts());
         let freshness: Option<Freshness> =
             source.map(|source| source.received.freshness(moment.at, moment.now));
         ClusterView {
@@ -284,12 +284,12 @@ impl KnownCluster {
             let (first, other) = (&first.received, &other.received);
             match side {
                 HalfSide::Declared => {
-                    let told = |declared: &DeclaredHalf| declared.sync.state;
+                    let told = |declared: &KeptHalf<DeclaredHalf>| declared.body.sync.state;
                     let (one, two) = (first.declared(app).map(told), other.declared(app).map(told));
                     two.is_some() && one != two
                 }
                 HalfSide::Observed => {
-                    let told = |observed: &ObservedHalf| observed.health;
+                    let told = |observed: &KeptHalf<ObservedHalf>| observed.body.health;
                     let (one, two) = (first.observed(app).map(told), other.observed(app).map(told));
                     two.is_some() && one != two
                 }
