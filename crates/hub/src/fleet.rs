@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use taffrail_api::report::{
     AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
     ObservedHalf, Received, Report, ReportError, join,
 };
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
+
+use crate::clock::HubTime;
 
 /// The time for which two live sources may differ, because one learns of a change before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
@@ -79,26 +80,17 @@ pub struct FleetState {
 }
 
 #[derive(Debug)]
-struct KnownCluster {
+pub(crate) struct KnownCluster {
     /// The place of the cluster in lists: in the order in which clusters were opened.
-    place: usize,
-    sources: Vec<Source>,
+    pub(crate) place: usize,
+    pub(crate) sources: Vec<Source>,
 }
 
 #[derive(Debug)]
-struct Source {
-    name: String,
-    tells: Tells,
-    received: Received,
-}
-
-/// A moment, by the clock of the hub and by the wall clock.
-#[derive(Debug, Clone, Copy)]
-pub struct HubTime {
-    /// The time since the start of the hub.
-    pub at: Duration,
-    /// The time of the wall clock.
-    pub now: Timestamp,
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) tells: Tells,
+    pub(crate) received: Received,
 }
 
 impl FleetState {
@@ -152,6 +144,10 @@ impl FleetState {
             }
         }
         Ok(consequences)
+    }
+
+    pub(crate) fn known(&self, cluster: &ClusterId) -> Option<&KnownCluster> {
+        self.clusters.get(cluster)
     }
 
     /// Returns the rows of all apps: by cluster in the order in which clusters were opened, then by namespace, name,
@@ -239,17 +235,22 @@ impl FleetState {
 const FIRST_EPOCH: u64 = 1;
 
 impl KnownCluster {
-    /// Returns the source that speaks of the cluster: of those that told this half of an app (or of all) the freshest
-    /// live one, else the freshest.
     fn best(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<&Source> {
-        let can_tell = |source: &&Source| match half {
+        self.sources.get(self.best_place(half, at)?)
+    }
+
+    /// Returns the place of the source that speaks of the cluster: of those that told this half of an app (or of all)
+    /// the freshest live one, else the freshest.
+    pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
+        let can_tell = |(_, source): &(usize, &Source)| match half {
             None => true,
             Some((app, side)) => source.tells.side(side) && source.has(app, side),
         };
-        self.sources.iter().filter(can_tell).min_by_key(|source| {
+        let best = self.sources.iter().enumerate().filter(can_tell).min_by_key(|(_, source)| {
             let age = source.received.age(at);
             (source.received.state(at), age.is_none(), age)
-        })
+        });
+        best.map(|(place, _)| place)
     }
 
     /// Iterates over the apps that the cluster declares, each once.

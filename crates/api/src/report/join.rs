@@ -40,7 +40,7 @@ impl<T> Copy for HeldHalf<'_, T> {}
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
 /// Returns the problems of an app, the worst first. `target` is the cluster that should have told the `observed` half.
-pub fn problems(
+fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,
     target: ClusterView<'_>,
@@ -57,7 +57,7 @@ pub fn problems(
 }
 
 /// Returns the object that decides the status of an app: the declaring object only if it is worse than all objects.
-fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
+pub fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
     let health = health(observed);
     let own = declared.own.as_ref().filter(|own| own.status < health);
     own.or(observed.and_then(|observed| observed.worst.as_ref()))

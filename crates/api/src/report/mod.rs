@@ -30,7 +30,7 @@ use taffrail_apps::{AppRef, ClusterId};
 pub use cluster::{ClusterReport, LostCluster};
 pub use digest::Buckets;
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
-pub use join::{ClusterView, HeldHalf, join, last_health, problems};
+pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use liveness::{LIVE, LOST, Liveness};
 #[doc(hidden)]
 pub use received::Guards;

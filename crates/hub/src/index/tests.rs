@@ -1,0 +1,232 @@
+//! The published fleet beside a naive evaluation of the same reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_api::diff::KeyedRow;
+use taffrail_api::filter::SortField;
+use taffrail_api::report::HalfSide;
+use taffrail_api::{AppRow, ClusterRow};
+use taffrail_apps::{Axis, ProblemSeverity, SyncState};
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::page::{AppQueryPage, PageKey};
+use super::samples::{SampleFleet, app, declared, id, observed, problem};
+use super::*;
+
+const CLUSTERS: [&str; 5] = ["hub", "eu-1", "eu-2", "us-1", "us-2"];
+
+/// Does one thing that may happen to a fleet.
+fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
+    let cluster = CLUSTERS[random.usize(..CLUSTERS.len())];
+    let source = if cluster == "eu-1" && random.bool() { "metrics" } else { "observer" };
+    let home = if random.bool() { cluster } else { "hub" };
+    let named = app(home, ["a/web", "a/db", "b/web", "b/queue"][random.usize(..4)]);
+    let health = Status::ALL[random.usize(..Status::ALL.len())];
+    match random.u32(..12) {
+        0 => fleet.open(cluster, source),
+        1 if random.u32(..4) == 0 => fleet.forget(cluster, source),
+        2 => {
+            let halves = [declared(&named, cluster, |_| {}), observed(&named, health, "is not ready")];
+            fleet.snapshot(cluster, halves.into());
+        }
+        3..=5 => {
+            let target = if home == "hub" { CLUSTERS[random.usize(..CLUSTERS.len())] } else { home };
+            let half = declared(&named, target, |half| match random.u32(..5) {
+                0 => half.problems.push(problem(Axis::Sync, ProblemSeverity::Error, "cannot apply")),
+                1 => half.problems.push(problem(Axis::Source, ProblemSeverity::Notice, "suspended")),
+                2 => half.sync.state = SyncState::Failed,
+                3 => half.suspended = true,
+                _ => {}
+            });
+            fleet.change(home, source, vec![half]);
+        }
+        6..=8 => fleet.change(cluster, source, vec![observed(&named, health, "is not ready")]),
+        9 => {
+            let side = if random.bool() { HalfSide::Declared } else { HalfSide::Observed };
+            fleet.remove(if side == HalfSide::Declared { home } else { cluster }, &named, side);
+        }
+        10 => fleet.send(cluster, source, taffrail_api::report::Content::Heartbeat),
+        _ => fleet.pass(random.u64(..40)),
+    }
+}
+
+fn rows(view: &FleetView) -> Vec<AppRow> {
+    let pairs = view.fleet().all().flat_map(|(_, cluster)| &cluster.pairs.pairs);
+    pairs.map(|pair| view.row(pair)).collect()
+}
+
+fn cluster_rows(view: &FleetView) -> Vec<ClusterRow> {
+    view.fleet().all().filter_map(|(place, _)| view.cluster_row(place)).collect()
+}
+
+/// Reads all pages, of two apps each.
+fn pages(view: &FleetView, filter: &AppFilter, sort: Option<SortField>) -> Vec<AppRow> {
+    let (mut found, mut after) = (Vec::new(), None::<PageKey>);
+    loop {
+        let page = view.page(&AppQueryPage { filter, sort, limit: 2, after: after.as_ref() });
+        found.extend(page.pairs.iter().map(|(_, pair)| view.row(pair)));
+        after = page.next;
+        if after.is_none() {
+            assert_eq!(found.len(), page.total);
+            assert_eq!(found.iter().map(|row| row.effective).collect::<Counts>(), page.counts);
+            let pressing = found.iter().filter(|row| row.problem.as_ref().is_some_and(|it| it.is_pressing()));
+            assert_eq!(pressing.count(), page.problems);
+            return found;
+        }
+    }
+}
+
+#[test]
+fn published_fleet_equals_a_naive_evaluation() {
+    let (mut seen, mut dark) = (0, 0);
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().take(3).for_each(|cluster| fleet.open(cluster, "observer"));
+        for step in 0..120 {
+            disturb(&fleet, &mut random);
+            if random.u32(..3) > 0 {
+                continue;
+            }
+            fleet.index.publish();
+            let view = fleet.index.view();
+            let naive = fleet.index.lock().fleet.apps(view.moment()).items;
+            let published = rows(&view);
+            assert_eq!(published, naive, "seed {seed}, step {step}");
+            let clusters = fleet.index.lock().fleet.clusters(view.moment()).items;
+            let published_clusters = cluster_rows(&view);
+            assert_eq!(published_clusters, clusters, "seed {seed}, step {step}");
+            for ((place, _), row) in view.fleet().all().zip(&clusters) {
+                let status = view.cluster_status(place);
+                assert_eq!(status, Some((row.status, row.problems)), "seed {seed}, step {step}: {row:?}");
+            }
+            seen += published.len();
+            dark += published.iter().filter(|row| !row.freshness.is_live()).count();
+        }
+    }
+    assert!(
+        seen > 5_000 && dark > 1_000,
+        "{seen} rows, {dark} of them not live, are too few to prove something"
+    );
+}
+
+#[test]
+fn pages_hold_every_app_once_in_the_order_asked_for() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().for_each(|cluster| fleet.open(cluster, "observer"));
+        (0..100).for_each(|_| disturb(&fleet, &mut random));
+        fleet.index.publish();
+        let view = fleet.index.view();
+        let all = rows(&view);
+        let severity = |row: &AppRow| row.problem.as_ref().map_or(9, |problem| problem.severity as u8);
+        type Key = (Option<Status>, u8, String, String);
+        let keys: [(Option<SortField>, fn(&AppRow) -> Key); 4] = [
+            (None, |_| (None, 0, String::new(), String::new())),
+            (Some(SortField::Name), |row| (None, 0, row.name.clone(), row.namespace.clone())),
+            (Some(SortField::Status), |row| (Some(row.effective), 0, String::new(), String::new())),
+            (Some(SortField::Cluster), |row| (None, 0, row.cluster.clone(), String::new())),
+        ];
+        for (sort, key) in keys {
+            let mut expected = all.clone();
+            expected.sort_by_key(key);
+            let found = pages(&view, &AppFilter::default(), sort);
+            assert!(found.is_sorted_by_key(key), "seed {seed}, {sort:?}");
+            if sort == Some(SortField::Status) {
+                assert!(found.is_sorted_by_key(|row| (row.effective, severity(row))), "seed {seed}");
+                expected.sort_by_key(KeyedRow::key);
+                let mut found = found;
+                found.sort_by_key(KeyedRow::key);
+                assert_eq!(found, expected, "seed {seed}");
+            } else {
+                // Home is an identity in the order of the index, and a name in that of rows: here both are equal.
+                assert_eq!(found, expected, "seed {seed}, {sort:?}");
+            }
+        }
+        let filters: [(AppFilter, fn(&AppRow) -> bool); 7] = [
+            (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
+                matches!(row.effective, Status::Failed | Status::Unknown)
+            }),
+            (AppFilter { status: Some("!Ready".parse().unwrap()), ..AppFilter::default() }, |row| {
+                row.effective != Status::Current || row.problem.as_ref().is_some_and(|it| it.is_pressing())
+            }),
+            (AppFilter { problems: Some(BTreeSet::new()), ..AppFilter::default() }, |row| {
+                row.problem.is_some()
+            }),
+            (AppFilter { sync: Some("Failed".parse().unwrap()), ..AppFilter::default() }, |row| {
+                row.sync.effective == SyncState::Failed
+            }),
+            (AppFilter { names: vec!["a/web".parse().unwrap()], ..AppFilter::default() }, |row| {
+                (&*row.namespace, &*row.name) == ("a", "web")
+            }),
+            (AppFilter { clusters: vec!["eu-1".to_owned()], ..AppFilter::default() }, |row| {
+                row.cluster == "eu-1"
+            }),
+            (AppFilter { text: "QUE".to_owned(), ..AppFilter::default() }, |row| row.name == "queue"),
+        ];
+        for (at, (filter, admits)) in filters.into_iter().enumerate() {
+            let expected: Vec<AppRow> = all.iter().filter(|row| admits(row)).cloned().collect();
+            let found = pages(&view, &filter, None);
+            assert_eq!(found, expected, "seed {seed}, filter {at}");
+        }
+    }
+}
+
+#[test]
+fn page_neither_repeats_nor_skips_an_app_that_stays() {
+    let apps: Vec<String> = (10..30).map(|number| format!("shop/app-{number}")).collect();
+    let all: Vec<_> = apps.iter().map(|name| (name.as_str(), Status::Current, "")).collect();
+    let fleet = SampleFleet::new().with("prod", &all);
+    let (filter, mut after, mut found) = (AppFilter::default(), None::<PageKey>, BTreeMap::new());
+    for round in 0.. {
+        let view = fleet.index.view();
+        let page = view.page(&AppQueryPage { filter: &filter, sort: None, limit: 3, after: after.as_ref() });
+        for (_, pair) in &page.pairs {
+            *found.entry(pair.app.app.name.clone()).or_insert(0) += 1;
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        // The last app of the page goes, one comes before it, and one behind it.
+        let last = page.pairs.last().unwrap().1.app.clone();
+        fleet.remove("prod", &last, HalfSide::Declared);
+        let new = [app("prod", &format!("shop/aaa-{round}")), app("prod", &format!("shop/zzz-{round}"))];
+        fleet.change("prod", "observer", new.iter().map(|app| declared(app, "prod", |_| {})).collect());
+        fleet.index.publish();
+    }
+    assert!(apps.iter().all(|name| found.get(name.strip_prefix("shop/").unwrap()) == Some(&1)), "{found:?}");
+    assert!(
+        found.keys().any(|name| name.starts_with("zzz")) && !found.keys().any(|name| name.starts_with("aaa"))
+    );
+}
+
+#[test]
+fn report_about_one_cluster_shares_the_others() {
+    let fleet = SampleFleet::new().with("eu-1", &[("a/web", Status::Current, "")]);
+    let fleet = fleet.with("us-1", &[("a/web", Status::Current, "")]);
+    let before = fleet.index.published();
+    fleet.change("us-1", "observer", vec![observed(&app("us-1", "a/web"), Status::Failed, "crashes")]);
+    fleet.index.publish();
+    let after = fleet.index.published();
+    let shared = |place| Arc::ptr_eq(before.cluster(place).unwrap(), after.cluster(place).unwrap());
+    assert_eq!(before.all().map(|(place, _)| shared(place)).collect::<Vec<_>>(), [true, false]);
+    fleet.index.publish();
+    assert!(Arc::ptr_eq(&after, &fleet.index.published()), "nothing changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_published_within_a_tenth_of_a_second() {
+    let fleet = SampleFleet::new().with("prod", &[("a/web", Status::Current, "")]);
+    let index = Arc::clone(&fleet.index);
+    let publisher = tokio::spawn(async move { index.run().await });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut published = fleet.index.subscribe();
+    published.mark_unchanged();
+    fleet.change("prod", "observer", vec![observed(&app("prod", "a/web"), Status::Failed, "crashes")]);
+    tokio::time::timeout(Duration::from_millis(100), published.changed()).await.unwrap().unwrap();
+    assert_eq!(fleet.index.view().counts().failed, 1);
+    publisher.abort();
+}
