@@ -11,4 +11,4 @@ pub mod store;
 
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
-pub use index::{AppFilter, FleetIndex, FleetView, InvalidName, NameFilter, PublishedFleet};
+pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};

@@ -3,26 +3,34 @@
 //! One lock guards what sources told. Readers never take it: they have the last [`PublishedFleet`], and compute their
 //! answers from it at a moment of the hub's clock ([`FleetView`]).
 
+mod attention;
+mod coverage;
 mod filter;
-mod page;
+mod groups;
+mod matrix;
+pub(crate) mod page;
 mod pair;
 mod published;
+pub(crate) mod recent;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod view;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use taffrail_api::hub::AppChange;
 use taffrail_api::report::{AppId, Consequences, Report};
 use taffrail_apps::{ClusterId, FreshnessState};
 use tokio::sync::{Notify, watch};
 
 pub use filter::{AppFilter, InvalidName, NameFilter};
+pub use groups::GroupBy;
 use pair::{Pair, Place};
 pub use published::PublishedFleet;
 use published::{ClusterPairs, PairChange, PublishedCluster, PublishedSource};
+use recent::RecentChanges;
 pub use view::FleetView;
 
 use crate::clock::HubClock;
@@ -39,6 +47,9 @@ const UNCHANGED: Duration = Duration::from_millis(500);
 pub struct FleetIndex {
     owner: Mutex<Owner>,
     published: watch::Sender<Arc<PublishedFleet>>,
+    /// The view of the last publication, at its moment.
+    last: Mutex<Arc<FleetView>>,
+    recent: Mutex<RecentChanges>,
     clock: HubClock,
     /// Wakes the publisher when something changed.
     changed: Notify,
@@ -65,7 +76,14 @@ impl FleetIndex {
     /// Makes the index of a fleet without clusters.
     pub fn new(clock: HubClock) -> FleetIndex {
         let published = watch::Sender::new(Arc::default());
-        FleetIndex { owner: Mutex::default(), published, clock, changed: Notify::new() }
+        FleetIndex {
+            owner: Mutex::default(),
+            published,
+            last: Mutex::new(Arc::new(FleetView::new(Arc::default(), clock.time()))),
+            recent: Mutex::default(),
+            clock,
+            changed: Notify::new(),
+        }
     }
 
     /// Returns the clock.
@@ -76,7 +94,7 @@ impl FleetIndex {
     /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
     pub fn open(&self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let at = self.clock.time().at;
-        let mut owner = self.lock();
+        let mut owner = lock(&self.owner);
         if owner.fleet.known(cluster).is_none() {
             owner.new.insert(cluster.clone());
             owner.opened.insert(cluster.clone(), at);
@@ -91,7 +109,7 @@ impl FleetIndex {
     /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
     pub fn forget(&self, cluster: &ClusterId, source: &str) {
         let published = self.published();
-        let mut owner = self.lock();
+        let mut owner = lock(&self.owner);
         owner.touch(cluster, source);
         owner.fleet.forget(cluster, source);
         if owner.fleet.known(cluster).is_none() {
@@ -114,7 +132,7 @@ impl FleetIndex {
     pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
-        let mut owner = self.lock();
+        let mut owner = lock(&self.owner);
         let consequences = owner.fleet.take(source, report, at)?;
         let is_only_life = consequences.changed.is_empty() && !consequences.is_cluster_changed;
         owner.apps.extend(consequences.changed.iter().cloned());
@@ -132,7 +150,7 @@ impl FleetIndex {
 
     /// Returns the halves of rows of which two live sources have told different things for some time.
     pub fn disagreements(&self) -> Vec<Disagreement> {
-        self.lock().fleet.disagreements(self.clock.time().at)
+        lock(&self.owner).fleet.disagreements(self.clock.time().at)
     }
 
     /// Returns the last state that was published.
@@ -160,19 +178,35 @@ impl FleetIndex {
         }
     }
 
-    /// Publishes what changed since the last time. Does nothing if nothing did.
+    /// Publishes what changed since the last time, by reports or by time.
     pub fn publish(&self) {
-        let at = self.clock.time().at;
-        let mut owner = self.lock();
-        if let Some(published) = owner.publish(&self.published(), at) {
-            self.published.send_replace(Arc::new(published));
+        // One publication at a time, in order.
+        let mut last = lock(&self.last);
+        let moment = self.clock.time();
+        let published = lock(&self.owner).publish(&self.published(), moment.at);
+        let (fleet, changes) = match published {
+            Some((published, changes)) => (Arc::new(published), changes),
+            None => (self.published(), Vec::new()),
+        };
+        let view = Arc::new(FleetView::new(Arc::clone(&fleet), moment));
+        let transitions = recent::transitions(&last, &view, &changes);
+        lock(&self.recent).extend(transitions);
+        let is_new = fleet.version != last.fleet().version;
+        *last = view;
+        if is_new {
+            self.published.send_replace(fleet);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Owner> {
-        // A report that panicked is refused by its sequence number; what others told is whole.
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the last changes of apps with numbers below `before`, the latest first.
+    pub(crate) fn recent(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
+        lock(&self.recent).before(before)
     }
+}
+
+/// Locks what only whole changes are made to: a report that panicked is refused the next time by its number.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Owner {
@@ -190,8 +224,8 @@ impl Owner {
         self.apps.extend(sources.flat_map(|source| source.received.apps()).cloned());
     }
 
-    /// Returns the state to publish after `old`, at the moment `at`; `None` if nothing changed.
-    fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<PublishedFleet> {
+    /// Returns the state to publish after `old`, at the moment `at`, and the changes of pairs; `None` if nothing changed.
+    fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
         self.turn_sources(old, at);
         self.find_strays(old);
         if self.apps.is_empty() && self.clusters.is_empty() {
@@ -229,12 +263,13 @@ impl Owner {
                 Arc::make_mut(&mut places).insert(id, known.place);
             }
         }
-        for (place, changes) in changes {
-            let Some(Some(cluster)) = clusters.get_mut(place) else { continue };
-            let pairs: Arc<ClusterPairs> = Arc::new(cluster.pairs.changed(&changes));
+        for (place, changes) in &changes {
+            let Some(Some(cluster)) = clusters.get_mut(*place) else { continue };
+            let pairs: Arc<ClusterPairs> = Arc::new(cluster.pairs.changed(changes));
             *cluster = Arc::new(cluster.with(pairs));
         }
-        Some(PublishedFleet { version: old.version + 1, clusters, places })
+        let changes = changes.into_values().flatten().collect();
+        Some((PublishedFleet { version: old.version + 1, clusters, places }, changes))
     }
 
     /// Finds the change of one app.

@@ -119,7 +119,7 @@ impl Summary {
         let declared = &*pair.declared.body;
         let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
         let problems = lasting_problems(pair);
-        let worst = problems.iter().min_by_key(|problem| (problem.severity, problem.axis));
+        let worst = worst_problem(pair);
         Summary {
             health: last_health(declared, observed),
             sync: declared.sync.state,
@@ -149,4 +149,13 @@ pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     let unmarked = observed.and_then(|observed| observed.unmarked.as_ref());
     let speaker = speaker(declared, observed);
     speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked).collect()
+}
+
+/// Returns the worst problem of a pair but for those of freshness; `None` if it has none.
+pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
+    // The notice that objects carry no mark comes last.
+    let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_ref());
+    let is_unmarked = |problem: &Problem| unmarked.is_some_and(|unmarked| std::ptr::eq(unmarked, problem));
+    let order = |problem: &&Problem| (is_unmarked(problem), problem.severity, problem.axis);
+    lasting_problems(pair).into_iter().min_by_key(order)
 }

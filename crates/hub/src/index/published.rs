@@ -55,6 +55,8 @@ pub(crate) struct ClusterPairs {
     names: String,
     /// The number of pairs of which no source tells of the target.
     pub(crate) strays: usize,
+    /// The number of pairs that another cluster declares.
+    pub(crate) guests: usize,
 }
 
 /// The change of one pair.
@@ -118,7 +120,9 @@ impl ClusterPairs {
             summaries.push(Summary::of(pair, u32::try_from(names.len()).unwrap_or(u32::MAX)));
         }
         let strays = pairs.iter().filter(|pair| pair.target.is_none()).count();
-        ClusterPairs { pairs, summaries, names, strays }
+        let is_guest = |pair: &&Arc<Pair>| pair.shown() != pair.home.cluster;
+        let guests = pairs.iter().filter(is_guest).count();
+        ClusterPairs { pairs, summaries, names, strays, guests }
     }
 
     /// Returns the list after changes to pairs of this cluster, in any order.

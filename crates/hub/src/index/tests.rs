@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::filter::SortField;
+use taffrail_api::hub::{AnswerState, PairState};
 use taffrail_api::report::HalfSide;
 use taffrail_api::{AppRow, ClusterRow};
 use taffrail_apps::{Axis, ProblemSeverity, SyncState};
@@ -11,7 +12,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::page::{AppQueryPage, PageKey};
-use super::samples::{SampleFleet, app, declared, id, observed, problem};
+use super::samples::{SampleFleet, app, declared, observed, problem};
 use super::*;
 
 const CLUSTERS: [&str; 5] = ["hub", "eu-1", "eu-2", "us-1", "us-2"];
@@ -91,10 +92,10 @@ fn published_fleet_equals_a_naive_evaluation() {
             }
             fleet.index.publish();
             let view = fleet.index.view();
-            let naive = fleet.index.lock().fleet.apps(view.moment()).items;
+            let naive = lock(&fleet.index.owner).fleet.apps(view.moment()).items;
             let published = rows(&view);
             assert_eq!(published, naive, "seed {seed}, step {step}");
-            let clusters = fleet.index.lock().fleet.clusters(view.moment()).items;
+            let clusters = lock(&fleet.index.owner).fleet.clusters(view.moment()).items;
             let published_clusters = cluster_rows(&view);
             assert_eq!(published_clusters, clusters, "seed {seed}, step {step}");
             for ((place, _), row) in view.fleet().all().zip(&clusters) {
@@ -229,4 +230,133 @@ async fn changes_are_published_within_a_tenth_of_a_second() {
     tokio::time::timeout(Duration::from_millis(100), published.changed()).await.unwrap().unwrap();
     assert_eq!(fleet.index.view().counts().failed, 1);
     publisher.abort();
+}
+
+#[test]
+fn changes_tell_the_state_before_and_after() {
+    let fleet =
+        SampleFleet::new().with("prod", &[("a/web", Status::Current, ""), ("a/db", Status::Current, "")]);
+    let recent = || {
+        let told = |(_, change): &(u64, Arc<AppChange>)| {
+            let words = |state: &Option<PairState>| {
+                state.as_ref().map_or("none".to_owned(), |state| {
+                    format!("{} {}", state.effective, state.problem.as_deref().unwrap_or("well"))
+                })
+            };
+            format!("{} {} -> {}", change.name, words(&change.before), words(&change.after))
+        };
+        fleet.index.recent(None).iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(recent(), [""; 0], "what a cluster tells first is no change");
+    let web = app("prod", "a/web");
+    fleet.change("prod", "observer", vec![observed(&web, Status::Failed, "crashes")]);
+    fleet.index.publish();
+    assert_eq!(recent(), ["web Current well -> Failed Failed"]);
+    // Another message is no other state.
+    fleet.change("prod", "observer", vec![observed(&web, Status::Failed, "crashes again")]);
+    fleet.index.publish();
+    assert_eq!(recent().len(), 1);
+    fleet.pass(46);
+    fleet.index.publish();
+    assert_eq!(recent()[..2], ["web Failed Failed -> Unknown stale", "db Current well -> Unknown stale"]);
+    fleet.remove("prod", &web, HalfSide::Declared);
+    fleet.index.publish();
+    assert_eq!(recent()[0], "web Unknown stale -> none");
+}
+
+#[test]
+fn one_cause_in_many_clusters_is_one_entry_of_attention() {
+    let mut fleet = SampleFleet::new();
+    for number in 0..400 {
+        let message = format!("cluster-{number}: image registry/web:v9 cannot be pulled, {number} attempts");
+        let name = format!("cluster-{number}");
+        fleet =
+            fleet.with(&name, &[("shop/web", Status::Failed, &message), ("shop/db", Status::Current, "")]);
+    }
+    fleet.change(
+        "cluster-7",
+        "observer",
+        vec![observed(&app("cluster-7", "shop/db"), Status::InProgress, "1 of 2 Pods")],
+    );
+    fleet.index.publish();
+    let attention = fleet.index.view().attention(&AppFilter::default(), 10);
+    let [image, slow] = &attention.items[..] else { panic!("{attention:?}") };
+    assert_eq!((image.count, image.cluster_count, image.key_count), (400, 400, 1));
+    assert_eq!(image.clusters, ["cluster-0", "cluster-1", "cluster-2", "cluster-3", "cluster-4"]);
+    assert_eq!(image.object.as_ref().map(|object| &*object.name), Some("web"));
+    assert_eq!((slow.severity, slow.count, &*slow.clusters[0]), (ProblemSeverity::Waiting, 1, "cluster-7"));
+    assert_eq!((attention.apps, attention.problems, attention.total), (800, 401, 2));
+    // All that are not heard any more are one entry, too.
+    fleet.pass(200);
+    let attention = fleet.index.view().attention(&AppFilter::default(), 10);
+    let [lost] = &attention.items[..] else { panic!("{attention:?}") };
+    assert_eq!((&*lost.state, lost.count, lost.cluster_count), ("Lost", 800, 400));
+    assert_eq!(lost.message, "the cluster does not answer");
+}
+
+#[test]
+fn matrix_has_a_character_for_each_app_and_cluster() {
+    let fleet =
+        SampleFleet::new().with("eu-1", &[("a/web", Status::Current, ""), ("b/db", Status::Failed, "x")]);
+    fleet.pass(46);
+    let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x"), ("c/new", Status::Current, "")]);
+    let view = fleet.index.view();
+    let matrix = view.matrix(&AppFilter::default(), 2, None);
+    let rows: Vec<_> = matrix.rows.iter().map(|row| (&*row.key, &*row.cells)).collect();
+    assert_eq!(rows, [("a/web", "XP"), ("b/db", "3.")]);
+    let code = |code| matrix.legend.iter().find(|legend| legend.code == code).unwrap();
+    assert_eq!((code('X').health, code('X').effective), (Status::Current, Status::Unknown));
+    assert_eq!((code('P').health, code('P').problem), (Status::InProgress, true));
+    assert_eq!(matrix.legend.len(), 3);
+    assert_eq!((matrix.extent.total, matrix.extent.next.as_deref()), (3, Some("b/db")));
+    let rest = view.matrix(&AppFilter::default(), 2, Some("b/db"));
+    assert_eq!((rest.rows.len(), rest.extent.next), (1, None));
+}
+
+#[test]
+fn groups_count_the_apps_of_each_value() {
+    let fleet =
+        SampleFleet::new().with("eu-1", &[("a/web", Status::Failed, "x"), ("b/db", Status::Current, "")]);
+    fleet.pass(46);
+    let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x")]);
+    let groups = fleet.index.view().groups(&AppFilter::default(), GroupBy::Namespace);
+    let told: Vec<_> = groups.iter().map(|it| (&*it.group, it.apps, it.worst, it.stale)).collect();
+    assert_eq!(told, [("a", 2, Some(Status::InProgress), 1), ("b", 1, None, 1)]);
+    for (_, by) in GroupBy::ALL {
+        let groups = fleet.index.view().groups(&AppFilter::default(), by);
+        assert_eq!(groups.iter().map(|group| group.apps).sum::<usize>(), 3, "{by:?}");
+    }
+}
+
+#[test]
+fn answers_say_which_clusters_are_missing_and_why() {
+    let fleet = SampleFleet::new().with("eu-1", &[("a/web", Status::Current, "")]);
+    let told = |filter: &AppFilter| {
+        let coverage = fleet.index.view().coverage(filter);
+        let missing =
+            coverage.missing.iter().map(|it| format!("{} {} {}", it.cluster, it.reason, it.message));
+        (coverage.state, missing.collect::<Vec<_>>())
+    };
+    let all = AppFilter::default();
+    assert_eq!(told(&all), (AnswerState::Complete, Vec::new()));
+    fleet.pass(46);
+    fleet.index.publish();
+    let silent = "eu-1 Silent has not been observed for some time".to_owned();
+    assert_eq!(told(&all), (AnswerState::Stale, vec![silent.clone()]));
+    let unknown = AppFilter { clusters: vec!["mars".to_owned()], ..AppFilter::default() };
+    let missing = "mars UnknownCluster the hub knows no cluster 'mars'".to_owned();
+    assert_eq!(told(&unknown), (AnswerState::Partial, vec![missing]));
+    fleet.open("us-1", "observer");
+    fleet.index.publish();
+    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
+    fleet.pass(151);
+    let state = told(&all);
+    assert_eq!(state.0, AnswerState::Partial);
+    assert_eq!(state.1[1], "us-1 Silent has not reported since it was added");
+    let lost =
+        taffrail_api::report::LostCluster { message: "refused".into(), silence: "does not answer".into() };
+    fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());
+    fleet.index.publish();
+    assert_eq!(told(&all).1[1], "us-1 Unreachable does not answer");
 }

@@ -1,8 +1,10 @@
 //! A fleet at one moment: the freshness of its clusters, and the rows that follow from it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use taffrail_api::report::{ClusterView, HeldHalf, NotLive, Vitals, join};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{Axis, ClusterId, Freshness, FreshnessState, ProblemSeverity, SyncState};
@@ -82,6 +84,17 @@ impl FleetView {
         state.copied().unwrap_or(FreshnessState::Lost)
     }
 
+    /// Returns the places of clusters of which a source has another state than in `old`, or which `old` does not have.
+    pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
+        let states = |view: &FleetView, place: Place| {
+            let first = view.first.get(place).copied().unwrap_or(view.states.len());
+            let end = view.first.get(place + 1).copied().unwrap_or(view.states.len());
+            view.states.get(first..end).map(<[FreshnessState]>::to_vec).unwrap_or_default()
+        };
+        let places = (0..self.first.len()).filter(|place| self.fleet.cluster(*place).is_some());
+        places.filter(|place| states(self, *place) != states(old, *place)).collect()
+    }
+
     /// Returns the parts of a pair that change with time alone; `place` is that of the cluster that shows the pair.
     pub(crate) fn now(&self, place: Place, summary: &Summary) -> PairNow {
         let observed = summary.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
@@ -110,16 +123,24 @@ impl FleetView {
         if !now.is_dark() {
             return summary.since;
         }
-        let observed = pair.observed.as_ref().zip(pair.target).and_then(|((source, kept), target)| {
-            let source = self.source(target, *source)?;
-            self.proved(&source.vitals, kept.body.not_live, kept.received)
-        });
-        let declared = || {
+        i64::try_from(self.dark_since(pair, now)?.as_micros()).ok()
+    }
+
+    /// Returns the moment at which the part of a pair that is not live was observed last; `None` if it never was.
+    fn dark_since(&self, pair: &Pair, now: PairNow) -> Option<Duration> {
+        if now.observed == FreshnessState::Live {
             let source = self.source(pair.home.cluster, pair.home.source)?;
-            self.proved(&source.vitals, pair.declared.body.not_live, pair.declared.received)
-        };
-        let proved = if now.observed == FreshnessState::Live { declared() } else { observed }?;
-        i64::try_from(proved.as_micros()).ok()
+            return self.proved(&source.vitals, pair.declared.body.not_live, pair.declared.received);
+        }
+        let ((source, kept), target) = pair.observed.as_ref().zip(pair.target)?;
+        let source = self.source(target, *source)?;
+        self.proved(&source.vitals, kept.body.not_live, kept.received)
+    }
+
+    /// Returns the time at which the part of a pair that is not live was observed last; `None` if it never was.
+    pub(crate) fn dark_at(&self, pair: &Pair, now: PairNow) -> Option<Timestamp> {
+        let passed = self.moment.at.saturating_sub(self.dark_since(pair, now)?);
+        self.moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
     }
 
     /// Returns the moment of the hub's clock at which something that is not live was observed last.
