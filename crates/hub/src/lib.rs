@@ -6,6 +6,7 @@
 
 mod clock;
 mod fleet;
+pub mod http;
 mod index;
 pub mod store;
 

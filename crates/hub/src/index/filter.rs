@@ -74,11 +74,10 @@ impl FromStr for NameFilter {
 }
 
 impl NameFilter {
-    fn admits(&self, pair: &Pair) -> bool {
-        let app = &pair.app.app;
-        self.name == app.name
-            && self.namespace.as_ref().is_none_or(|namespace| *namespace == app.namespace)
-            && self.delivery.is_none_or(|delivery| delivery == app.delivery)
+    fn admits(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        self.name == name
+            && self.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+            && self.delivery.is_none_or(|wanted| wanted == delivery)
     }
 }
 
@@ -97,6 +96,17 @@ impl AppFilter {
     /// Returns true if apps of a cluster may match.
     pub(crate) fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
+    }
+
+    fn names_nothing(&self) -> bool {
+        self.deliveries.is_empty() && self.namespaces.is_empty() && self.names.is_empty()
+    }
+
+    /// Returns true if an app of this name may match.
+    pub(crate) fn admits_name(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        (self.deliveries.is_empty() || self.deliveries.contains(&delivery))
+            && (self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace))
+            && (self.names.is_empty() || self.names.iter().any(|it| it.admits(delivery, namespace, name)))
     }
 
     /// Prepares the filter for the pairs of one cluster; `None` if none of them can match.
@@ -137,18 +147,7 @@ impl InCluster<'_> {
         pair: &Pair,
         summary: &Summary,
     ) -> Option<PairNow> {
-        let AppFilter {
-            status,
-            problems,
-            sync,
-            deliveries,
-            suspended,
-            labels,
-            clusters,
-            namespaces,
-            names,
-            ..
-        } = self.filter;
+        let AppFilter { status, problems, sync, suspended, labels, clusters, .. } = self.filter;
         let now = view.now(self.place, summary);
         let has_problem = |axes: &BTreeSet<Axis>| match axes.is_empty() {
             true => !now.axes.is_empty(),
@@ -171,13 +170,12 @@ impl InCluster<'_> {
             false => self.is_admitted,
         };
         let matches = is_in
-            && (deliveries.is_empty() || deliveries.contains(&summary.delivery))
             && (!suspended || summary.is_suspended)
             && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
             && sync.as_ref().is_none_or(|it| it.admits_state(summary.delivery, now.sync))
             && problems.as_ref().is_none_or(has_problem)
-            && (namespaces.is_empty() || namespaces.contains(&pair.app.app.namespace))
-            && (names.is_empty() || names.iter().any(|name| name.admits(pair)))
+            && (self.filter.names_nothing()
+                || self.filter.admits_name(summary.delivery, &pair.app.app.namespace, &pair.app.app.name))
             && labels.as_ref().is_none_or(label)
             && is_found();
         matches.then_some(now)
