@@ -1,7 +1,13 @@
 //! Requests to the router, without a network.
 
+mod access;
+mod metrics;
+
+use std::sync::Arc;
+
+use axum::Router;
 use axum::body::Body;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use taffrail_api::report::Content;
@@ -28,8 +34,13 @@ async fn send(router: &Router, request: http::Request<Body>) -> Got {
     Got { status, content_type, body }
 }
 
+/// Returns the router of a hub that answers everybody.
+fn open_router(fleet: &SampleFleet) -> Router {
+    router(Arc::new(HubApi::of(Arc::clone(&fleet.index), None, Limits::default()).unwrap()))
+}
+
 async fn fetch(fleet: &SampleFleet, path: &str) -> Got {
-    let router = router(Arc::new(HubApi::new(Arc::clone(&fleet.index)).unwrap()));
+    let router = open_router(fleet);
     send(&router, http::Request::get(path).body(Body::empty()).unwrap()).await
 }
 
@@ -99,7 +110,7 @@ async fn apps_are_filtered_sorted_and_cut_to_fields() {
 #[tokio::test]
 async fn pages_follow_one_another_by_cursors() {
     let fleet = fleet();
-    let router = router(Arc::new(HubApi::new(Arc::clone(&fleet.index)).unwrap()));
+    let router = open_router(&fleet);
     let get = async |path: &str| send(&router, http::Request::get(path).body(Body::empty()).unwrap()).await;
     for list in [
         "apps?",
@@ -217,7 +228,7 @@ async fn unknown_paths_and_methods_are_problems() {
             "{path}"
         );
     }
-    let router = router(Arc::new(HubApi::new(Arc::clone(&fleet.index)).unwrap()));
+    let router = open_router(&fleet);
     let request =
         http::Request::builder().method(Method::DELETE).uri("/api/v1/apps").body(Body::empty()).unwrap();
     let got = send(&router, request).await;

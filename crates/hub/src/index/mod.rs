@@ -7,6 +7,7 @@ mod attention;
 mod coverage;
 mod filter;
 mod groups;
+pub(crate) mod latency;
 mod matrix;
 pub(crate) mod page;
 mod pair;
@@ -27,6 +28,7 @@ use tokio::sync::{Notify, watch};
 
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
+use latency::Latencies;
 use pair::{Pair, Place};
 pub use published::PublishedFleet;
 use published::{ClusterPairs, PairChange, PublishedCluster, PublishedSource};
@@ -42,6 +44,9 @@ const COLLECTED: Duration = Duration::from_millis(50);
 /// The time after which a state is published although nothing but proofs of life came.
 const UNCHANGED: Duration = Duration::from_millis(500);
 
+/// The greatest number of receipts between two publications that are measured.
+const MAX_RECEIVED: usize = 10_000;
+
 /// The fleet of a hub.
 #[derive(Debug)]
 pub struct FleetIndex {
@@ -50,6 +55,7 @@ pub struct FleetIndex {
     /// The view of the last publication, at its moment.
     last: Mutex<Arc<FleetView>>,
     recent: Mutex<RecentChanges>,
+    latencies: Mutex<Latencies>,
     clock: HubClock,
     /// Wakes the publisher when something changed.
     changed: Notify,
@@ -68,6 +74,11 @@ struct Owner {
     new: HashSet<ClusterId>,
     /// The places of pairs that are not shown in their home clusters.
     elsewhere: HashMap<AppId, Place>,
+    /// The moments at which the changes were received that are not published yet; of very many only some.
+    received: Vec<Duration>,
+    /// The number of reports that were taken, and of those that were refused.
+    reports: u64,
+    refused: u64,
     /// The states of the sources of each cluster with several at the last publication.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
 }
@@ -81,6 +92,7 @@ impl FleetIndex {
             published,
             last: Mutex::new(Arc::new(FleetView::new(Arc::default(), clock.time()))),
             recent: Mutex::default(),
+            latencies: Mutex::default(),
             clock,
             changed: Notify::new(),
         }
@@ -133,8 +145,18 @@ impl FleetIndex {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
-        let consequences = owner.fleet.take(source, report, at)?;
+        let consequences = match owner.fleet.take(source, report, at) {
+            Ok(consequences) => consequences,
+            Err(error) => {
+                owner.refused += 1;
+                return Err(error);
+            }
+        };
+        owner.reports += 1;
         let is_only_life = consequences.changed.is_empty() && !consequences.is_cluster_changed;
+        if !is_only_life && owner.received.len() < MAX_RECEIVED {
+            owner.received.push(at);
+        }
         owner.apps.extend(consequences.changed.iter().cloned());
         // With every proof of life another source may become the freshest.
         if owner.fleet.known(&cluster).is_some_and(|known| known.sources.len() > 1) {
@@ -183,7 +205,10 @@ impl FleetIndex {
         // One publication at a time, in order.
         let mut last = lock(&self.last);
         let moment = self.clock.time();
-        let published = lock(&self.owner).publish(&self.published(), moment.at);
+        let mut owner = lock(&self.owner);
+        let received = std::mem::take(&mut owner.received);
+        let published = owner.publish(&self.published(), moment.at);
+        drop(owner);
         let (fleet, changes) = match published {
             Some((published, changes)) => (Arc::new(published), changes),
             None => (self.published(), Vec::new()),
@@ -196,6 +221,17 @@ impl FleetIndex {
         if is_new {
             self.published.send_replace(fleet);
         }
+        let visible = self.clock.time().at;
+        let mut latencies = lock(&self.latencies);
+        received.into_iter().for_each(|received| latencies.add(visible.saturating_sub(received)));
+    }
+
+    /// Returns the times from receipts of changes to their publication, the number of reports that were taken, and of those
+    /// that were refused.
+    pub(crate) fn measured(&self) -> (Latencies, u64, u64) {
+        let latencies = lock(&self.latencies).clone();
+        let owner = lock(&self.owner);
+        (latencies, owner.reports, owner.refused)
     }
 
     /// Returns the last changes of apps with numbers below `before`, the latest first.
@@ -228,7 +264,7 @@ impl Owner {
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
         self.turn_sources(old, at);
         self.find_strays(old);
-        if self.apps.is_empty() && self.clusters.is_empty() {
+        if self.apps.is_empty() && self.clusters.is_empty() && old.version > 0 {
             return None;
         }
         let mut changes: BTreeMap<Place, Vec<PairChange>> = BTreeMap::new();

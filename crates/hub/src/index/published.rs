@@ -77,6 +77,11 @@ impl PublishedFleet {
         self.clusters.iter().enumerate().filter_map(|(place, cluster)| Some((place, cluster.as_ref()?)))
     }
 
+    /// Returns the number of the publication: 0 before the first.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Returns the number of apps in all clusters.
     pub fn pairs(&self) -> usize {
         self.all().map(|(_, cluster)| cluster.pairs.pairs.len()).sum()
