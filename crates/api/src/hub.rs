@@ -10,7 +10,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{List, ListItem};
+use crate::{AppRow, List, ListItem};
 
 /// A page of a list, as a hub answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -300,6 +300,80 @@ pub struct AppChange {
 
 impl ListItem for AppChange {
     const LIST: &'static str = "AppChangeList";
+}
+
+/// The data of an event of a stream: what changed on the pages to which a client subscribed.
+///
+/// The event is called `reset` if the client must drop all that it holds of the pages: the first one of a stream, unless
+/// the stream resumes an earlier one. It is called `frame` if it must apply the changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamFrame {
+    /// The time for which the pages were computed, by the clock of the hub.
+    pub as_of: Timestamp,
+    /// The pages that changed.
+    pub pages: Vec<StreamPage>,
+}
+
+/// The changes of one page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamPage {
+    /// The name that the client gave the page.
+    pub name: String,
+    /// The numbers of all apps of the filter; left out if they did not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apps: Option<StreamCounts>,
+    /// The identities of the rows of the page in their order; left out if it is as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Vec<u64>>,
+    /// The rows that are new or changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<StreamRow>,
+    /// The numbers of clusters; left out unless the page is one of clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterCounts>,
+}
+
+/// The numbers of the apps of a filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamCounts {
+    /// Number of rows: apps in clusters.
+    pub total: usize,
+    /// Number of rows with a problem that is more than a notice.
+    pub problems: usize,
+    /// Number of rows by present status.
+    pub counts: Counts,
+}
+
+/// A row of a page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamRow {
+    /// The identity of the row within its page and stream.
+    pub id: u64,
+    /// The row.
+    pub row: AppRow,
+}
+
+/// The numbers of clusters by freshness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterCounts {
+    /// Number of live clusters.
+    pub live: usize,
+    /// Number of stale clusters.
+    pub stale: usize,
+    /// Number of lost clusters.
+    pub lost: usize,
+    /// The state of an answer about all clusters.
+    pub state: AnswerState,
 }
 
 /// An error of the HTTP API, as [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) describes it.

@@ -19,6 +19,7 @@ mod query;
 mod request;
 mod routes;
 mod serve;
+mod stream;
 
 pub use self::access::Access;
 pub use self::limits::Limits;

@@ -11,6 +11,7 @@ use super::cursor;
 use super::limits::Limits;
 use super::problem::Refusal;
 use super::query::Query;
+use super::stream::parking::Parking;
 use crate::index::{FleetIndex, FleetView};
 use crate::store::{Store, StoreError};
 
@@ -26,6 +27,7 @@ pub struct HubApi {
     pub(crate) limits: Limits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) parking: Parking,
     /// Who may read; `None` for everybody, in tests.
     pub(crate) access: Option<Access>,
     pub(crate) store: Option<Arc<dyn Store>>,
@@ -63,6 +65,7 @@ impl HubApi {
             computed: Arc::new(Semaphore::new(COMPUTED)),
             requests: Arc::new(Semaphore::new(limits.requests)),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            parking: Parking::default(),
             limits,
             access,
             store: None,

@@ -13,7 +13,7 @@ use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::{HubApi, Request};
-use super::{guard, metrics, probes};
+use super::{guard, metrics, probes, stream};
 
 /// Makes the router of the API.
 pub fn router(hub: Arc<HubApi>) -> Router {
@@ -29,6 +29,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .route("/readyz", get(|State(hub): State<Arc<HubApi>>| async move { probes::ready(&hub).await }))
         .route("/metrics", get(measure))
         .route(guard::SESSION, post(open_session))
+        .route(guard::STREAM, get(follow))
         .fallback(|| async { Refusal::not_found("the hub has no such path") })
         .method_not_allowed_fallback(|| async { Refusal::method() })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))
@@ -60,6 +61,15 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
             response
         }
     }
+}
+
+/// Answers with an event stream.
+async fn follow(
+    State(hub): State<Arc<HubApi>>,
+    RawQuery(query): RawQuery,
+    headers: http::HeaderMap,
+) -> Response {
+    stream::open(hub, &headers, &query.unwrap_or_default())
 }
 
 /// Answers with the metrics, computed on a thread that may take its time.

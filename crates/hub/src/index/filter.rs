@@ -126,15 +126,20 @@ impl AppFilter {
         Some(InCluster { filter: self, place, is_admitted, named, text })
     }
 
-    /// Returns true if a pair matches by itself, as [`within`](AppFilter::within) finds it among others.
-    pub(crate) fn admits(&self, view: &FleetView, place: Place, pair: &Pair, summary: &Summary) -> bool {
-        let Some(cluster) = view.fleet().cluster(place) else { return false };
+    /// Returns the present state of a pair if it matches, as [`within`](AppFilter::within) finds it among others.
+    pub(crate) fn admits(
+        &self,
+        view: &FleetView,
+        place: Place,
+        pair: &Pair,
+        summary: &Summary,
+    ) -> Option<PairNow> {
+        let cluster = view.fleet().cluster(place)?;
         let is_admitted = self.admits_cluster(view, cluster);
         let text = self.text.to_lowercase();
         let is_any = text.is_empty() || view.name(cluster).to_lowercase().contains(&text);
         let named = (!is_any).then(|| Cow::Owned(vec![is_named(pair, &text)]));
-        let within = InCluster { filter: self, place, is_admitted, named, text };
-        within.admits(view, 0, pair, summary).is_some()
+        InCluster { filter: self, place, is_admitted, named, text }.admits(view, 0, pair, summary)
     }
 }
 

@@ -4,12 +4,14 @@
 //! answers from it at a moment of the hub's clock ([`FleetView`]).
 
 mod attention;
+mod change_log;
 mod coverage;
 mod filter;
 mod groups;
 pub(crate) mod latency;
 mod matrix;
 pub(crate) mod page;
+pub(crate) mod page_watch;
 mod pair;
 mod published;
 pub(crate) mod recent;
@@ -26,12 +28,14 @@ use taffrail_api::report::{AppId, Consequences, Report};
 use taffrail_apps::{ClusterId, FreshnessState};
 use tokio::sync::{Notify, watch};
 
+use change_log::ChangeLog;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use latency::Latencies;
 use pair::{Pair, Place};
+pub(crate) use published::PairChange;
 pub use published::PublishedFleet;
-use published::{ClusterPairs, PairChange, PublishedCluster, PublishedSource};
+use published::{ClusterPairs, PublishedCluster, PublishedSource};
 use recent::RecentChanges;
 pub use view::FleetView;
 
@@ -55,6 +59,7 @@ pub struct FleetIndex {
     /// The view of the last publication, at its moment.
     last: Mutex<Arc<FleetView>>,
     recent: Mutex<RecentChanges>,
+    log: Mutex<ChangeLog>,
     latencies: Mutex<Latencies>,
     clock: HubClock,
     /// Wakes the publisher when something changed.
@@ -92,6 +97,7 @@ impl FleetIndex {
             published,
             last: Mutex::new(Arc::new(FleetView::new(Arc::default(), clock.time()))),
             recent: Mutex::default(),
+            log: Mutex::default(),
             latencies: Mutex::default(),
             clock,
             changed: Notify::new(),
@@ -217,6 +223,9 @@ impl FleetIndex {
         let transitions = recent::transitions(&last, &view, &changes);
         lock(&self.recent).extend(transitions);
         let is_new = fleet.version != last.fleet().version;
+        if is_new {
+            lock(&self.log).push(fleet.version, changes);
+        }
         *last = view;
         if is_new {
             self.published.send_replace(fleet);
@@ -224,6 +233,16 @@ impl FleetIndex {
         let visible = self.clock.time().at;
         let mut latencies = lock(&self.latencies);
         received.into_iter().for_each(|received| latencies.add(visible.saturating_sub(received)));
+    }
+
+    /// Returns the view of the last publication, which is at most half a second old while [`run`](FleetIndex::run) runs.
+    pub(crate) fn last_view(&self) -> Arc<FleetView> {
+        Arc::clone(&lock(&self.last))
+    }
+
+    /// Returns the changes of pairs between the publications of two views; `None` if they are not known any more.
+    pub(crate) fn changes_between(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<[PairChange]>>> {
+        lock(&self.log).between(old.fleet().version, new.fleet().version)
     }
 
     /// Returns the times from receipts of changes to their publication, the number of reports that were taken, and of those

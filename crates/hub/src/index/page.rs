@@ -1,5 +1,6 @@
 //! Pages of the apps of a fleet, in an order, from a key on.
 
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use taffrail_api::report::AppId;
 use taffrail_status::rollup::Counts;
 
 use super::filter::AppFilter;
-use super::pair::{Pair, Place, Summary};
+use super::pair::{Pair, Place, Summary, order};
 use super::view::{FleetView, PairNow};
 
 /// The position of an app in an order: all that decides it, so that it stands there whatever comes and goes around it.
@@ -61,6 +62,21 @@ pub(crate) struct AppPage<'v> {
     pub(crate) counts: Counts,
     /// The number of all apps that match and have a problem that is more than a notice.
     pub(crate) problems: usize,
+}
+
+impl Ord for PageKey {
+    fn cmp(&self, other: &PageKey) -> Ordering {
+        (self.numbers.cmp(&other.numbers))
+            .then_with(|| self.texts.cmp(&other.texts))
+            .then_with(|| self.place.cmp(&other.place))
+            .then_with(|| order(&self.app, &other.app))
+    }
+}
+
+impl PartialOrd for PageKey {
+    fn partial_cmp(&self, other: &PageKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl PageKey {
@@ -193,13 +209,13 @@ impl PartialEq for Found<'_> {
 impl Eq for Found<'_> {}
 
 impl PartialOrd for Found<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Found<'_> {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
     }
 }

@@ -37,7 +37,6 @@ pub(crate) struct PublishedCluster {
 /// What one source told about a cluster as a whole.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
-    pub(crate) name: String,
     pub(crate) vitals: Vitals,
     pub(crate) facts: Arc<ClusterReport>,
     pub(crate) errors: Arc<[ErrorRow]>,
@@ -99,7 +98,6 @@ impl PublishedCluster {
 impl PublishedSource {
     pub(crate) fn all(known: &KnownCluster) -> Vec<PublishedSource> {
         let source = |source: &crate::fleet::Source| PublishedSource {
-            name: source.name.clone(),
             vitals: source.received.vitals(),
             facts: Arc::clone(source.received.facts()),
             errors: Arc::clone(source.received.errors()),

@@ -12,6 +12,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::page::{AppQueryPage, PageKey};
+use super::page_watch::{PageWatch, Turned};
 use super::samples::{SampleFleet, app, declared, observed, problem};
 use super::*;
 
@@ -359,4 +360,63 @@ fn answers_say_which_clusters_are_missing_and_why() {
     fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());
     fleet.index.publish();
     assert_eq!(told(&all).1[1], "us-1 Unreachable does not answer");
+}
+
+#[test]
+fn watched_page_equals_a_page_that_is_computed_anew() {
+    let filters = [
+        AppFilter::default(),
+        AppFilter { status: Some("!Ready".parse().unwrap()), ..AppFilter::default() },
+        AppFilter { text: "eb".to_owned(), sync: Some("!Failed".parse().unwrap()), ..AppFilter::default() },
+        AppFilter { clusters: vec!["eu-1".to_owned(), "us-2".to_owned()], ..AppFilter::default() },
+    ];
+    let sorts = [
+        None,
+        Some(SortField::Name),
+        Some(SortField::Status),
+        Some(SortField::Cluster),
+        Some(SortField::Since),
+    ];
+    let (mut followed, mut searched) = (0, 0);
+    for seed in 0..30 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().for_each(|cluster| fleet.open(cluster, "observer"));
+        // Many that do not change.
+        let many: Vec<_> = (0..300).map(|number| app("us-2", &format!("z/app-{number}"))).collect();
+        let halves =
+            many.iter().flat_map(|app| [declared(app, "us-2", |_| {}), observed(app, Status::Current, "")]);
+        fleet.snapshot("us-2", halves.collect());
+        fleet.index.publish();
+        let mut seen = fleet.index.last_view();
+        let mut watches: Vec<(usize, Option<SortField>, PageWatch)> = Vec::new();
+        for (at, filter) in filters.iter().enumerate() {
+            watches.extend(sorts.map(|sort| (at, sort, PageWatch::new(filter.clone(), sort, 3, &seen))));
+        }
+        for step in 0..60 {
+            disturb(&fleet, &mut random);
+            fleet.index.publish();
+            if random.bool() {
+                continue;
+            }
+            let view = fleet.index.last_view();
+            let changes = fleet.index.changes_between(&seen, &view);
+            let turned = Turned { places: view.turned(&seen), are_renamed: view.is_renamed(&seen) };
+            for (at, sort, watch) in &mut watches {
+                let before = watch.searches;
+                watch.follow(&seen, &view, changes.as_deref(), &turned);
+                searched += watch.searches - before;
+                followed += 1;
+                let page =
+                    view.page(&AppQueryPage { filter: &filters[*at], sort: *sort, limit: 3, after: None });
+                let expected: Vec<AppRow> = page.pairs.iter().map(|(_, pair)| view.row(pair)).collect();
+                let found: Vec<AppRow> = watch.page().iter().map(|it| view.row(&it.pair)).collect();
+                assert_eq!(found, expected, "seed {seed}, step {step}, filter {at}, {sort:?}");
+                assert_eq!(watch.counts(), page.counts);
+                assert_eq!(watch.problems(), page.problems);
+            }
+            seen = view;
+        }
+    }
+    assert!(searched * 3 < followed, "{searched} of {followed} pages were searched anew");
 }

@@ -84,15 +84,41 @@ impl FleetView {
         state.copied().unwrap_or(FreshnessState::Lost)
     }
 
-    /// Returns the places of clusters of which a source has another state than in `old`, or which `old` does not have.
+    /// Returns the places of clusters of which a source has another state than in `old`, or is not live and proved itself
+    /// since, and of those that `old` does not have.
     pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
-        let states = |view: &FleetView, place: Place| {
-            let first = view.first.get(place).copied().unwrap_or(view.states.len());
-            let end = view.first.get(place + 1).copied().unwrap_or(view.states.len());
-            view.states.get(first..end).map(<[FreshnessState]>::to_vec).unwrap_or_default()
+        let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
+            let (own, before) = (self.states_of(*place), old.states_of(*place));
+            let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
+            if Arc::ptr_eq(known, cluster) || own.iter().all(|state| *state == FreshnessState::Live) {
+                return false;
+            }
+            let mut pairs = cluster.sources.iter().zip(&known.sources);
+            pairs.any(|(own, before)| own.vitals != before.vitals)
         };
-        let places = (0..self.first.len()).filter(|place| self.fleet.cluster(*place).is_some());
-        places.filter(|place| states(self, *place) != states(old, *place)).collect()
+        self.fleet.all().filter(is_turned).map(|(place, _)| place).collect()
+    }
+
+    /// Returns true if a cluster has other names than in `old`.
+    pub(crate) fn is_renamed(&self, old: &FleetView) -> bool {
+        self.fleet.all().any(|(place, cluster)| {
+            let Some(before) = old.fleet.cluster(place) else { return false };
+            if Arc::ptr_eq(before, cluster) {
+                return false;
+            }
+            let (own, before) = (self.speaker(cluster), old.speaker(before));
+            let names = |source: Option<&PublishedSource>| {
+                source.map(|source| (source.facts.name.clone(), source.facts.aliases.clone()))
+            };
+            let is_same = own.zip(before).is_some_and(|(own, before)| Arc::ptr_eq(&own.facts, &before.facts));
+            !is_same && names(own) != names(before)
+        })
+    }
+
+    fn states_of(&self, place: Place) -> &[FreshnessState] {
+        let first = self.first.get(place).copied().unwrap_or(self.states.len());
+        let end = self.first.get(place + 1).copied().unwrap_or(self.states.len());
+        self.states.get(first..end).unwrap_or_default()
     }
 
     /// Returns the parts of a pair that change with time alone; `place` is that of the cluster that shows the pair.
