@@ -7,34 +7,40 @@ use super::request::Request;
 /// A path of the API that answers with a document.
 pub(crate) struct Endpoint {
     pub(crate) path: &'static str,
-    /// The name of the operation.
-    pub(crate) id: &'static str,
-    pub(crate) about: &'static str,
-    /// The parameters in the path, with their meanings.
-    pub(crate) parts: &'static [(&'static str, &'static str)],
     /// The names of the parameters of the query.
     pub(crate) parameters: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
+    pub(crate) about: About,
+    pub(crate) answer: fn(&Request<'_>) -> Result<Vec<u8>, Refusal>,
+}
+
+/// What the OpenAPI document says of a path.
+#[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
+pub(crate) struct About {
+    /// The name of the operation.
+    pub(crate) id: &'static str,
+    pub(crate) text: &'static str,
+    /// The parameters in the path, with their meanings.
+    pub(crate) parts: &'static [(&'static str, &'static str)],
     /// The names of the schemas of the possible answers.
     pub(crate) answers: &'static [&'static str],
-    pub(crate) answer: fn(&Request<'_>) -> Result<Vec<u8>, Refusal>,
 }
 
 /// All paths that answer with a document.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/api/v1/clusters",
-        id: "listClusters",
-        about: "Lists the clusters, with the summary of their apps.",
-        parts: &[],
         parameters: &["status", "cluster", "text", "sort", "limit", "cursor"],
-        answers: &["ClusterList"],
+        about: About {
+            id: "listClusters",
+            text: "Lists the clusters, with the summary of their apps.",
+            parts: &[],
+            answers: &["ClusterList"],
+        },
         answer: lists::clusters,
     },
     Endpoint {
         path: "/api/v1/apps",
-        id: "listApps",
-        about: "Lists the apps in their clusters, or counts them by a value that they share.",
-        parts: &[],
         parameters: &[
             "status",
             "problems",
@@ -52,28 +58,32 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "fields",
             "group-by",
         ],
-        answers: &["AppList", "AppGroupList"],
+        about: About {
+            id: "listApps",
+            text: "Lists the apps in their clusters, or counts them by a value that they share.",
+            parts: &[],
+            answers: &["AppList", "AppFieldsList", "AppGroupList"],
+        },
         answer: lists::apps,
     },
     Endpoint {
         path: "/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}",
-        id: "getApp",
-        about: "Returns one app in one cluster, as a list of one row.",
-        parts: &[
-            ("cluster", "The name, alias or identity of the cluster that holds the objects."),
-            ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
-            ("namespace", "The namespace of the declaring object; `-` if it has none."),
-            ("name", "The name of the declaring object."),
-        ],
         parameters: &["home"],
-        answers: &["AppList"],
+        about: About {
+            id: "getApp",
+            text: "Returns one app in one cluster, as a list of one row.",
+            parts: &[
+                ("cluster", "The name, alias or identity of the cluster that holds the objects."),
+                ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
+                ("namespace", "The namespace of the declaring object; `-` if it has none."),
+                ("name", "The name of the declaring object."),
+            ],
+            answers: &["AppList"],
+        },
         answer: lists::app,
     },
     Endpoint {
         path: "/api/v1/matrix",
-        id: "getMatrix",
-        about: "Returns the table of apps by clusters, one character a cell.",
-        parts: &[],
         parameters: &[
             "status",
             "problems",
@@ -88,14 +98,16 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "limit",
             "cursor",
         ],
-        answers: &["Matrix"],
+        about: About {
+            id: "getMatrix",
+            text: "Returns the table of apps by clusters, one character a cell.",
+            parts: &[],
+            answers: &["Matrix"],
+        },
         answer: lists::matrix,
     },
     Endpoint {
         path: "/api/v1/attention",
-        id: "getAttention",
-        about: "Returns the problems of the apps, grouped by cause.",
-        parts: &[],
         parameters: &[
             "status",
             "problems",
@@ -109,16 +121,23 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "text",
             "limit",
         ],
-        answers: &["Attention"],
+        about: About {
+            id: "getAttention",
+            text: "Returns the problems of the apps, grouped by cause.",
+            parts: &[],
+            answers: &["Attention"],
+        },
         answer: lists::attention,
     },
     Endpoint {
         path: "/api/v1/changes",
-        id: "listChanges",
-        about: "Lists the last changes of the state of apps since the hub began to run, the latest first.",
-        parts: &[],
         parameters: &["cluster", "namespace", "name", "delivery", "limit", "cursor"],
-        answers: &["AppChangeList"],
+        about: About {
+            id: "listChanges",
+            text: "Lists the last changes of the state of apps since the hub began to run, the latest first.",
+            parts: &[],
+            answers: &["AppChangeList"],
+        },
         answer: lists::changes,
     },
 ];

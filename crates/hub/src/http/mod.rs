@@ -13,6 +13,8 @@ mod guard;
 mod limits;
 mod lists;
 mod metrics;
+#[cfg(test)]
+mod openapi;
 mod probes;
 mod problem;
 mod query;

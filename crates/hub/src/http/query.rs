@@ -48,6 +48,7 @@ impl Default for Query {
 /// A parameter of the query of a URL.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
     pub(crate) about: &'static str,
     pub(crate) form: Form,
     set: fn(&mut Query, &str) -> Result<(), Why>,

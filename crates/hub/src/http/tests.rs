@@ -241,3 +241,39 @@ async fn unknown_paths_and_methods_are_problems() {
         assert_eq!(fetch(&fleet, path).await.status, StatusCode::BAD_REQUEST, "{path}");
     }
 }
+
+#[tokio::test]
+async fn answers_are_as_the_openapi_document_says() {
+    let fleet = fleet();
+    fleet.open("silent", "observer");
+    let error = taffrail_api::ErrorRow {
+        cluster: "us-1".to_owned(),
+        scope: "Secret".to_owned(),
+        reason: "Forbidden".to_owned(),
+        message: "secrets is forbidden".to_owned(),
+    };
+    fleet.facts("us-1", "observer", |facts| facts.blind = Some("forbidden".to_owned()), vec![error]);
+    fleet.change("eu-1", "observer", vec![observed(&app("eu-1", "shop/web"), Status::Failed, "crashes")]);
+    fleet.index.publish();
+    let document = openapi::document();
+    for (path, query) in [
+        ("/api/v1/apps", "limit=2"),
+        ("/api/v1/apps", "fields=name,sync"),
+        ("/api/v1/apps", "group-by=status&limit=1"),
+        ("/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}", ""),
+        ("/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}", "home=mars"),
+        ("/api/v1/clusters", ""),
+        ("/api/v1/matrix", ""),
+        ("/api/v1/attention", ""),
+        ("/api/v1/changes", ""),
+        ("/api/v1/changes", "limit=none"),
+    ] {
+        let real = path.replace("{cluster}/{delivery}/{namespace}/{name}", "eu-1/ks/shop/web");
+        let got = fetch(&fleet, &format!("{real}?{query}")).await;
+        let content = &document["paths"][path]["get"]["responses"][got.status.as_str()]["content"];
+        let schema = &content[&got.content_type]["schema"];
+        assert!(schema.is_object(), "{path} {query}: {got:?}");
+        let faults = openapi::faults(&document, schema, &got.body, "");
+        assert!(faults.is_empty(), "{path} {query}: {faults:?}");
+    }
+}

@@ -105,7 +105,7 @@ fn number(health: Status, freshness: FreshnessState, problem: bool) -> usize {
 }
 
 fn legend() -> impl Iterator<Item = (usize, MatrixLegend)> {
-    let meanings = Status::ALL.into_iter().flat_map(|health| {
+    Status::ALL.into_iter().flat_map(|health| {
         FRESHNESS.into_iter().flat_map(move |freshness| {
             [false, true].map(|problem| {
                 let number = number(health, freshness, problem);
@@ -114,6 +114,5 @@ fn legend() -> impl Iterator<Item = (usize, MatrixLegend)> {
                 (number, MatrixLegend { code, health, effective, freshness, problem })
             })
         })
-    });
-    meanings
+    })
 }

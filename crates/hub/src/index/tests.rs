@@ -125,7 +125,9 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
         let all = rows(&view);
         let severity = |row: &AppRow| row.problem.as_ref().map_or(9, |problem| problem.severity as u8);
         type Key = (Option<Status>, u8, String, String);
-        let keys: [(Option<SortField>, fn(&AppRow) -> Key); 4] = [
+        type KeyOf = fn(&AppRow) -> Key;
+        type Admits = fn(&AppRow) -> bool;
+        let keys: [(Option<SortField>, KeyOf); 4] = [
             (None, |_| (None, 0, String::new(), String::new())),
             (Some(SortField::Name), |row| (None, 0, row.name.clone(), row.namespace.clone())),
             (Some(SortField::Status), |row| (Some(row.effective), 0, String::new(), String::new())),
@@ -147,7 +149,7 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
                 assert_eq!(found, expected, "seed {seed}, {sort:?}");
             }
         }
-        let filters: [(AppFilter, fn(&AppRow) -> bool); 7] = [
+        let filters: [(AppFilter, Admits); 7] = [
             (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
                 matches!(row.effective, Status::Failed | Status::Unknown)
             }),
