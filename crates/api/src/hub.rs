@@ -117,6 +117,18 @@ pub struct AppGroup {
     pub lost: usize,
 }
 
+impl AppGroup {
+    /// Adds the apps of another group.
+    pub fn add(&mut self, other: &AppGroup) {
+        self.apps += other.apps;
+        self.problems += other.problems;
+        self.stale += other.stale;
+        self.lost += other.lost;
+        Status::ALL.into_iter().for_each(|status| self.counts.add_many(status, other.counts.get(status)));
+        self.worst = [self.worst, other.worst].into_iter().flatten().min();
+    }
+}
+
 impl ListItem for AppGroup {
     const LIST: &'static str = "AppGroupList";
 }

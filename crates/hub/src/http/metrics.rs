@@ -3,7 +3,7 @@
 //! An app in a cluster has a series of its own only while it is not well; the others are counted by app and by cluster.
 //! So a fleet of 10,000 clusters with 100 apps, 2 % of them not well, has about 41,000 series instead of 6,000,000.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 
 use taffrail_apps::FreshnessState;
@@ -49,15 +49,18 @@ pub(super) fn write(index: &FleetIndex, view: &FleetView, in_flight: usize, stre
 }
 
 fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {
-    let mut units: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut of_name: HashMap<u32, Counts> = HashMap::new();
     let mut unwell: Vec<(Status, &str, usize)> = Vec::new();
-    view.each(&AppFilter::default(), |(place, _), pair, _, now| {
+    view.each(&AppFilter::default(), |(place, _), pair, summary, now| {
         let key = &*pair.declared.body.key;
-        units.entry(key).or_default().add(now.effective);
+        of_name.entry(summary.key).or_default().add(now.effective);
         if now.effective != Status::Current {
             unwell.push((now.effective, key, place));
         }
     });
+    let table = &view.fleet().names;
+    let units: BTreeMap<&str, Counts> =
+        of_name.into_iter().map(|(name, counts)| (table.text(name), counts)).collect();
     let family = "taffrail_app_units";
     text.family(family, "gauge", "Clusters that have the app, by its present status there.");
     for (key, counts) in units.iter().take(MAX_APPS) {

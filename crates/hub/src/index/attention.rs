@@ -44,7 +44,7 @@ impl FleetView {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut of_cause: HashMap<Cause, usize> = HashMap::new();
         // Most messages were met before, and their likeness need not be found again.
-        let mut of_text: HashMap<(ProblemSeverity, Axis, &str, &str, Place), usize> = HashMap::new();
+        let mut of_text: HashMap<(ProblemSeverity, Axis, &str, &str, Option<Place>), usize> = HashMap::new();
         let mut of_dark: HashMap<(Place, FreshnessState), usize> = HashMap::new();
         let (mut apps, mut problems) = (0, 0);
         self.each(filter, |(place, _), pair, summary, now| {
@@ -64,16 +64,20 @@ impl FleetView {
                 });
                 (group, dark.0, None)
             } else {
+                if summary.severity.is_none() {
+                    return;
+                }
                 let Some(problem) = worst_problem(pair) else { return };
                 let Problem { severity, axis, state, message, object, .. } = problem;
-                let group =
-                    *of_text.entry((*severity, *axis, &**state, &**message, place)).or_insert_with(|| {
-                        let name = self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
-                        let alike = likeness(&without(message, name));
-                        let cause =
-                            Cause { severity: *severity, axis: *axis, state: state.clone(), message: alike };
-                        of(cause, message, object.as_ref())
-                    });
+                let name = self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
+                // A message that does not name its cluster says the same in each.
+                let own = Some(place).filter(|_| message.contains(name));
+                let text = (*severity, *axis, &**state, &**message, own);
+                let group = *of_text.entry(text).or_insert_with(|| {
+                    let message = likeness(&without(message, name));
+                    let cause = Cause { severity: *severity, axis: *axis, state: state.clone(), message };
+                    of(cause, &problem.message, object.as_ref())
+                });
                 (group, place, object.as_ref())
             };
             let since = self.since_shown(pair, summary.since, now);

@@ -8,8 +8,9 @@ use taffrail_api::filter::{StatusFilter, SyncFilter};
 use taffrail_apps::{Axis, Delivery};
 use taffrail_object::LabelSelector;
 
+use super::names::{NameId, contains};
 use super::pair::{Pair, Place, Summary, lasting_problems};
-use super::published::{PublishedCluster, is_named};
+use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
 /// The conditions that an app must meet; the default matches everything.
@@ -81,15 +82,25 @@ impl NameFilter {
     }
 }
 
-/// A filter in one cluster.
-pub(crate) struct InCluster<'f> {
+/// A filter for the names of one published fleet.
+pub(crate) struct PreparedFilter<'f> {
     filter: &'f AppFilter,
+    /// The namespaces and names, as numbers; those that no app has are left out.
+    namespaces: Vec<NameId>,
+    names: Vec<(Option<Delivery>, Option<NameId>, NameId)>,
+    text: String,
+    /// For each name whether it contains the text; empty without a text.
+    named: Vec<bool>,
+}
+
+/// A filter in one cluster.
+pub(crate) struct InCluster<'p> {
+    prepared: &'p PreparedFilter<'p>,
     place: Place,
     /// True if the filter admits the cluster.
     is_admitted: bool,
-    /// For each pair whether a name of it contains the text; `None` if that need not be known.
-    named: Option<Cow<'f, [bool]>>,
-    text: String,
+    /// True if all pairs contain the text: there is none, or the name of the cluster contains it.
+    is_found: bool,
 }
 
 impl AppFilter {
@@ -109,24 +120,27 @@ impl AppFilter {
             && (self.names.is_empty() || self.names.iter().any(|it| it.admits(delivery, namespace, name)))
     }
 
-    /// Prepares the filter for the pairs of one cluster; `None` if none of them can match.
-    pub(crate) fn within<'f>(
-        &'f self,
-        view: &FleetView,
-        place: Place,
-        cluster: &PublishedCluster,
-    ) -> Option<InCluster<'f>> {
-        let is_admitted = self.admits_cluster(view, cluster);
-        if !is_admitted && cluster.pairs.strays == 0 {
-            return None;
-        }
+    /// Prepares the filter for a fleet.
+    pub(crate) fn prepare(&self, view: &FleetView) -> PreparedFilter<'_> {
+        let table = &view.fleet().names;
+        let name = |filter: &NameFilter| {
+            let namespace = match &filter.namespace {
+                Some(namespace) => Some(table.find(namespace)?),
+                None => None,
+            };
+            Some((filter.delivery, namespace, table.find(&filter.name)?))
+        };
         let text = self.text.to_lowercase();
-        let is_any = text.is_empty() || view.name(cluster).to_lowercase().contains(&text);
-        let named = (!is_any).then(|| Cow::Owned(cluster.pairs.named(&text)));
-        Some(InCluster { filter: self, place, is_admitted, named, text })
+        PreparedFilter {
+            filter: self,
+            namespaces: self.namespaces.iter().filter_map(|namespace| table.find(namespace)).collect(),
+            names: self.names.iter().filter_map(name).collect(),
+            named: if text.is_empty() { Vec::new() } else { table.containing(&text) },
+            text,
+        }
     }
 
-    /// Returns the present state of a pair if it matches, as [`within`](AppFilter::within) finds it among others.
+    /// Returns the present state of a pair if it matches: what [`PreparedFilter`] finds, for one pair alone.
     pub(crate) fn admits(
         &self,
         view: &FleetView,
@@ -135,25 +149,35 @@ impl AppFilter {
         summary: &Summary,
     ) -> Option<PairNow> {
         let cluster = view.fleet().cluster(place)?;
+        let is_named = || {
+            let app = &pair.app.app;
+            self.names_nothing() || self.admits_name(summary.delivery, &app.namespace, &app.name)
+        };
+        let is_found = || {
+            let text = self.text.to_lowercase();
+            let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
+            text.is_empty()
+                || contains(view.name(cluster), &text)
+                || names.into_iter().any(|name| contains(name, &text))
+                || is_told(pair, &text)
+        };
         let is_admitted = self.admits_cluster(view, cluster);
-        let text = self.text.to_lowercase();
-        let is_any = text.is_empty() || view.name(cluster).to_lowercase().contains(&text);
-        let named = (!is_any).then(|| Cow::Owned(vec![is_named(pair, &text)]));
-        InCluster { filter: self, place, is_admitted, named, text }.admits(view, 0, pair, summary)
+        self.judge(view, place, (pair, summary), is_admitted, is_named, is_found)
     }
-}
 
-impl InCluster<'_> {
-    /// Returns the present state of the pair at position `at` if it matches.
-    pub(crate) fn admits(
+    /// Returns the present state of a pair if it meets all conditions. `is_admitted` is true if its cluster does;
+    /// `is_named` and `is_found` say whether its names do, and whether it contains the text.
+    fn judge(
         &self,
         view: &FleetView,
-        at: usize,
-        pair: &Pair,
-        summary: &Summary,
+        place: Place,
+        (pair, summary): (&Pair, &Summary),
+        is_admitted: bool,
+        is_named: impl FnOnce() -> bool,
+        is_found: impl FnOnce() -> bool,
     ) -> Option<PairNow> {
-        let AppFilter { status, problems, sync, suspended, labels, clusters, .. } = self.filter;
-        let now = view.now(self.place, summary);
+        let AppFilter { status, problems, sync, suspended, labels, clusters, .. } = self;
+        let now = view.now(place, summary);
         let has_problem = |axes: &BTreeSet<Axis>| match axes.is_empty() {
             true => !now.axes.is_empty(),
             false => axes.iter().any(|axis| now.axes.has(*axis)),
@@ -162,27 +186,67 @@ impl InCluster<'_> {
             let labels = &pair.declared.body.labels;
             selector.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
         };
-        let is_found = || match &self.named {
-            None => true,
-            Some(named) if named.get(at).copied().unwrap_or_default() => true,
-            Some(_) => {
-                let mut problems = lasting_problems(pair).into_iter();
-                problems.any(|problem| problem.message.to_lowercase().contains(&self.text))
-            }
-        };
         let is_in = match summary.is_stray {
             true => clusters.is_empty() || clusters.contains(&pair.declared.body.target.0),
-            false => self.is_admitted,
+            false => is_admitted,
         };
         let matches = is_in
             && (!suspended || summary.is_suspended)
             && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
             && sync.as_ref().is_none_or(|it| it.admits_state(summary.delivery, now.sync))
             && problems.as_ref().is_none_or(has_problem)
-            && (self.filter.names_nothing()
-                || self.filter.admits_name(summary.delivery, &pair.app.app.namespace, &pair.app.app.name))
+            && is_named()
             && labels.as_ref().is_none_or(label)
             && is_found();
         matches.then_some(now)
+    }
+}
+
+/// Returns true if the message of a problem contains `text`, which is in lower case.
+fn is_told(pair: &Pair, text: &str) -> bool {
+    lasting_problems(pair).into_iter().any(|problem| contains(&problem.message, text))
+}
+
+impl PreparedFilter<'_> {
+    /// Prepares the filter for the pairs of one cluster; `None` if none of them can match.
+    pub(crate) fn within<'p>(
+        &'p self,
+        view: &FleetView,
+        place: Place,
+        cluster: &PublishedCluster,
+    ) -> Option<InCluster<'p>> {
+        let is_admitted = self.filter.admits_cluster(view, cluster);
+        if !is_admitted && cluster.pairs.strays == 0 {
+            return None;
+        }
+        let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
+        Some(InCluster { prepared: self, place, is_admitted, is_found })
+    }
+
+    fn is_named(&self, summary: &Summary) -> bool {
+        let AppFilter { deliveries, namespaces, names, .. } = self.filter;
+        let is_called = |(delivery, namespace, name): &(Option<Delivery>, Option<NameId>, NameId)| {
+            *name == summary.name
+                && namespace.is_none_or(|namespace| namespace == summary.namespace)
+                && delivery.is_none_or(|delivery| delivery == summary.delivery)
+        };
+        (deliveries.is_empty() || deliveries.contains(&summary.delivery))
+            && (namespaces.is_empty() || self.namespaces.contains(&summary.namespace))
+            && (names.is_empty() || self.names.iter().any(is_called))
+    }
+}
+
+impl InCluster<'_> {
+    /// Returns the present state of a pair if it matches.
+    pub(crate) fn admits(&self, view: &FleetView, pair: &Pair, summary: &Summary) -> Option<PairNow> {
+        let prepared = self.prepared;
+        let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
+        let is_found = || {
+            let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
+            // A pair without a problem has no message to search.
+            is_found || (summary.severity.is_some() && is_told(pair, &prepared.text))
+        };
+        let is_named = || prepared.is_named(summary);
+        prepared.filter.judge(view, self.place, (pair, summary), self.is_admitted, is_named, is_found)
     }
 }

@@ -1,14 +1,16 @@
 //! Apps counted by a value that they share.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use taffrail_api::hub::AppGroup;
 use taffrail_apps::{Axis, FreshnessState, Source};
 use taffrail_status::rollup::Counts;
 
 use super::filter::AppFilter;
-use super::pair::{Pair, Place};
+use super::names::NameId;
+use super::pair::{Pair, Place, Summary, worst_problem};
 use super::view::{FleetView, PairNow};
 
 /// The value by which apps are grouped.
@@ -55,9 +57,9 @@ impl GroupBy {
 impl FleetView {
     /// Counts the apps that match by a value; the groups are sorted by it.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
-        let mut groups: BTreeMap<Cow<'_, str>, AppGroup> = BTreeMap::new();
-        self.each(filter, |(place, _), pair, _, now| {
-            let value = self.value(by, place, pair, now);
+        let mut groups: HashMap<Value<'_>, AppGroup> = HashMap::new();
+        self.each(filter, |(place, _), pair, summary, now| {
+            let value = self.value(by, place, pair, summary, now);
             let empty = || AppGroup {
                 group: String::new(),
                 apps: 0,
@@ -79,38 +81,72 @@ impl FleetView {
                 FreshnessState::Lost => group.lost += 1,
             }
         });
-        groups.into_iter().map(|(value, group)| AppGroup { group: value.into_owned(), ..group }).collect()
+        // Different numbers may stand for one text: two clusters may have one name.
+        let mut told: BTreeMap<Cow<'_, str>, AppGroup> = BTreeMap::new();
+        for (value, group) in groups {
+            let text = match value {
+                Value::Name(id) => self.fleet().names.text(id).into(),
+                Value::Cluster(place) => self.fleet().cluster(place).map_or("", |it| self.name(it)).into(),
+                Value::Word(word) => word.into(),
+                Value::Text(text) => text,
+            };
+            match told.entry(text) {
+                Entry::Vacant(entry) => {
+                    let name = entry.key().clone().into_owned();
+                    entry.insert(AppGroup { group: name, ..group });
+                }
+                Entry::Occupied(mut entry) => entry.get_mut().add(&group),
+            }
+        }
+        told.into_values().collect()
     }
 
-    fn value<'v>(&'v self, by: GroupBy, place: Place, pair: &'v Pair, now: PairNow) -> Cow<'v, str> {
-        let name = |place| self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
+    fn value<'v>(
+        &self,
+        by: GroupBy,
+        place: Place,
+        pair: &'v Pair,
+        summary: &Summary,
+        now: PairNow,
+    ) -> Value<'v> {
         match by {
-            GroupBy::Cluster if pair.target.is_none() => pair.declared.body.target.0.as_str().into(),
-            GroupBy::Cluster => name(place).into(),
-            GroupBy::Home => name(pair.home.cluster).into(),
-            GroupBy::Namespace => pair.app.app.namespace.as_str().into(),
-            GroupBy::Name => pair.app.app.name.as_str().into(),
-            GroupBy::Key => pair.declared.body.key.as_str().into(),
-            GroupBy::Delivery => pair.app.app.delivery.as_str().into(),
-            GroupBy::Status => now.effective.as_str().into(),
-            GroupBy::Sync => now.sync.as_str().into(),
+            GroupBy::Cluster if summary.is_stray => Value::Text(pair.declared.body.target.0.as_str().into()),
+            GroupBy::Cluster => Value::Cluster(place),
+            GroupBy::Home => Value::Cluster(summary.home.cluster),
+            GroupBy::Namespace => Value::Name(summary.namespace),
+            GroupBy::Name => Value::Name(summary.name),
+            GroupBy::Key => Value::Name(summary.key),
+            GroupBy::Delivery => Value::Word(summary.delivery.as_str()),
+            GroupBy::Status => Value::Word(now.effective.as_str()),
+            GroupBy::Sync => Value::Word(now.sync.as_str()),
             GroupBy::Problem => {
-                let axis = match now.is_dark() {
-                    true => Some(Axis::Freshness),
-                    false => super::pair::worst_problem(pair).map(|problem| problem.axis),
+                let axis = match (now.is_dark(), summary.severity) {
+                    (true, _) => Some(Axis::Freshness),
+                    (false, None) => None,
+                    (false, Some(_)) => worst_problem(pair).map(|problem| problem.axis),
                 };
-                match axis {
+                Value::Word(match axis {
                     None => "",
                     Some(Axis::Freshness) => "freshness",
                     Some(Axis::Health) => "health",
                     Some(Axis::Sync) => "sync",
                     Some(Axis::Source) => "source",
-                }
-                .into()
+                })
             }
-            GroupBy::Source => pair.declared.body.source.as_ref().map(source).unwrap_or_default(),
+            GroupBy::Source => {
+                Value::Text(pair.declared.body.source.as_ref().map(source).unwrap_or_default())
+            }
         }
     }
+}
+
+/// The value that the apps of a group share.
+#[derive(PartialEq, Eq, Hash)]
+enum Value<'v> {
+    Name(NameId),
+    Cluster(Place),
+    Word(&'static str),
+    Text(Cow<'v, str>),
 }
 
 /// Returns the URL of a source, or else its name, with its path.

@@ -1,6 +1,6 @@
 //! The table of apps by clusters, one character a cell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 
 use taffrail_api::API_VERSION;
 use taffrail_api::hub::{Matrix, MatrixColumn, MatrixLegend, MatrixRow, PageExtent};
@@ -8,6 +8,7 @@ use taffrail_apps::{Freshness, FreshnessState};
 use taffrail_status::Status;
 
 use super::filter::AppFilter;
+use super::names::NameId;
 use super::pair::Place;
 use super::view::{FleetView, PairNow};
 
@@ -28,7 +29,7 @@ impl FleetView {
     /// others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
-        let mut places: BTreeMap<Place, usize> = BTreeMap::new();
+        let mut places: HashMap<Place, usize> = HashMap::new();
         let mut columns = Vec::new();
         let mut columns_omitted = 0;
         for (place, cluster) in shown {
@@ -42,43 +43,49 @@ impl FleetView {
             columns.push(MatrixColumn { cluster: self.name(cluster).to_owned(), freshness });
         }
         let rows = limit.min(MAX_CELLS / columns.len().max(1)).max(1);
-        let mut keys: BTreeSet<&str> = BTreeSet::new();
+        let names = &self.fleet().names;
+        let mut is_used = vec![false; names.len()];
         // An app whose target is not known has no column.
-        self.each(filter, |(place, _), pair, summary, _| {
-            if !summary.is_stray && places.contains_key(&place) {
-                keys.insert(&pair.declared.body.key);
+        self.each(filter, |(place, _), _, summary, _| {
+            if let Some(is_used) = is_used.get_mut(summary.key as usize).filter(|_| !summary.is_stray) {
+                *is_used |= columns_omitted == 0 || places.contains_key(&place);
             }
         });
+        let used = (0..).zip(&is_used).filter(|(_, is_used)| **is_used).map(|(id, _): (NameId, _)| id);
+        let mut keys: Vec<NameId> = used.collect();
         let total = keys.len();
-        let is_after = |key: &&&str| after.is_none_or(|after| **key > after);
-        let following = keys.iter().filter(is_after).count();
-        let keys: BTreeMap<&str, usize> =
-            keys.iter().filter(is_after).take(rows).enumerate().map(|(row, key)| (*key, row)).collect();
-        let mut cells: Vec<Vec<u8>> = vec![vec![Matrix::EMPTY as u8; columns.len()]; keys.len()];
-        let mut worst: BTreeMap<(usize, usize), (bool, Status)> = BTreeMap::new();
-        let mut used = [false; CODES.len()];
-        self.each(filter, |(place, _), pair, summary, now| {
-            let row = keys.get(&*pair.declared.body.key).filter(|_| !summary.is_stray);
+        keys.retain(|id| after.is_none_or(|after| names.text(*id) > after));
+        keys.sort_unstable_by_key(|id| names.rank(*id));
+        let is_cut = keys.len() > rows;
+        keys.truncate(rows);
+        let rows: HashMap<NameId, usize> = keys.iter().enumerate().map(|(row, id)| (*id, row)).collect();
+        // Of each cell its character, and the rank of the app that it shows: the least is the worst.
+        let empty = (Matrix::EMPTY as u8, u8::MAX);
+        let mut grid: Vec<Vec<(u8, u8)>> = vec![vec![empty; columns.len()]; keys.len()];
+        self.each(filter, |(place, _), _, summary, now| {
+            let row = rows.get(&summary.key).filter(|_| !summary.is_stray);
             let (Some(row), Some(column)) = (row, places.get(&place)) else { return };
-            let Some(cell) = cells.get_mut(*row).and_then(|row| row.get_mut(*column)) else { return };
-            let rank = (!now.is_pressing(), now.effective);
-            if *cell != Matrix::EMPTY as u8 && worst.get(&(*row, *column)).is_some_and(|worst| *worst <= rank)
-            {
-                return;
+            let Some(cell) = grid.get_mut(*row).and_then(|row| row.get_mut(*column)) else { return };
+            let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
+            if rank < cell.1 {
+                *cell = (code(now), rank);
             }
-            *cell = code(now);
-            // Two apps of one key in a cluster are rare.
-            worst.insert((*row, *column), rank);
         });
+        let cells: Vec<Vec<u8>> =
+            grid.into_iter().map(|row| row.into_iter().map(|(code, _)| code).collect()).collect();
+        let mut used = [false; CODES.len()];
+        let mut is_met = [false; 256];
         for cell in cells.iter().flatten() {
-            let number = CODES.iter().position(|code| code == cell);
-            if let Some(used) = number.and_then(|number| used.get_mut(number)) {
-                *used = true;
+            if let Some(is_met) = is_met.get_mut(usize::from(*cell)) {
+                *is_met = true;
             }
         }
-        let next = (following > keys.len()).then(|| keys.keys().next_back().map(|key| (*key).to_owned()));
-        let rows = keys.into_keys().zip(cells).map(|(key, cells)| MatrixRow {
-            key: key.to_owned(),
+        for (code, used) in CODES.iter().zip(&mut used) {
+            *used = is_met.get(usize::from(*code)) == Some(&true);
+        }
+        let next = keys.last().filter(|_| is_cut).map(|id| names.text(*id).to_owned());
+        let rows = keys.iter().zip(cells).map(|(id, cells)| MatrixRow {
+            key: names.text(*id).to_owned(),
             cells: String::from_utf8_lossy(&cells).into_owned(),
         });
         Matrix {
@@ -88,7 +95,7 @@ impl FleetView {
             columns_omitted,
             rows: rows.collect(),
             legend: legend().filter(|(number, _)| used.get(*number) == Some(&true)).map(|it| it.1).collect(),
-            extent: PageExtent { total, next: next.flatten() },
+            extent: PageExtent { total, next },
             coverage: self.coverage(filter),
         }
     }

@@ -10,6 +10,7 @@ mod filter;
 mod groups;
 pub(crate) mod latency;
 mod matrix;
+mod names;
 pub(crate) mod page;
 pub(crate) mod page_watch;
 mod pair;
@@ -32,6 +33,7 @@ use change_log::ChangeLog;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use latency::Latencies;
+use names::Names;
 use pair::{Pair, Place};
 pub(crate) use published::PairChange;
 pub use published::PublishedFleet;
@@ -50,6 +52,9 @@ const UNCHANGED: Duration = Duration::from_millis(500);
 
 /// The greatest number of receipts between two publications that are measured.
 const MAX_RECEIVED: usize = 10_000;
+
+/// The number of names up to which none are forgotten.
+const MIN_NAMES: usize = 1_000;
 
 /// The fleet of a hub.
 #[derive(Debug)]
@@ -81,6 +86,7 @@ struct Owner {
     elsewhere: HashMap<AppId, Place>,
     /// The moments at which the changes were received that are not published yet; of very many only some.
     received: Vec<Duration>,
+    names: Names,
     /// The number of reports that were taken, and of those that were refused.
     reports: u64,
     refused: u64,
@@ -320,11 +326,27 @@ impl Owner {
         }
         for (place, changes) in &changes {
             let Some(Some(cluster)) = clusters.get_mut(*place) else { continue };
-            let pairs: Arc<ClusterPairs> = Arc::new(cluster.pairs.changed(changes));
-            *cluster = Arc::new(cluster.with(pairs));
+            let pairs = cluster.pairs.changed(changes, &mut self.names);
+            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
         }
+        self.forget_names(&mut clusters);
         let changes = changes.into_values().flatten().collect();
-        Some((PublishedFleet { version: old.version + 1, clusters, places }, changes))
+        let names = self.names.table();
+        Some((PublishedFleet { version: old.version + 1, clusters, places, names }, changes))
+    }
+
+    /// Forgets the names that no pair has any more, once most are such.
+    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) {
+        let pairs: usize = clusters.iter().flatten().map(|cluster| cluster.pairs.pairs.len()).sum();
+        // A pair has three names.
+        if self.names.table().len() <= 6 * pairs + MIN_NAMES {
+            return;
+        }
+        self.names = Names::default();
+        for cluster in clusters.iter_mut().flatten() {
+            let pairs = ClusterPairs::new(cluster.pairs.pairs.clone(), &mut self.names);
+            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
+        }
     }
 
     /// Finds the change of one app.

@@ -30,9 +30,9 @@ pub(crate) struct PageKey {
 
 /// The position of a pair of one published fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Position<'f> {
+struct Position {
+    /// Numbers, and ranks of texts.
     numbers: [i64; 3],
-    texts: [&'f str; 2],
     place: Place,
     /// The position within the cluster.
     at: usize,
@@ -88,9 +88,14 @@ impl PageKey {
         pair: &Pair,
         summary: &Summary,
     ) -> PageKey {
-        let Position { numbers, texts, .. } =
-            position(view, sort, (place, 0), pair, summary, view.now(place, summary));
-        let texts = texts.map(str::to_owned);
+        let app = &pair.app.app;
+        let (numbers, texts) = match sort {
+            Some(SortField::Name) => ([0; 3], [app.name.clone(), app.namespace.clone()]),
+            Some(SortField::Cluster) => ([0; 3], [shown_name(view, place, pair).to_owned(), String::new()]),
+            _ => {
+                (numbers(view, sort, pair, summary, view.now(place, summary)), [String::new(), String::new()])
+            }
+        };
         PageKey { sort: sort.map(number), numbers, texts, place, app: pair.app.clone() }
     }
 
@@ -100,11 +105,17 @@ impl PageKey {
     }
 
     /// Returns the position after that of the key.
-    fn after<'k>(&'k self, view: &FleetView) -> Position<'k> {
+    fn after(&self, view: &FleetView, sort: Option<SortField>, clusters: &ClusterRanks<'_>) -> Position {
         let pairs = view.fleet().cluster(self.place).map(|cluster| &cluster.pairs);
         let at = pairs.map_or(0, |pairs| pairs.after(&self.app));
         let [one, two] = &self.texts;
-        Position { numbers: self.numbers, texts: [one, two], place: self.place, at }
+        let names = &view.fleet().names;
+        let numbers = match sort {
+            Some(SortField::Name) => [names.rank_of(one), names.rank_of(two), 0],
+            Some(SortField::Cluster) => [clusters.rank_of(one), 0, 0],
+            _ => self.numbers,
+        };
+        Position { numbers, place: self.place, at }
     }
 }
 
@@ -112,32 +123,57 @@ fn number(sort: SortField) -> u8 {
     sort as u8
 }
 
-fn position<'f>(
-    view: &'f FleetView,
+/// Returns the name of the cluster that the row of a pair shows.
+fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str {
+    match pair.target {
+        Some(_) => view.fleet().cluster(place).map_or("", |cluster| view.name(cluster)),
+        None => &pair.declared.body.target.0,
+    }
+}
+
+/// Returns the numbers by which a pair is sorted, if they are no ranks of texts.
+fn numbers(
+    view: &FleetView,
     sort: Option<SortField>,
-    (place, at): (Place, usize),
-    pair: &'f Pair,
+    pair: &Pair,
     summary: &Summary,
     now: PairNow,
-) -> Position<'f> {
+) -> [i64; 3] {
     // Rows without a time come last.
     let since = || view.since(pair, summary, now).unwrap_or(i64::MAX);
-    let name = || match pair.target {
-        Some(place) => view.fleet().cluster(place).map_or("", |cluster| view.name(cluster)),
-        None => &pair.declared.body.target.0,
-    };
-    let (numbers, texts) = match sort {
-        None => ([0; 3], [""; 2]),
-        Some(SortField::Name) => ([0; 3], [&*pair.app.app.name, &*pair.app.app.namespace]),
+    match sort {
         Some(SortField::Status) => {
             let severity = now.severity.map_or(i64::MAX, |severity| severity as i64);
-            ([now.effective as i64, severity, since()], [""; 2])
+            [now.effective as i64, severity, since()]
         }
-        Some(SortField::Cluster) => ([0; 3], [name(), ""]),
-        Some(SortField::Since) => ([since(), 0, 0], [""; 2]),
-        Some(SortField::Delivery) => ([summary.delivery as i64, 0, 0], [""; 2]),
-    };
-    Position { numbers, texts, place, at }
+        Some(SortField::Since) => [since(), 0, 0],
+        Some(SortField::Delivery) => [summary.delivery as i64, 0, 0],
+        None | Some(SortField::Name | SortField::Cluster) => [0; 3],
+    }
+}
+
+/// The names of clusters in their order.
+struct ClusterRanks<'v>(Vec<&'v str>);
+
+impl<'v> ClusterRanks<'v> {
+    /// Makes the order, if rows are sorted by it.
+    fn new(view: &'v FleetView, sort: Option<SortField>) -> ClusterRanks<'v> {
+        let is_used = sort == Some(SortField::Cluster);
+        let clusters = view.fleet().all().filter(|_| is_used);
+        let mut names: Vec<&str> = clusters.map(|(_, cluster)| view.name(cluster)).collect();
+        names.sort_unstable();
+        names.dedup();
+        ClusterRanks(names)
+    }
+
+    /// Returns the rank of a name: an even number for that of a cluster, else an odd one between its neighbours.
+    fn rank_of(&self, name: &str) -> i64 {
+        let (at, odd) = match self.0.binary_search(&name) {
+            Ok(at) => (at, 0),
+            Err(at) => (at, 1),
+        };
+        2 * i64::try_from(at).unwrap_or(i64::MAX / 2) - odd
+    }
 }
 
 impl FleetView {
@@ -147,10 +183,11 @@ impl FleetView {
         filter: &AppFilter,
         mut found: impl FnMut((Place, usize), &'v Pair, &'v Summary, PairNow),
     ) {
+        let prepared = filter.prepare(self);
         for (place, cluster) in self.fleet().all() {
-            let Some(within) = filter.within(self, place, cluster) else { continue };
+            let Some(within) = prepared.within(self, place, cluster) else { continue };
             for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
-                if let Some(now) = within.admits(self, at, pair, summary) {
+                if let Some(now) = within.admits(self, pair, summary) {
                     found((place, at), pair, summary, now);
                 }
             }
@@ -160,12 +197,16 @@ impl FleetView {
     /// Returns a page of apps.
     pub(crate) fn page(&self, query: &AppQueryPage<'_>) -> AppPage<'_> {
         let AppQueryPage { filter, sort, limit, after } = *query;
-        let after = after.map(|key| key.after(self));
+        let clusters = ClusterRanks::new(self, sort);
+        let names = &self.fleet().names;
+        let after = after.map(|key| key.after(self, sort, &clusters));
+        // The rank of the name of the last cluster.
+        let mut ranked: Option<(Place, i64)> = None;
         let mut page =
             AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
-        let mut best: BinaryHeap<(Position<'_>, Found<'_>)> = BinaryHeap::new();
+        let mut best: BinaryHeap<(Position, Found<'_>)> = BinaryHeap::new();
         let mut is_cut = false;
-        self.each(filter, |at, pair, summary, now| {
+        self.each(filter, |(place, at), pair, summary, now| {
             page.total += 1;
             page.counts.add(now.effective);
             page.problems += usize::from(now.is_pressing());
@@ -173,7 +214,21 @@ impl FleetView {
             if sort.is_none() && is_cut {
                 return;
             }
-            let position = position(self, sort, at, pair, summary, now);
+            let numbers = match sort {
+                Some(SortField::Name) => [names.rank(summary.name), names.rank(summary.namespace), 0],
+                Some(SortField::Cluster) if summary.is_stray => {
+                    [clusters.rank_of(&pair.declared.body.target.0), 0, 0]
+                }
+                Some(SortField::Cluster) => {
+                    let known = ranked.filter(|(known, _)| *known == place);
+                    let (_, rank) =
+                        known.unwrap_or_else(|| (place, clusters.rank_of(shown_name(self, place, pair))));
+                    ranked = Some((place, rank));
+                    [rank, 0, 0]
+                }
+                _ => numbers(self, sort, pair, summary, now),
+            };
+            let position = Position { numbers, place, at };
             if after.is_some_and(|after| position < after) {
                 return;
             }

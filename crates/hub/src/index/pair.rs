@@ -7,6 +7,7 @@ use taffrail_api::report::{AppId, DeclaredHalf, HalfSide, KeptHalf, ObservedHalf
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 
+use super::names::{NameId, Names};
 use crate::fleet::{FleetState, KnownCluster};
 
 /// The place of a cluster in the lists of a fleet.
@@ -92,8 +93,9 @@ pub(crate) struct Summary {
     /// The freshness that the sources themselves give the halves.
     pub(crate) declared: FreshnessState,
     pub(crate) observed: FreshnessState,
-    /// The end of the names of the pair in the text of all names of the cluster.
-    pub(crate) names_end: u32,
+    pub(crate) namespace: NameId,
+    pub(crate) name: NameId,
+    pub(crate) key: NameId,
 }
 
 /// A set of axes.
@@ -115,7 +117,7 @@ impl Axes {
 }
 
 impl Summary {
-    pub(crate) fn of(pair: &Pair, names_end: u32) -> Summary {
+    pub(crate) fn of(pair: &Pair, names: &mut Names) -> Summary {
         let declared = &*pair.declared.body;
         let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
         let problems = lasting_problems(pair);
@@ -133,7 +135,9 @@ impl Summary {
             observer: pair.observed.as_ref().map(|(source, _)| *source),
             declared: state(declared.not_live),
             observed: observed.map_or(FreshnessState::Lost, |observed| state(observed.not_live)),
-            names_end,
+            namespace: names.id(&pair.app.app.namespace),
+            name: names.id(&pair.app.app.name),
+            key: names.id(&declared.key),
         }
     }
 }

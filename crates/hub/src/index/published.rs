@@ -11,6 +11,7 @@ use taffrail_api::ErrorRow;
 use taffrail_api::report::{AppId, ClusterReport, Vitals};
 use taffrail_apps::ClusterId;
 
+use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
 use crate::fleet::KnownCluster;
 
@@ -22,6 +23,7 @@ pub struct PublishedFleet {
     /// The clusters by their places, with gaps where one was forgotten.
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,
+    pub(crate) names: Arc<NameTable>,
 }
 
 /// A cluster, with the pairs whose objects it holds.
@@ -50,8 +52,6 @@ pub(crate) struct PublishedSource {
 pub(crate) struct ClusterPairs {
     pub(crate) pairs: Vec<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
-    /// The names of all pairs in lower case: key, namespace and name, each with a line end.
-    names: String,
     /// The number of pairs of which no source tells of the target.
     pub(crate) strays: usize,
     /// The number of pairs that another cluster declares.
@@ -110,26 +110,17 @@ impl PublishedSource {
 
 impl ClusterPairs {
     /// Makes the list from pairs in any order.
-    fn new(mut pairs: Vec<Arc<Pair>>) -> ClusterPairs {
+    pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
         pairs.sort_by(|one, other| one.order(&other.app));
-        let mut names = String::new();
-        let mut summaries = Vec::with_capacity(pairs.len());
-        for pair in &pairs {
-            for name in [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name] {
-                names.extend(name.chars().flat_map(char::to_lowercase));
-                names.push('\n');
-            }
-            // More than 4 GiB of names of one cluster are not searched.
-            summaries.push(Summary::of(pair, u32::try_from(names.len()).unwrap_or(u32::MAX)));
-        }
+        let summaries = pairs.iter().map(|pair| Summary::of(pair, names)).collect();
         let strays = pairs.iter().filter(|pair| pair.target.is_none()).count();
         let is_guest = |pair: &&Arc<Pair>| pair.shown() != pair.home.cluster;
         let guests = pairs.iter().filter(is_guest).count();
-        ClusterPairs { pairs, summaries, names, strays, guests }
+        ClusterPairs { pairs, summaries, strays, guests }
     }
 
     /// Returns the list after changes to pairs of this cluster, in any order.
-    pub(crate) fn changed(&self, changes: &[PairChange]) -> ClusterPairs {
+    pub(crate) fn changed(&self, changes: &[PairChange], names: &mut Names) -> ClusterPairs {
         let gone = changes.iter().filter_map(|change| self.find(&change.before.as_ref()?.app));
         let mut is_kept = vec![true; self.pairs.len()];
         gone.for_each(|at| {
@@ -139,7 +130,8 @@ impl ClusterPairs {
         });
         let kept = self.pairs.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept);
         let kept = kept.map(|(pair, _)| Arc::clone(pair));
-        ClusterPairs::new(kept.chain(changes.iter().filter_map(|change| change.after.clone())).collect())
+        let new = changes.iter().filter_map(|change| change.after.clone());
+        ClusterPairs::new(kept.chain(new).collect(), names)
     }
 
     /// Returns the position of an app; `None` if the cluster does not have it.
@@ -159,25 +151,4 @@ impl ClusterPairs {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Pair>, &Summary)> {
         self.pairs.iter().zip(&self.summaries)
     }
-
-    /// Returns for each pair whether one of its names contains `text`, which is in lower case.
-    pub(crate) fn named(&self, text: &str) -> Vec<bool> {
-        let mut found = vec![false; self.pairs.len()];
-        let mut next = 0;
-        for at in memchr::memmem::find_iter(self.names.as_bytes(), text.as_bytes()) {
-            while self.summaries.get(next).is_some_and(|summary| summary.names_end as usize <= at) {
-                next += 1;
-            }
-            if let Some(found) = found.get_mut(next) {
-                *found = true;
-            }
-        }
-        found
-    }
-}
-
-/// Returns true if a pair has a name that contains `text`, which is in lower case.
-pub(crate) fn is_named(pair: &Pair, text: &str) -> bool {
-    let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
-    names.iter().any(|name| name.to_lowercase().contains(text))
 }

@@ -422,3 +422,18 @@ fn watched_page_equals_a_page_that_is_computed_anew() {
     }
     assert!(searched * 3 < followed, "{searched} of {followed} pages were searched anew");
 }
+
+#[test]
+fn names_that_no_app_has_any_more_are_forgotten() {
+    let fleet = SampleFleet::new().with("prod", &[("a/web", Status::Current, "")]);
+    for round in 0..50 {
+        let apps: Vec<_> =
+            (0..100).map(|number| app("prod", &format!("n-{round}/app-{round}-{number}"))).collect();
+        fleet.snapshot("prod", apps.iter().map(|app| declared(app, "prod", |_| {})).collect());
+        fleet.index.publish();
+        let view = fleet.index.view();
+        assert!(view.fleet().names.len() <= 6 * 100 + MIN_NAMES);
+        let filter = AppFilter { text: format!("app-{round}-7"), ..AppFilter::default() };
+        assert_eq!(pages(&view, &filter, Some(SortField::Name)).len(), 11, "round {round}");
+    }
+}
