@@ -84,9 +84,13 @@ impl FromStr for SyncFilter {
 
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
-        let state = app.effective_sync();
+        self.admits_state(app.app.delivery, app.effective_sync())
+    }
+
+    /// Returns true if an app of `delivery` whose present sync state is `state` matches.
+    pub fn admits_state(&self, delivery: Delivery, state: SyncState) -> bool {
         let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
-        app.app.delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
+        delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
     }
 }
 
@@ -98,7 +102,7 @@ impl StatusFilter {
 
     /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more
     /// than a notice.
-    fn admits_row(&self, status: Status, has_problem: bool) -> bool {
+    pub fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }
 }

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use taffrail_api::report::{
-    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, ObservedHalf,
-    Received, Report, ReportError, join,
+    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
+    ObservedHalf, Received, Report, ReportError, join,
 };
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
+
+use crate::clock::HubTime;
 
 /// The time for which two live sources may differ, because one learns of a change before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
@@ -79,26 +80,17 @@ pub struct FleetState {
 }
 
 #[derive(Debug)]
-struct KnownCluster {
+pub(crate) struct KnownCluster {
     /// The place of the cluster in lists: in the order in which clusters were opened.
-    place: usize,
-    sources: Vec<Source>,
+    pub(crate) place: usize,
+    pub(crate) sources: Vec<Source>,
 }
 
 #[derive(Debug)]
-struct Source {
-    name: String,
-    tells: Tells,
-    received: Received,
-}
-
-/// A moment, by the clock of the hub and by the wall clock.
-#[derive(Debug, Clone, Copy)]
-pub struct HubTime {
-    /// The time since the start of the hub.
-    pub at: Duration,
-    /// The time of the wall clock.
-    pub now: Timestamp,
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) tells: Tells,
+    pub(crate) received: Received,
 }
 
 impl FleetState {
@@ -154,6 +146,10 @@ impl FleetState {
         Ok(consequences)
     }
 
+    pub(crate) fn known(&self, cluster: &ClusterId) -> Option<&KnownCluster> {
+        self.clusters.get(cluster)
+    }
+
     /// Returns the rows of all apps: by cluster in the order in which clusters were opened, then by namespace, name,
     /// delivery and home.
     pub fn apps(&self, moment: HubTime) -> List<AppRow> {
@@ -206,7 +202,7 @@ impl FleetState {
     fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<(usize, AppRow)> {
         let HubTime { at, now } = moment;
         let declaring = home.best(Some((app, HalfSide::Declared)), at)?;
-        let body = declaring.received.declared(app)?;
+        let body: &DeclaredHalf = &declaring.received.declared(app)?.body;
         let freshness = declaring.received.freshness_of(app, HalfSide::Declared, at, now)?;
         let declared = HeldHalf { body, freshness, cluster: home.view(moment) };
         let Some(target) = self.clusters.get(&body.target) else {
@@ -216,7 +212,7 @@ impl FleetState {
         let observing = target.best(Some((app, HalfSide::Observed)), at);
         let observed = observing.and_then(|source| {
             let freshness = source.received.freshness_of(app, HalfSide::Observed, at, now)?;
-            let body: &ObservedHalf = source.received.observed(app)?;
+            let body: &ObservedHalf = &source.received.observed(app)?.body;
             Some(HeldHalf { body, freshness, cluster: target.view(moment) })
         });
         Some((target.place, join(app, declared, observed, target.view(moment))))
@@ -231,7 +227,7 @@ impl FleetState {
     /// Returns the failures of all clusters, in their order.
     fn errors(&self) -> Vec<ErrorRow> {
         let sources = self.in_order().flat_map(|known| &known.sources);
-        sources.flat_map(|source| source.received.errors()).cloned().collect()
+        sources.flat_map(|source| source.received.errors().iter()).cloned().collect()
     }
 }
 
@@ -239,17 +235,22 @@ impl FleetState {
 const FIRST_EPOCH: u64 = 1;
 
 impl KnownCluster {
-    /// Returns the source that speaks of the cluster: of those that told this half of an app (or of all) the freshest
-    /// live one, else the freshest.
     fn best(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<&Source> {
-        let can_tell = |source: &&Source| match half {
+        self.sources.get(self.best_place(half, at)?)
+    }
+
+    /// Returns the place of the source that speaks of the cluster: of those that told this half of an app (or of all)
+    /// the freshest live one, else the freshest.
+    pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
+        let can_tell = |(_, source): &(usize, &Source)| match half {
             None => true,
             Some((app, side)) => source.tells.side(side) && source.has(app, side),
         };
-        self.sources.iter().filter(can_tell).min_by_key(|source| {
+        let best = self.sources.iter().enumerate().filter(can_tell).min_by_key(|(_, source)| {
             let age = source.received.age(at);
             (source.received.state(at), age.is_none(), age)
-        })
+        });
+        best.map(|(place, _)| place)
     }
 
     /// Iterates over the apps that the cluster declares, each once.
@@ -266,7 +267,7 @@ impl KnownCluster {
 
     fn view(&self, moment: HubTime) -> ClusterView<'_> {
         let source = self.best(None, moment.at);
-        let facts: Option<&ClusterReport> = source.map(|source| source.received.facts());
+        let facts: Option<&ClusterReport> = source.map(|source| &**source.received.facts());
         let freshness: Option<Freshness> =
             source.map(|source| source.received.freshness(moment.at, moment.now));
         ClusterView {
@@ -284,12 +285,12 @@ impl KnownCluster {
             let (first, other) = (&first.received, &other.received);
             match side {
                 HalfSide::Declared => {
-                    let told = |declared: &DeclaredHalf| declared.sync.state;
+                    let told = |declared: &KeptHalf<DeclaredHalf>| declared.body.sync.state;
                     let (one, two) = (first.declared(app).map(told), other.declared(app).map(told));
                     two.is_some() && one != two
                 }
                 HalfSide::Observed => {
-                    let told = |observed: &ObservedHalf| observed.health;
+                    let told = |observed: &KeptHalf<ObservedHalf>| observed.body.health;
                     let (one, two) = (first.observed(app).map(told), other.observed(app).map(told));
                     two.is_some() && one != two
                 }

@@ -4,7 +4,12 @@
 //! keeps the rows of all clusters in memory, which serves all reads, and writes what must outlive the process to a
 //! store.
 
+mod clock;
 mod fleet;
+pub mod http;
+mod index;
 pub mod store;
 
-pub use fleet::{Disagreement, FleetError, FleetState, HubTime, MAX_DISAGREEMENT, Tells};
+pub use clock::{HubClock, HubTime};
+pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
+pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};

@@ -109,6 +109,11 @@ impl Counts {
         *self.of(status) += 1;
     }
 
+    /// Counts `count` more objects with `status`.
+    pub fn add_many(&mut self, status: Status, count: usize) {
+        *self.of(status) += count;
+    }
+
     fn of(&mut self, status: Status) -> &mut usize {
         match status {
             Status::Current => &mut self.current,

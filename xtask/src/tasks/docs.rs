@@ -6,26 +6,28 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use taffrail_testkit::binary::workspace;
 
-/// Write the man pages, the reference of commands, the table of errors, the schemas of answers, and the output of examples.
+/// Write the man pages, the reference of commands, the table of errors, the schemas of answers, the
+/// OpenAPI document, and the output of examples.
 #[derive(Args)]
 pub(crate) struct Docs {}
 
 impl Docs {
     pub(crate) fn run(self) -> Result<()> {
         // What checks them writes them, so that there is one idea of what they should be.
-        test(&["--bin", "taffrail", "docs::"])?;
-        test(&["--test", "it", "examples::"])?;
+        test("taffrail", &["--bin", "taffrail", "docs::"])?;
+        test("taffrail", &["--test", "it", "examples::"])?;
+        test("taffrail-hub", &["--lib", "http::openapi::"])?;
         println!(
-            "docs/man, docs/schema, docs/cli.md, docs/errors.md and the examples in README.md and docs/ are up to date"
+            "docs/man, docs/schema, docs/cli.md, docs/errors.md, docs/openapi.json and the examples in README.md and docs/ are up to date"
         );
         Ok(())
     }
 }
 
-fn test(which: &[&str]) -> Result<()> {
+fn test(package: &str, which: &[&str]) -> Result<()> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(program)
-        .args(["test", "--quiet", "--package", "taffrail"])
+        .args(["test", "--quiet", "--package", package])
         .args(which)
         .env("WRITE_DOCS", "1")
         .current_dir(workspace())

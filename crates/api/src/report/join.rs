@@ -1,9 +1,9 @@
 //! A row from its two halves.
 
-use taffrail_apps::{Freshness, Words, freshness_problem, order_problems};
+use taffrail_apps::{Freshness, Problem, Words, freshness_problem, order_problems};
 use taffrail_status::Status;
 
-use super::{AppId, DeclaredHalf, ObservedHalf};
+use super::{AppId, DeclaredHalf, ObservedHalf, Speaker};
 use crate::{AppRow, SyncRow};
 
 /// A cluster as a row shows it.
@@ -18,7 +18,7 @@ pub struct ClusterView<'c> {
 }
 
 /// A half, as the hub holds it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct HeldHalf<'h, T> {
     /// The contents.
     pub body: &'h T,
@@ -28,8 +28,50 @@ pub struct HeldHalf<'h, T> {
     pub cluster: ClusterView<'h>,
 }
 
+impl<T> Clone for HeldHalf<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for HeldHalf<'_, T> {}
+
 /// The message of an app whose target has told nothing of it.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
+
+/// Returns the problems of an app, the worst first. `target` is the cluster that should have told the `observed` half.
+fn problems(
+    declared: HeldHalf<'_, DeclaredHalf>,
+    observed: Option<HeldHalf<'_, ObservedHalf>>,
+    target: ClusterView<'_>,
+) -> Vec<Problem> {
+    let freshness = observed.map_or(Freshness::never(), |half| half.freshness);
+    let seen = observed.map(|half| half.body);
+    let dark = [(target, freshness), (declared.cluster, declared.freshness)].into_iter().find_map(
+        |(cluster, freshness)| freshness_problem(cluster.name, freshness, cluster.is_live, cluster.silence),
+    );
+    let of_objects = speaker(declared.body, seen).map(|speaker| speaker.problem.clone());
+    let unmarked = seen.and_then(|seen| seen.unmarked.clone());
+    let found = dark.into_iter().chain(of_objects).chain(declared.body.problems.iter().cloned()).collect();
+    order_problems(found, unmarked)
+}
+
+/// Returns the object that decides the status of an app: the declaring object only if it is worse than all objects.
+pub fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
+    let health = health(observed);
+    let own = declared.own.as_ref().filter(|own| own.status < health);
+    own.or(observed.and_then(|observed| observed.worst.as_ref()))
+}
+
+fn health(observed: Option<&ObservedHalf>) -> Status {
+    observed.map_or(Status::Unknown, |observed| observed.health)
+}
+
+/// Returns the health of an app when it was last observed.
+pub fn last_health(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> Status {
+    let own = declared.own.as_ref().map(|own| own.status);
+    health(observed).min(own.unwrap_or(Status::Current))
+}
 
 /// Puts the halves of an app together. Without the `observed` half the health is Unknown: `target` is the cluster that
 /// should have told it.
@@ -41,20 +83,10 @@ pub fn join(
 ) -> AppRow {
     let never = Freshness::never();
     let (freshness, seen) = observed.map_or((never, None), |half| (half.freshness, Some(half.body)));
-    let DeclaredHalf { key, sync, suspended, source, message, own, problems, .. } = declared.body;
-    let worst = seen.and_then(|seen| seen.worst.as_ref());
-    let health = seen.map_or(Status::Unknown, |seen| seen.health);
-    // The declaring object decides only if it is worse than all objects.
-    let own = own.as_ref().filter(|own| own.status < health);
-    let speaker = own.or(worst);
-    let health = own.map_or(health, |own| own.status);
-    let dark = [(target, freshness), (declared.cluster, declared.freshness)].into_iter().find_map(
-        |(cluster, freshness)| freshness_problem(cluster.name, freshness, cluster.is_live, cluster.silence),
-    );
-    let of_objects = speaker.map(|speaker| speaker.problem.clone());
-    let unmarked = seen.and_then(|seen| seen.unmarked.clone());
-    let found = dark.into_iter().chain(of_objects).chain(problems.iter().cloned()).collect();
-    let problem = order_problems(found, unmarked).into_iter().next();
+    let DeclaredHalf { key, sync, suspended, source, message, .. } = declared.body;
+    let speaker = speaker(declared.body, seen);
+    let health = last_health(declared.body, seen);
+    let problem = problems(declared, observed, target).into_iter().next();
     let message = match (speaker, seen) {
         (Some(speaker), _) => speaker.problem.message.clone(),
         (None, Some(_)) => message.clone(),

@@ -30,11 +30,11 @@ use taffrail_apps::{AppRef, ClusterId};
 pub use cluster::{ClusterReport, LostCluster};
 pub use digest::Buckets;
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
-pub use join::{ClusterView, HeldHalf, join};
+pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use liveness::{LIVE, LOST, Liveness};
 #[doc(hidden)]
 pub use received::Guards;
-pub use received::{Consequences, MAX_APPS, Received, ReportError};
+pub use received::{Consequences, KeptHalf, MAX_APPS, Received, ReportError, Vitals};
 
 use crate::{AppName, ErrorRow};
 

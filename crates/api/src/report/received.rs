@@ -1,6 +1,7 @@
 //! What a hub has received of one source about one cluster.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -32,10 +33,10 @@ pub struct Received {
     apps: HashMap<AppId, Halves>,
     buckets: Buckets,
     pending: Option<Pending>,
-    facts: ClusterReport,
+    facts: Arc<ClusterReport>,
     /// The moment at which the facts were received.
     told: Duration,
-    errors: Vec<ErrorRow>,
+    errors: Arc<[ErrorRow]>,
     /// The number of halves refused since the last snapshot.
     refused: usize,
     guards: Guards,
@@ -44,16 +45,64 @@ pub struct Received {
 /// The halves of an app that a source told; the row may have its other half from another cluster.
 #[derive(Debug, Default)]
 struct Halves {
-    declared: Option<Kept<DeclaredHalf>>,
-    observed: Option<Kept<ObservedHalf>>,
+    declared: Option<KeptHalf<DeclaredHalf>>,
+    observed: Option<KeptHalf<ObservedHalf>>,
 }
 
-/// A half with its fingerprint and the moment of its receipt.
-#[derive(Debug)]
-struct Kept<T> {
-    body: Box<T>,
+/// A half as a hub keeps it; clones share the contents.
+#[derive(Debug, Clone)]
+pub struct KeptHalf<T> {
+    /// The contents.
+    pub body: Arc<T>,
+    /// The moment of its receipt.
+    pub received: Duration,
     fingerprint: u64,
-    received: Duration,
+}
+
+/// What makes the freshness of a source and its halves change with time alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vitals {
+    liveness: Liveness,
+    /// The freshness that the source itself gives the cluster, if it is not live.
+    own: Option<NotLive>,
+    /// The moment at which the source told that.
+    told: Duration,
+}
+
+impl Vitals {
+    /// Returns the time since the API server last proved itself through this source; `None` before the first proof.
+    pub fn age(&self, at: Duration) -> Option<Duration> {
+        self.liveness.age(at)
+    }
+
+    /// Returns the state of the source itself at the moment `at`, whatever it says of the cluster.
+    pub fn state(&self, at: Duration) -> FreshnessState {
+        self.liveness.state(at)
+    }
+
+    /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.
+    pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
+        self.freshness_of(self.own, self.told, at, now)
+    }
+
+    /// Returns the freshness of something that came at the moment `received`, with the freshness `own` if its source did
+    /// not call it live.
+    pub fn freshness_of(
+        &self,
+        own: Option<NotLive>,
+        received: Duration,
+        at: Duration,
+        now: Timestamp,
+    ) -> Freshness {
+        let stream = self.liveness.freshness(at, now);
+        own.map_or(stream, |own| own.freshness(at.saturating_sub(received), now).worst(stream))
+    }
+
+    /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
+    /// does not.
+    pub fn next_change(&self, at: Duration) -> Option<Duration> {
+        self.liveness.next_change(at)
+    }
 }
 
 /// A snapshot of which not all parts have come.
@@ -135,9 +184,9 @@ impl Received {
             apps: HashMap::new(),
             buckets: Buckets::default(),
             pending: None,
-            facts: ClusterReport::default(),
+            facts: Arc::default(),
             told: Duration::ZERO,
-            errors: Vec::new(),
+            errors: Arc::default(),
             refused: 0,
             guards: Guards::default(),
         }
@@ -215,8 +264,8 @@ impl Received {
             }
             Content::Cluster { facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
-                outcome.is_cluster_changed = self.facts != *facts || self.errors != errors;
-                (self.facts, self.errors, self.told) = (*facts, errors, at);
+                outcome.is_cluster_changed = *self.facts != *facts || *self.errors != *errors;
+                (self.facts, self.errors, self.told) = (Arc::from(facts), Arc::from(errors), at);
             }
             Content::Digest(digest) => {
                 outcome.resend = self.buckets.differing(&digest);
@@ -304,10 +353,10 @@ impl Received {
         let halves = self.apps.entry(app).or_default();
         let old = match body {
             HalfBody::Declared(body) => {
-                halves.declared.replace(Kept { body, fingerprint, received }).map(|kept| kept.fingerprint)
+                halves.declared.replace(kept(body, fingerprint, received)).map(|kept| kept.fingerprint)
             }
             HalfBody::Observed(body) => {
-                halves.observed.replace(Kept { body, fingerprint, received }).map(|kept| kept.fingerprint)
+                halves.observed.replace(kept(body, fingerprint, received)).map(|kept| kept.fingerprint)
             }
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
@@ -319,12 +368,12 @@ impl Received {
     }
 
     /// Returns the facts about the cluster as a whole.
-    pub fn facts(&self) -> &ClusterReport {
+    pub fn facts(&self) -> &Arc<ClusterReport> {
         &self.facts
     }
 
     /// Returns the scopes of the cluster that could not be read, and other failures.
-    pub fn errors(&self) -> &[ErrorRow] {
+    pub fn errors(&self) -> &Arc<[ErrorRow]> {
         &self.errors
     }
 
@@ -345,13 +394,18 @@ impl Received {
     }
 
     /// Returns what the source declares of an app.
-    pub fn declared(&self, app: &AppId) -> Option<&DeclaredHalf> {
-        Some(&self.apps.get(app)?.declared.as_ref()?.body)
+    pub fn declared(&self, app: &AppId) -> Option<&KeptHalf<DeclaredHalf>> {
+        self.apps.get(app)?.declared.as_ref()
     }
 
     /// Returns what the source observed of the objects of an app.
-    pub fn observed(&self, app: &AppId) -> Option<&ObservedHalf> {
-        Some(&self.apps.get(app)?.observed.as_ref()?.body)
+    pub fn observed(&self, app: &AppId) -> Option<&KeptHalf<ObservedHalf>> {
+        self.apps.get(app)?.observed.as_ref()
+    }
+
+    /// Returns what makes the freshness change with time alone.
+    pub fn vitals(&self) -> Vitals {
+        Vitals { liveness: self.liveness.clone(), own: self.facts.not_live, told: self.told }
     }
 
     /// Returns the time since the API server last proved itself through this source; `None` before the first proof.
@@ -366,9 +420,7 @@ impl Received {
 
     /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.
     pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
-        let own = self.facts.not_live.map(|it| it.freshness(at.saturating_sub(self.told), now));
-        let stream = self.liveness.freshness(at, now);
-        own.map_or(stream, |own| own.worst(stream))
+        self.vitals().freshness(at, now)
     }
 
     /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
@@ -380,14 +432,11 @@ impl Received {
         at: Duration,
         now: Timestamp,
     ) -> Option<Freshness> {
-        let halves = self.apps.get(app)?;
         let (own, received) = match side {
-            HalfSide::Declared => halves.declared.as_ref().map(|kept| (kept.body.not_live, kept.received)),
-            HalfSide::Observed => halves.observed.as_ref().map(|kept| (kept.body.not_live, kept.received)),
+            HalfSide::Declared => self.declared(app).map(|kept| (kept.body.not_live, kept.received)),
+            HalfSide::Observed => self.observed(app).map(|kept| (kept.body.not_live, kept.received)),
         }?;
-        let stream = self.liveness.freshness(at, now);
-        let own = own.map(|own| own.freshness(at.saturating_sub(received), now));
-        Some(own.map_or(stream, |own| own.worst(stream)))
+        Some(self.vitals().freshness_of(own, received, at, now))
     }
 
     /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
@@ -395,6 +444,10 @@ impl Received {
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)
     }
+}
+
+fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {
+    KeptHalf { body: Arc::from(body), received, fingerprint }
 }
 
 impl NotLive {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use taffrail_api::AppName;
 use taffrail_api::report::{Content, Half, HalfBody, StreamPosition};
 use taffrail_apps::{Delivery, Sync, SyncState};

@@ -23,8 +23,9 @@ use jiff::Timestamp;
 pub use error::StoreError;
 pub use record::{
     Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage,
-    PairRecord, PairState, PairTransition, SavedHalf, StoreHealth, SyncRecord, SyncResult,
+    PairRecord, PairTransition, SavedHalf, StoreHealth, SyncRecord, SyncResult,
 };
+pub use taffrail_api::hub::PairState;
 pub use token::{Token, TokenHash, TokenRecord};
 
 /// The answer of a store, once it comes.

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use taffrail_api::hub::PairState;
 use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
-use taffrail_apps::{ClusterId, SyncState};
-use taffrail_status::Status;
+use taffrail_apps::ClusterId;
 
 /// The identity of a row: an app, and the cluster that holds its objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,20 +55,6 @@ pub struct ClusterRecord {
     /// The last epoch of each source of reports. A saved epoch never becomes smaller: sources that are not named here
     /// keep theirs.
     pub epochs: BTreeMap<String, u64>,
-}
-
-/// The state of a pair at one moment, as history keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PairState {
-    /// The health when the objects were last observed.
-    pub health: Status,
-    /// The health that views showed: Unknown while the target was not live.
-    pub effective: Status,
-    /// The sync state that views showed.
-    pub sync: SyncState,
-    /// The worst problem in a few words, such as `sync failed`; `None` for a pair that was well.
-    pub problem: Option<String>,
 }
 
 /// A change of the state of a pair.

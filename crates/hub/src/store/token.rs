@@ -94,7 +94,12 @@ pub struct TokenRecord {
 impl TokenRecord {
     /// Returns true if `token` is this token and it has not expired at `now`.
     pub fn admits(&self, token: &str, now: Timestamp) -> bool {
-        TokenHash::of(token) == self.hash && self.expires.is_none_or(|expires| now < expires)
+        TokenHash::of(token) == self.hash && self.is_valid(now)
+    }
+
+    /// Returns true if the token has not expired at `now`.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
     }
 }
 

@@ -200,7 +200,7 @@ impl World {
         for number in 0..4 {
             let Some(observed) = self.hub.observed(&app(number)) else { continue };
             let freshness = self.hub.freshness_of(&app(number), HalfSide::Observed, self.now, now).unwrap();
-            if freshness.effective(observed.health) != Status::Current {
+            if freshness.effective(observed.body.health) != Status::Current {
                 continue;
             }
             green += 1;
@@ -227,7 +227,7 @@ impl World {
             self.now += seconds(1);
         }
         let held: BTreeMap<AppId, Status> =
-            self.hub.apps().map(|app| (app.clone(), self.hub.observed(app).unwrap().health)).collect();
+            self.hub.apps().map(|app| (app.clone(), self.hub.observed(app).unwrap().body.health)).collect();
         let truth: BTreeMap<AppId, Status> =
             (self.truth.iter()).filter_map(|(number, all)| Some((app(*number), all.last()?.1?))).collect();
         if held != truth {

@@ -1,0 +1,413 @@
+//! The answers of a hub: lists as the command line prints them, with how complete they are, and views that only a hub
+//! has.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{Axis, Delivery, FreshnessState, ProblemSeverity, SyncState};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use crate::{AppRow, List, ListItem};
+
+/// A page of a list, as a hub answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct HubList<T> {
+    /// The rows of the page and the errors, as the command line prints them.
+    #[serde(flatten)]
+    pub list: List<T>,
+    /// Number of errors that are left out, because there are too many; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub errors_omitted: usize,
+    /// The extent of the list.
+    #[serde(flatten)]
+    pub extent: PageExtent,
+    /// How much of the fleet the answer covers.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+}
+
+/// The extent of a list of which an answer holds one page.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PageExtent {
+    /// Number of rows on all pages.
+    pub total: usize,
+    /// The value of `cursor` for the next page; left out on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// How much of the fleet an answer covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// The state of the answer as a whole.
+    pub state: AnswerState,
+    /// The time for which the answer was computed, by the clock of the hub.
+    pub as_of: Timestamp,
+    /// Number of clusters that the answer is about.
+    pub clusters: usize,
+    /// The clusters that are missing in whole or in part, or of which only old observations are known.
+    pub missing: Vec<MissingCluster>,
+    /// Number of further such clusters, which `missing` leaves out; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_omitted: usize,
+}
+
+/// The state of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerState {
+    /// All clusters are live and were read whole.
+    Complete,
+    /// Of some clusters only old observations are known; nothing is missing.
+    Stale,
+    /// A part of the fleet is missing, and will not come by itself.
+    Partial,
+    /// Some clusters are still being read.
+    Loading,
+}
+
+/// A cluster that an answer does not cover whole and live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MissingCluster {
+    /// The name of the cluster; its identity as long as no name is known.
+    pub cluster: String,
+    /// What it makes of the answer: `loading`, `partial` or `stale`.
+    pub state: AnswerState,
+    /// The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`,
+    /// `UnknownCluster`.
+    pub reason: Cow<'static, str>,
+    /// The reason, for people.
+    pub message: String,
+    /// The time since when it is so; of a silent cluster that of the last observation. Left out if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+/// The apps that share a value, such as all apps of a namespace, as a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppGroup {
+    /// The value that the apps share; empty if they have none.
+    pub group: String,
+    /// Number of rows: apps in clusters.
+    pub apps: usize,
+    /// Number of rows with a problem that is more than a notice.
+    pub problems: usize,
+    /// Number of rows by present status.
+    pub counts: Counts,
+    /// The worst present status among rows whose cluster is live; left out if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Status>,
+    /// Number of rows whose cluster is stale.
+    pub stale: usize,
+    /// Number of rows whose cluster is lost.
+    pub lost: usize,
+}
+
+impl AppGroup {
+    /// Adds the apps of another group.
+    pub fn add(&mut self, other: &AppGroup) {
+        self.apps += other.apps;
+        self.problems += other.problems;
+        self.stale += other.stale;
+        self.lost += other.lost;
+        Status::ALL.into_iter().for_each(|status| self.counts.add_many(status, other.counts.get(status)));
+        self.worst = [self.worst, other.worst].into_iter().flatten().min();
+    }
+}
+
+impl ListItem for AppGroup {
+    const LIST: &'static str = "AppGroupList";
+}
+
+/// The table of apps by clusters: a row for each key, and in it a character for each cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Matrix {
+    /// Always [`API_VERSION`](crate::API_VERSION).
+    pub api_version: Cow<'static, str>,
+    /// Always `Matrix`.
+    pub kind: Cow<'static, str>,
+    /// The clusters, which are the columns.
+    pub columns: Vec<MatrixColumn>,
+    /// Number of further clusters, which `columns` leaves out; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub columns_omitted: usize,
+    /// The apps of this page, sorted by key.
+    pub rows: Vec<MatrixRow>,
+    /// The meaning of each character that the rows contain.
+    pub legend: Vec<MatrixLegend>,
+    /// The extent of the list of rows.
+    #[serde(flatten)]
+    pub extent: PageExtent,
+    /// How much of the fleet the answer covers.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+}
+
+impl Matrix {
+    /// The kind of the answer.
+    pub const KIND: &'static str = "Matrix";
+
+    /// The character of a cell without an app.
+    pub const EMPTY: char = '.';
+}
+
+/// A column of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MatrixColumn {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The freshness of the cluster as a whole.
+    pub freshness: FreshnessState,
+}
+
+/// A row of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MatrixRow {
+    /// The key that the app has in all clusters.
+    pub key: String,
+    /// One character for each column; see `legend`. `.` stands for a cluster without the app. Of several apps with one
+    /// key in a cluster it is the worst.
+    pub cells: String,
+}
+
+/// The meaning of a character of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MatrixLegend {
+    /// The character.
+    pub code: char,
+    /// The status of the app when it was last observed.
+    pub health: Status,
+    /// The status now: Unknown if the last observation is too old.
+    pub effective: Status,
+    /// The freshness of the observation.
+    pub freshness: FreshnessState,
+    /// True if the app has a problem that is more than a notice, on any axis.
+    pub problem: bool,
+}
+
+/// The problems of a fleet by cause, as an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Attention {
+    /// Always [`API_VERSION`](crate::API_VERSION).
+    pub api_version: Cow<'static, str>,
+    /// Always `Attention`.
+    pub kind: Cow<'static, str>,
+    /// The causes: the worst severity first, and of one severity those first that concern most rows.
+    pub items: Vec<AttentionEntry>,
+    /// Number of causes, those included that `items` leaves out.
+    pub total: usize,
+    /// Number of rows of the fleet that were looked at: apps in clusters.
+    pub apps: usize,
+    /// Number of these with a problem that is more than a notice.
+    pub problems: usize,
+    /// How much of the fleet the answer covers.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+}
+
+impl Attention {
+    /// The kind of the answer.
+    pub const KIND: &'static str = "Attention";
+}
+
+/// A cause of problems, with the apps and clusters that it concerns. Problems have one cause if all that they say is equal
+/// but for numbers, durations and the name of their cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AttentionEntry {
+    /// The severity.
+    pub severity: ProblemSeverity,
+    /// The axis.
+    pub axis: Axis,
+    /// The state on that axis, such as `Failed`, `OutOfSync`, `Lost`.
+    pub state: String,
+    /// The message of the first of these problems.
+    pub message: String,
+    /// The object that shows the problem, if it is the same in all clusters; else left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectKey>,
+    /// The earliest time at which the problem began, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Number of rows: apps in clusters.
+    pub count: usize,
+    /// The keys of the apps: a few, the first in the order of the fleet.
+    pub keys: Vec<String>,
+    /// Number of different keys.
+    pub key_count: usize,
+    /// The names of the clusters: a few, the first in the order of the fleet.
+    pub clusters: Vec<String>,
+    /// Number of clusters.
+    pub cluster_count: usize,
+}
+
+/// The state of an app in a cluster at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PairState {
+    /// The health when the objects were last observed.
+    pub health: Status,
+    /// The health that views showed: Unknown while the target was not live.
+    pub effective: Status,
+    /// The sync state that views showed.
+    pub sync: SyncState,
+    /// The worst problem in a few words, such as `sync failed`; `None` for a pair that was well.
+    pub problem: Option<String>,
+}
+
+/// A change of the state of an app in a cluster, as a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppChange {
+    /// The time at which the hub learned of it.
+    pub at: Timestamp,
+    /// The key of the app.
+    pub key: String,
+    /// Name of the cluster that holds the app's objects.
+    pub cluster: String,
+    /// Name of the cluster that holds the declaring object.
+    pub home: String,
+    /// The delivery of the app.
+    pub delivery: Delivery,
+    /// Namespace of the declaring object.
+    pub namespace: String,
+    /// Name of the declaring object.
+    pub name: String,
+    /// The state before; left out if the app is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<PairState>,
+    /// The state after; left out if the app is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<PairState>,
+    /// The message of the app after the change; empty if it is gone.
+    pub message: String,
+}
+
+impl ListItem for AppChange {
+    const LIST: &'static str = "AppChangeList";
+}
+
+/// The data of an event of a stream: what changed on the pages to which a client subscribed.
+///
+/// The event is called `reset` if the client must drop all that it holds of the pages: the first one of a stream, unless
+/// the stream resumes an earlier one. It is called `frame` if it must apply the changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamFrame {
+    /// The time for which the pages were computed, by the clock of the hub.
+    pub as_of: Timestamp,
+    /// The pages that changed.
+    pub pages: Vec<StreamPage>,
+}
+
+/// The changes of one page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamPage {
+    /// The name that the client gave the page.
+    pub name: String,
+    /// The numbers of all apps of the filter; left out if they did not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apps: Option<StreamCounts>,
+    /// The identities of the rows of the page in their order; left out if it is as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Vec<u64>>,
+    /// The rows that are new or changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<StreamRow>,
+    /// The numbers of clusters; left out unless the page is one of clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterCounts>,
+}
+
+/// The numbers of the apps of a filter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamCounts {
+    /// Number of rows: apps in clusters.
+    pub total: usize,
+    /// Number of rows with a problem that is more than a notice.
+    pub problems: usize,
+    /// Number of rows by present status.
+    pub counts: Counts,
+}
+
+/// A row of a page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StreamRow {
+    /// The identity of the row within its page and stream.
+    pub id: u64,
+    /// The row.
+    pub row: AppRow,
+}
+
+/// The numbers of clusters by freshness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterCounts {
+    /// Number of live clusters.
+    pub live: usize,
+    /// Number of stale clusters.
+    pub stale: usize,
+    /// Number of lost clusters.
+    pub lost: usize,
+    /// The state of an answer about all clusters.
+    pub state: AnswerState,
+}
+
+/// An error of the HTTP API, as [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct HttpProblem {
+    /// The sort of the error, as a URN: `urn:taffrail:problem:invalid-parameter`.
+    #[serde(rename = "type")]
+    pub sort: Cow<'static, str>,
+    /// The sort of the error in words.
+    pub title: Cow<'static, str>,
+    /// The HTTP status code.
+    pub status: u16,
+    /// What failed, on what, and why.
+    pub detail: String,
+    /// What to do about it; left out if nothing can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

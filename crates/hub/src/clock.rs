@@ -1,0 +1,38 @@
+//! The clock of a hub.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// A moment, by the clock of the hub and by the wall clock.
+#[derive(Debug, Clone, Copy)]
+pub struct HubTime {
+    /// The time since the start of the hub.
+    pub at: Duration,
+    /// The time of the wall clock.
+    pub now: Timestamp,
+}
+
+/// A clock that shows the present moment; clones are the same clock.
+#[derive(Clone)]
+pub struct HubClock(Arc<dyn Fn() -> HubTime + Send + Sync>);
+
+impl HubClock {
+    /// Makes a clock from a function. [`HubTime::at`] must never go back, and must run on while the machine sleeps.
+    pub fn new(read: impl Fn() -> HubTime + Send + Sync + 'static) -> HubClock {
+        HubClock(Arc::new(read))
+    }
+
+    /// Returns the present moment.
+    pub fn time(&self) -> HubTime {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for HubClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HubClock(…)")
+    }
+}

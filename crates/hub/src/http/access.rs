@@ -1,0 +1,191 @@
+//! Who may read: tokens, sessions of browsers, and the checks that keep pages of other origins out.
+//!
+//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered only
+//! if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it has one,
+//! is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which browsers
+//! say that no other site sent it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, header};
+use jiff::Timestamp;
+
+use super::problem::Refusal;
+use crate::store::{StoreError, Token, TokenHash, TokenRecord};
+
+/// The greatest number of sessions; with another one the oldest ends.
+const MAX_SESSIONS: usize = 64;
+
+/// Who may read from a hub, and by which names it is called.
+#[derive(Debug)]
+pub struct Access {
+    /// The values of `Host` that name the hub, in lower case.
+    hosts: Vec<String>,
+    /// The scheme of the hub's own origin.
+    scheme: &'static str,
+    /// The name of the cookie of sessions.
+    cookie: String,
+    /// The token of this run, which a user has in the URL that the hub printed.
+    run: Option<TokenHash>,
+    tokens: RwLock<Vec<TokenRecord>>,
+    sessions: Mutex<VecDeque<TokenHash>>,
+}
+
+impl Access {
+    /// Makes the access to a hub on loopback at `port`, with a random token for this run. The token belongs into the
+    /// fragment of the URL that is shown to the user: browsers send no fragments, and so no log has it.
+    ///
+    /// # Errors
+    /// If the operating system gives no random bytes.
+    pub fn loopback(port: u16) -> Result<(Access, Token), StoreError> {
+        let token = Token::generate()?;
+        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+        let access = Access {
+            hosts: hosts.into(),
+            scheme: "http",
+            // Cookies do not know ports: hubs on other ports have others.
+            cookie: format!("taffrail-{port}"),
+            run: Some(TokenHash::of(token.as_str())),
+            tokens: RwLock::default(),
+            sessions: Mutex::default(),
+        };
+        Ok((access, token))
+    }
+
+    /// Makes the access to a hub behind TLS that is called by `hosts`, such as `hub.example.com` or, at another port than
+    /// 443, `hub.example.com:8443`.
+    pub fn behind_tls(hosts: impl IntoIterator<Item = String>, tokens: Vec<TokenRecord>) -> Access {
+        Access {
+            hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
+            scheme: "https",
+            cookie: "__Host-taffrail".to_owned(),
+            run: None,
+            tokens: RwLock::new(tokens),
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Replaces the static tokens. Sessions end, because they may be those of a token that is gone.
+    pub fn set_tokens(&self, tokens: Vec<TokenRecord>) {
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Checks that a request was sent to the hub by its own name, and by no page of another origin.
+    pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Refusal> {
+        let named = parts.uri.authority().map(|authority| authority.as_str());
+        let mut hosts = parts.headers.get_all(header::HOST).iter().map(HeaderValue::to_str);
+        let host = match (hosts.next(), hosts.next()) {
+            (None, _) => named,
+            (Some(Ok(host)), None) if named.is_none_or(|named| named.eq_ignore_ascii_case(host)) => {
+                Some(host)
+            }
+            _ => None,
+        };
+        if !host.is_some_and(|host| self.is_own(host)) {
+            let hint = format!("the hub is called {}", self.hosts.join(", "));
+            return Err(Refusal::forbidden("the header Host does not name this hub").hint(hint));
+        }
+        let is_own = |origin: &HeaderValue| {
+            let host =
+                origin.to_str().ok().and_then(|origin| origin.strip_prefix(self.scheme)?.strip_prefix("://"));
+            host.is_some_and(|host| self.is_own(host))
+        };
+        match parts.headers.get_all(header::ORIGIN).iter().all(is_own) {
+            true => Ok(()),
+            false => Err(Refusal::forbidden("the request comes from a page of another origin")),
+        }
+    }
+
+    fn is_own(&self, host: &str) -> bool {
+        self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
+    }
+
+    /// Checks that a request has a valid token, or the cookie of a session and was sent by the hub's own page.
+    pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
+        if let Some(token) = bearer(&parts.headers)? {
+            return match self.admits(token, now) {
+                true => Ok(()),
+                false => Err(Refusal::unauthorized("the token is not valid")),
+            };
+        }
+        let Some(session) = self.session(&parts.headers) else {
+            let refusal = Refusal::unauthorized("the request has neither a token nor a session");
+            return Err(
+                refusal.hint("send 'Authorization: Bearer TOKEN', or open the URL that the hub printed")
+            );
+        };
+        if !session {
+            return Err(
+                Refusal::unauthorized("the session has ended").hint("open the URL that the hub printed")
+            );
+        }
+        let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+        match site {
+            Some(b"same-origin") => Ok(()),
+            // The user typed the address.
+            Some(b"none") if is_read => Ok(()),
+            Some(_) => Err(Refusal::forbidden("another site sent the request")),
+            None => {
+                Err(Refusal::forbidden("a session counts only with the header Sec-Fetch-Site of a browser"))
+            }
+        }
+    }
+
+    /// Exchanges a token for a session; returns the value of `Set-Cookie`.
+    pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
+        if !self.admits(token, now) {
+            return Err(Refusal::unauthorized("the token is not valid"));
+        }
+        let session = Token::generate().map_err(|_| Refusal::internal())?;
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= MAX_SESSIONS {
+            sessions.pop_front();
+        }
+        sessions.push_back(TokenHash::of(session.as_str()));
+        let secure = if self.scheme == "https" { "; Secure" } else { "" };
+        let cookie =
+            format!("{}={}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie, session.as_str());
+        HeaderValue::from_str(&cookie).map_err(|_| Refusal::internal())
+    }
+
+    /// Returns true if `token` is valid. Compares hashes in a time that does not depend on them.
+    fn admits(&self, token: &str, now: Timestamp) -> bool {
+        let hash = TokenHash::of(token);
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let of_record = |record: &TokenRecord| record.hash == hash && record.is_valid(now);
+        let is_known = tokens.iter().fold(false, |is_known, record| is_known | of_record(record));
+        is_known | (self.run == Some(hash))
+    }
+
+    /// Returns whether the session of the cookie is open; `None` without a cookie.
+    fn session(&self, headers: &HeaderMap) -> Option<bool> {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let cookies = cookies.flat_map(|cookies| cookies.split(';'));
+        let own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(&*self.cookie)?.strip_prefix('='));
+        // A page of another port may have set a cookie of this name; each of a few may be the own one.
+        let mut hashes = own.take(4).map(TokenHash::of).peekable();
+        hashes.peek()?;
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(hashes.fold(false, |is_open, hash| {
+            sessions.iter().fold(is_open, |is_open, session| is_open | (*session == hash))
+        }))
+    }
+}
+
+/// Returns the token of the header `Authorization`; `None` without one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    match token.filter(|_| values.next().is_none()) {
+        Some(token) => Ok(Some(token)),
+        None => Err(Refusal::unauthorized("the header Authorization is not 'Bearer TOKEN'")),
+    }
+}

@@ -1,0 +1,55 @@
+//! Bodies of requests and answers.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use http::{HeaderValue, header};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The body of an answer that holds a permit until it is sent.
+pub(super) struct Held {
+    body: Body,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Held {
+    pub(super) fn new(body: Body, permit: OwnedSemaphorePermit) -> Held {
+        Held { body, _permit: permit }
+    }
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Makes an answer of this content type.
+pub(super) fn typed(bytes: impl Into<Body>, content_type: &'static str) -> Response {
+    let mut response = Response::new(bytes.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Reads a body whole; `None` if it is longer than its limit, or breaks off.
+pub(super) async fn whole(body: Body) -> Option<Bytes> {
+    Some(body.collect().await.ok()?.to_bytes())
+}

@@ -1,0 +1,35 @@
+//! Cursors of pages: the position of the last row, as text that clients do not read.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Refusal;
+
+/// A position in a list of one run of the hub.
+#[derive(Serialize, Deserialize)]
+struct Envelope<K> {
+    /// The run.
+    #[serde(rename = "i")]
+    instance: String,
+    /// The list.
+    #[serde(rename = "l")]
+    list: String,
+    #[serde(rename = "k")]
+    key: K,
+}
+
+/// Makes a cursor.
+pub(crate) fn write(instance: &str, list: &str, key: impl Serialize) -> Option<String> {
+    let envelope = Envelope { instance: instance.to_owned(), list: list.to_owned(), key };
+    Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&envelope).ok()?))
+}
+
+/// Reads a cursor of a list.
+pub(crate) fn read<K: DeserializeOwned>(instance: &str, list: &str, text: &str) -> Result<K, Refusal> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::cursor())?;
+    let envelope: Envelope<K> = serde_json::from_slice(&bytes).map_err(|_| Refusal::cursor())?;
+    let is_own = envelope.instance == instance && envelope.list == list;
+    if is_own { Ok(envelope.key) } else { Err(Refusal::cursor()) }
+}

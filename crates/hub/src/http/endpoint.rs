@@ -1,0 +1,143 @@
+//! The paths of the API: one table by which they are served and documented.
+
+use super::lists;
+use super::problem::Refusal;
+use super::request::Request;
+
+/// A path of the API that answers with a document.
+pub(crate) struct Endpoint {
+    pub(crate) path: &'static str,
+    /// The names of the parameters of the query.
+    pub(crate) parameters: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
+    pub(crate) about: About,
+    pub(crate) answer: fn(&Request<'_>) -> Result<Vec<u8>, Refusal>,
+}
+
+/// What the OpenAPI document says of a path.
+#[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
+pub(crate) struct About {
+    /// The name of the operation.
+    pub(crate) id: &'static str,
+    pub(crate) text: &'static str,
+    /// The parameters in the path, with their meanings.
+    pub(crate) parts: &'static [(&'static str, &'static str)],
+    /// The names of the schemas of the possible answers.
+    pub(crate) answers: &'static [&'static str],
+}
+
+/// All paths that answer with a document.
+pub(crate) static ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        path: "/api/v1/clusters",
+        parameters: &["status", "cluster", "text", "sort", "limit", "cursor"],
+        about: About {
+            id: "listClusters",
+            text: "Lists the clusters, with the summary of their apps.",
+            parts: &[],
+            answers: &["ClusterList"],
+        },
+        answer: lists::clusters,
+    },
+    Endpoint {
+        path: "/api/v1/apps",
+        parameters: &[
+            "status",
+            "problems",
+            "sync",
+            "delivery",
+            "suspended",
+            "selector",
+            "cluster",
+            "namespace",
+            "name",
+            "text",
+            "sort",
+            "limit",
+            "cursor",
+            "fields",
+            "group-by",
+        ],
+        about: About {
+            id: "listApps",
+            text: "Lists the apps in their clusters, or counts them by a value that they share.",
+            parts: &[],
+            answers: &["AppList", "AppFieldsList", "AppGroupList"],
+        },
+        answer: lists::apps,
+    },
+    Endpoint {
+        path: "/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}",
+        parameters: &["home"],
+        about: About {
+            id: "getApp",
+            text: "Returns one app in one cluster, as a list of one row.",
+            parts: &[
+                ("cluster", "The name, alias or identity of the cluster that holds the objects."),
+                ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
+                ("namespace", "The namespace of the declaring object; `-` if it has none."),
+                ("name", "The name of the declaring object."),
+            ],
+            answers: &["AppList"],
+        },
+        answer: lists::app,
+    },
+    Endpoint {
+        path: "/api/v1/matrix",
+        parameters: &[
+            "status",
+            "problems",
+            "sync",
+            "delivery",
+            "suspended",
+            "selector",
+            "cluster",
+            "namespace",
+            "name",
+            "text",
+            "limit",
+            "cursor",
+        ],
+        about: About {
+            id: "getMatrix",
+            text: "Returns the table of apps by clusters, one character a cell.",
+            parts: &[],
+            answers: &["Matrix"],
+        },
+        answer: lists::matrix,
+    },
+    Endpoint {
+        path: "/api/v1/attention",
+        parameters: &[
+            "status",
+            "problems",
+            "sync",
+            "delivery",
+            "suspended",
+            "selector",
+            "cluster",
+            "namespace",
+            "name",
+            "text",
+            "limit",
+        ],
+        about: About {
+            id: "getAttention",
+            text: "Returns the problems of the apps, grouped by cause.",
+            parts: &[],
+            answers: &["Attention"],
+        },
+        answer: lists::attention,
+    },
+    Endpoint {
+        path: "/api/v1/changes",
+        parameters: &["cluster", "namespace", "name", "delivery", "limit", "cursor"],
+        about: About {
+            id: "listChanges",
+            text: "Lists the last changes of the state of apps since the hub began to run, the latest first.",
+            parts: &[],
+            answers: &["AppChangeList"],
+        },
+        answer: lists::changes,
+    },
+];

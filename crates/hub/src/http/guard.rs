@@ -1,0 +1,89 @@
+//! The guard before every path: limits, access, and the headers of every answer.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::State;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{self, HeaderName};
+use http::{HeaderValue, Method, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::body::Held;
+use super::problem::Refusal;
+use super::request::HubApi;
+
+/// The path of the sessions of browsers.
+pub(super) const SESSION: &str = "/api/v1/session";
+
+/// The path of the event stream.
+pub(super) const STREAM: &str = "/api/v1/stream";
+
+/// The paths that tell nothing of the fleet.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// The headers of every answer. No answer is a page or belongs into one of another origin, and none is to be kept.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::CACHE_CONTROL, "no-store"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Passes a request on, if it is within all limits and may read.
+pub(super) async fn guard(
+    State(hub): State<Arc<HubApi>>,
+    request: axum::extract::Request,
+    next: Next,
+) -> Response {
+    let mut response = match guarded(&hub, request, next).await {
+        Ok(response) => response,
+        Err(refusal) => refusal.into_response(),
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> Result<Response, Refusal> {
+    let limits = &hub.limits;
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path();
+    if parts.uri.path_and_query().map_or(0, |uri| uri.as_str().len()) > limits.url {
+        let why = format!("the URL is longer than {} bytes", limits.url);
+        return Err(Refusal::too_large(StatusCode::URI_TOO_LONG, why));
+    }
+    let headers: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if headers > limits.headers {
+        let why = format!("the headers are longer than {} bytes", limits.headers);
+        return Err(Refusal::too_large(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
+    }
+    if body.size_hint().lower() > limits.body as u64 {
+        let why = format!("the body is longer than {} bytes", limits.body);
+        return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
+    }
+    let is_stream = path == STREAM;
+    let permits: &Arc<Semaphore> = if is_stream { &hub.streams } else { &hub.requests };
+    let permit = Arc::clone(permits).try_acquire_owned();
+    let permit = permit.map_err(|_| Refusal::busy("the hub answers as many requests as it can"))?;
+    if let Some(access) = &hub.access {
+        let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
+        // Probes do not know the name of the hub.
+        if !is_open {
+            access.check_origin(&parts)?;
+        }
+        let is_entrance = path == SESSION && parts.method == Method::POST;
+        if !is_open && !is_entrance {
+            access.check_reader(&parts, hub.index.clock().time().now)?;
+        }
+    }
+    let body = Body::new(http_body_util::Limited::new(body, limits.body));
+    let request = axum::extract::Request::from_parts(parts, body);
+    let response = tokio::time::timeout(limits.time, next.run(request)).await;
+    let response = response.map_err(|_| Refusal::busy("the answer took too long"))?;
+    // What is answered counts until it is sent.
+    Ok(response.map(|body| Body::new(Held::new(body, permit))))
+}

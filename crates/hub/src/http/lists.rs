@@ -1,0 +1,254 @@
+//! The answers of the lists.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use taffrail_api::filter::SortField;
+use taffrail_api::hub::{AppChange, AppGroup, HubList, PageExtent};
+use taffrail_api::{API_VERSION, AppRow, ClusterRow, List, ListItem};
+use taffrail_apps::Delivery;
+use taffrail_status::Status;
+
+use super::cursor;
+use super::problem::Refusal;
+use super::query::Query;
+use super::request::Request;
+use crate::index::page::{AppQueryPage, PageKey};
+use crate::index::{AppFilter, FleetView};
+
+/// The fields of a row of an app.
+pub(super) const APP_FIELDS: &[&str] = &[
+    "key",
+    "cluster",
+    "home",
+    "delivery",
+    "namespace",
+    "name",
+    "health",
+    "effective",
+    "problem",
+    "since",
+    "message",
+    "worst",
+    "worstUnconfirmed",
+    "counts",
+    "objects",
+    "unconfirmed",
+    "sync",
+    "suspended",
+    "freshness",
+    "source",
+];
+
+/// Answers with a page of apps, or of groups of apps.
+pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let Request { hub, view, query, .. } = request;
+    let Query { filter, sort, limit, .. } = query;
+    if let Some(by) = query.group_by {
+        return groups(request, by);
+    }
+    let after: Option<PageKey> = request.cursor("apps")?;
+    if after.as_ref().is_some_and(|after| !after.is_of(*sort)) {
+        return Err(Refusal::cursor());
+    }
+    let page = view.page(&AppQueryPage { filter, sort: *sort, limit: *limit, after: after.as_ref() });
+    let rows: Vec<AppRow> = page.pairs.iter().map(|(_, pair)| view.row(pair)).collect();
+    let next = page.next.and_then(|key| cursor::write(&hub.instance, "apps", key));
+    let extent = PageExtent { total: page.total, next };
+    match query.fields.is_empty() {
+        true => json(&list(view, filter, rows, extent)),
+        false => json(&list_of(AppRow::LIST, view, filter, cut(&rows, &query.fields)?, extent)),
+    }
+}
+
+/// Keeps some fields of each row.
+fn cut(rows: &[AppRow], fields: &[String]) -> Result<Vec<Value>, Refusal> {
+    if let Some(unknown) = fields.iter().find(|field| !APP_FIELDS.contains(&&***field)) {
+        let why = format!("apps have no field '{}'", super::query::cut(unknown));
+        return Err(Refusal::parameter("fields", why).hint(format!("there are: {}", APP_FIELDS.join(", "))));
+    }
+    let row = |row: &AppRow| {
+        let mut row = serde_json::to_value(row).unwrap_or_default();
+        if let Some(row) = row.as_object_mut() {
+            row.retain(|name, _| fields.contains(name));
+        }
+        row
+    };
+    Ok(rows.iter().map(row).collect())
+}
+
+fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, Refusal> {
+    let Request { hub, view, query, .. } = request;
+    let kind = format!("groups by {by:?}");
+    let after: Option<String> = request.cursor(&kind)?;
+    let groups = view.groups(&query.filter, by);
+    let total = groups.len();
+    let following =
+        groups.into_iter().filter(|group| after.as_ref().is_none_or(|after| group.group > *after));
+    let mut groups: Vec<AppGroup> = following.take(query.limit + 1).collect();
+    let is_cut = groups.len() > query.limit;
+    groups.truncate(query.limit);
+    let last = groups.last().filter(|_| is_cut);
+    let next = last.and_then(|group| cursor::write(&hub.instance, &kind, &group.group));
+    json(&list(view, &query.filter, groups, PageExtent { total, next }))
+}
+
+/// Answers with one app.
+pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let Request { view, query, path, .. } = request;
+    let [cluster, delivery, namespace, name] = path.as_slice() else { return Err(Refusal::internal()) };
+    let delivery = Delivery::of_word(delivery).map_err(|error| Refusal::not_found(error.to_string()))?;
+    // A path cannot have an empty part.
+    let namespace = if namespace == "-" { "" } else { namespace };
+    let filter = AppFilter { clusters: vec![cluster.clone()], ..AppFilter::default() };
+    let mut rows = Vec::new();
+    let mut homes = Vec::new();
+    view.each(&filter, |_, pair, _, _| {
+        let app = &pair.app.app;
+        if (app.delivery, &*app.namespace, &*app.name) != (delivery, namespace, &**name) {
+            return;
+        }
+        let home = view.fleet().cluster(pair.home.cluster);
+        if query.home.as_ref().is_none_or(|wanted| home.is_some_and(|home| view.is_called(home, wanted))) {
+            rows.push(view.row(pair));
+            homes.push(pair.app.home.0.clone());
+        }
+    });
+    let known = view.fleet().all().filter(|(_, known)| view.is_called(known, cluster)).count();
+    match rows.len() {
+        1 => {}
+        0 if known == 0 => return Err(Refusal::not_found(format!("the hub knows no cluster '{cluster}'"))),
+        0 => {
+            let name = format!("{}/{namespace}/{name}", delivery.as_str());
+            let missing = view.coverage(&filter).missing.into_iter().next();
+            let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
+            return Err(match missing {
+                Some(missing) => {
+                    refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message))
+                }
+                None => refusal,
+            });
+        }
+        count => {
+            let refusal = Refusal::ambiguous(format!("{count} apps have this name"));
+            return Err(refusal.hint(format!("choose one with 'home': {}", homes.join(", "))));
+        }
+    }
+    json(&list(view, &filter, rows, PageExtent { total: 1, next: None }))
+}
+
+/// The position of a cluster in an order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct ClusterKey {
+    #[serde(rename = "s")]
+    status: Option<Status>,
+    #[serde(rename = "n")]
+    name: Option<String>,
+    #[serde(rename = "p")]
+    place: usize,
+}
+
+/// Answers with a page of clusters.
+pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let Request { hub, view, query, .. } = request;
+    let Query { filter, sort, limit, .. } = query;
+    if matches!(sort, Some(SortField::Since | SortField::Delivery)) {
+        return Err(Refusal::parameter("sort", "clusters can be sorted by name or status"));
+    }
+    let kind = format!("clusters by {sort:?}");
+    let after: Option<ClusterKey> = request.cursor(&kind)?;
+    let text = filter.text.to_lowercase();
+    let needs_status = filter.status.is_some() || *sort == Some(SortField::Status);
+    let mut keys: Vec<ClusterKey> = Vec::new();
+    for (place, cluster) in view.fleet().all().filter(|(_, cluster)| filter.admits_cluster(view, cluster)) {
+        let name = view.name(cluster);
+        if !text.is_empty() && !name.to_lowercase().contains(&text) {
+            continue;
+        }
+        let status = if needs_status { view.cluster_status(place) } else { None };
+        let admits = |(status, problems): (Status, usize)| {
+            filter.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, problems > 0))
+        };
+        if needs_status && !status.is_some_and(admits) {
+            continue;
+        }
+        keys.push(ClusterKey {
+            status: status.map(|it| it.0).filter(|_| *sort == Some(SortField::Status)),
+            name: matches!(sort, Some(SortField::Name | SortField::Cluster)).then(|| name.to_owned()),
+            place,
+        });
+    }
+    keys.sort();
+    let total = keys.len();
+    let mut following =
+        keys.into_iter().filter(|key| after.as_ref().is_none_or(|after| key > after)).peekable();
+    let page: Vec<ClusterKey> = following.by_ref().take(*limit).collect();
+    let last = page.last().filter(|_| following.peek().is_some());
+    let next = last.and_then(|last| cursor::write(&hub.instance, &kind, last));
+    let rows: Vec<ClusterRow> = page.iter().filter_map(|key| view.cluster_row(key.place)).collect();
+    json(&list(view, filter, rows, PageExtent { total, next }))
+}
+
+/// Answers with a page of the matrix.
+pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let Request { hub, view, query, .. } = request;
+    let after: Option<String> = request.cursor("matrix")?;
+    let mut matrix = view.matrix(&query.filter, query.limit, after.as_deref());
+    matrix.extent.next = matrix.extent.next.and_then(|key| cursor::write(&hub.instance, "matrix", key));
+    json(&matrix)
+}
+
+/// Answers with the causes of problems.
+pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    json(&request.view.attention(&request.query.filter, request.query.limit))
+}
+
+/// Answers with the last changes.
+pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let Request { hub, view, query, .. } = request;
+    let before: Option<u64> = request.cursor("changes")?;
+    let filter = &query.filter;
+    // Names of clusters at the time of the change.
+    let called: Vec<&str> = match filter.clusters.is_empty() {
+        true => Vec::new(),
+        false => {
+            let shown = view.fleet().all().filter(|(_, cluster)| filter.admits_cluster(view, cluster));
+            let names = shown.map(|(_, cluster)| view.name(cluster));
+            names.chain(filter.clusters.iter().map(String::as_str)).collect()
+        }
+    };
+    let admits = |change: &AppChange| {
+        let AppChange { cluster, delivery, namespace, name, .. } = change;
+        (filter.clusters.is_empty() || called.contains(&&**cluster))
+            && filter.admits_name(*delivery, namespace, name)
+    };
+    let all = hub.index.recent(None);
+    let total = all.iter().filter(|(_, change)| admits(change)).count();
+    let mut older = all
+        .into_iter()
+        .filter(|(number, change)| before.is_none_or(|before| *number < before) && admits(change));
+    let page: Vec<_> = older.by_ref().take(query.limit).collect();
+    let last = page.last().map(|(number, _)| *number).filter(|_| older.next().is_some());
+    let next = last.and_then(|number| cursor::write(&hub.instance, "changes", number));
+    let rows = page.into_iter().map(|(_, change)| AppChange::clone(&change)).collect();
+    json(&list(view, filter, rows, PageExtent { total, next }))
+}
+
+fn list<T: ListItem>(view: &FleetView, filter: &AppFilter, items: Vec<T>, extent: PageExtent) -> HubList<T> {
+    list_of(T::LIST, view, filter, items, extent)
+}
+
+fn list_of<T>(
+    kind: &'static str,
+    view: &FleetView,
+    filter: &AppFilter,
+    items: Vec<T>,
+    extent: PageExtent,
+) -> HubList<T> {
+    let (errors, errors_omitted) = view.errors_of(filter);
+    let list = List { api_version: API_VERSION.into(), kind: kind.into(), items, errors };
+    HubList { list, errors_omitted, extent, coverage: view.coverage(filter) }
+}
+
+fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(answer).map_err(|_| Refusal::internal())
+}

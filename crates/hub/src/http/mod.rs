@@ -1,0 +1,33 @@
+//! The HTTP API of the hub.
+//!
+//! [`router()`] serves the paths of one table (`endpoint.rs`) with the parameters of another (`query.rs`); the OpenAPI
+//! document `docs/openapi.json` is made of both and of the types of [`taffrail_api`]. All answers are computed from the
+//! last published state of the fleet at the present moment. Before every path stands a guard (`guard.rs`) that knows the
+//! [`Limits`] and the [`Access`].
+
+mod access;
+mod body;
+mod cursor;
+mod endpoint;
+mod guard;
+mod limits;
+mod lists;
+mod metrics;
+#[cfg(test)]
+mod openapi;
+mod probes;
+mod problem;
+mod query;
+mod request;
+mod routes;
+mod serve;
+mod stream;
+
+pub use self::access::Access;
+pub use self::limits::Limits;
+pub use self::request::HubApi;
+pub use self::routes::router;
+pub use self::serve::serve;
+
+#[cfg(test)]
+mod tests;

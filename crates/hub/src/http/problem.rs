@@ -1,0 +1,111 @@
+//! Errors of the HTTP API, as RFC 9457 describes them.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use taffrail_api::hub::HttpProblem;
+
+/// An error answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) HttpProblem);
+
+impl Refusal {
+    fn new(status: StatusCode, sort: &'static str, title: &'static str, detail: String) -> Refusal {
+        let status = status.as_u16();
+        Refusal(HttpProblem { sort: sort.into(), title: title.into(), status, detail, hint: None })
+    }
+
+    /// Makes the answer to a wrong parameter.
+    pub(crate) fn parameter(name: &str, why: impl std::fmt::Display) -> Refusal {
+        let detail = format!("parameter '{name}': {why}");
+        let sort = "urn:taffrail:problem:invalid-parameter";
+        Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid parameter", detail)
+    }
+
+    /// Makes the answer to a request that cannot be read.
+    pub(crate) fn request(why: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:invalid-request";
+        Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid request", why.into())
+    }
+
+    /// Makes the answer to a cursor of another instance of the hub, or of another list.
+    pub(crate) fn cursor() -> Refusal {
+        let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
+        let sort = "urn:taffrail:problem:invalid-cursor";
+        let refusal = Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid cursor", detail);
+        refusal.hint("begin again with the first page, without 'cursor'")
+    }
+
+    /// Makes the answer for something that the hub does not have.
+    pub(crate) fn not_found(what: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:not-found";
+        Refusal::new(StatusCode::NOT_FOUND, sort, "Not found", what.into())
+    }
+
+    /// Makes the answer to a method that a path does not have.
+    pub(crate) fn method() -> Refusal {
+        let sort = "urn:taffrail:problem:method-not-allowed";
+        let detail = "the path has no such method; see the header Allow".to_owned();
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, sort, "Method not allowed", detail)
+    }
+
+    /// Makes the answer to a name that several apps have.
+    pub(crate) fn ambiguous(what: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:ambiguous";
+        Refusal::new(StatusCode::CONFLICT, sort, "Ambiguous name", what.into())
+    }
+
+    /// Makes the answer to a request without a valid token or session.
+    pub(crate) fn unauthorized(why: &str) -> Refusal {
+        let sort = "urn:taffrail:problem:unauthorized";
+        Refusal::new(StatusCode::UNAUTHORIZED, sort, "Unauthorized", why.to_owned())
+    }
+
+    /// Makes the answer to a request that comes from elsewhere.
+    pub(crate) fn forbidden(why: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:forbidden";
+        Refusal::new(StatusCode::FORBIDDEN, sort, "Forbidden", why.into())
+    }
+
+    /// Makes the answer to a request that is too large.
+    pub(crate) fn too_large(status: StatusCode, why: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:too-large";
+        Refusal::new(status, sort, "Request too large", why.into())
+    }
+
+    /// Makes the answer of a hub that is too busy.
+    pub(crate) fn busy(why: &str) -> Refusal {
+        let sort = "urn:taffrail:problem:busy";
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sort, "Busy", why.to_owned());
+        refusal.hint("try again in a second")
+    }
+
+    /// Makes the answer for a failure of the hub itself.
+    pub(crate) fn internal() -> Refusal {
+        let sort = "urn:taffrail:problem:internal";
+        let detail = "the hub could not compute the answer; its log says why".to_owned();
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sort, "Internal error", detail)
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Refusal {
+        Refusal(HttpProblem { hint: Some(hint.into()), ..self.0 })
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Response::new(Body::from(serde_json::to_vec(&self.0).unwrap_or_default()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"taffrail\""));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,359 @@
+//! The parameters of requests: one table by which they are read and documented.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use taffrail_api::filter::SortField;
+use taffrail_apps::{Axis, Delivery};
+
+use super::problem::Refusal;
+use crate::index::{AppFilter, GroupBy};
+
+/// The number of rows of a page, if a request does not say it.
+const DEFAULT_LIMIT: usize = 100;
+
+/// The greatest number of rows of a page.
+pub(crate) const MAX_LIMIT: usize = 500;
+
+/// The greatest number of values of all parameters of one request.
+const MAX_VALUES: usize = 1_000;
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) filter: AppFilter,
+    pub(crate) sort: Option<SortField>,
+    pub(crate) limit: usize,
+    pub(crate) cursor: Option<String>,
+    /// The fields of rows to return; empty for all.
+    pub(crate) fields: Vec<String>,
+    pub(crate) group_by: Option<GroupBy>,
+    pub(crate) home: Option<String>,
+}
+
+impl Default for Query {
+    fn default() -> Query {
+        Query {
+            filter: AppFilter::default(),
+            sort: None,
+            limit: DEFAULT_LIMIT,
+            cursor: None,
+            fields: Vec::new(),
+            group_by: None,
+            home: None,
+        }
+    }
+}
+
+/// A parameter of the query of a URL.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
+    pub(crate) about: &'static str,
+    pub(crate) form: Form,
+    set: fn(&mut Query, &str) -> Result<(), Why>,
+}
+
+/// The values of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One text, given once.
+    Text,
+    /// A list, separated by commas or given several times.
+    List,
+    /// A list of such words, separated by commas or given several times.
+    Words(&'static [&'static str]),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A number in a range.
+    Number(usize, usize),
+    /// `true` or `false`.
+    Truth,
+}
+
+/// The reason why a value is wrong.
+type Why = Cow<'static, str>;
+
+fn why(error: impl fmt::Display) -> Why {
+    Cow::Owned(error.to_string())
+}
+
+const SORTS: &[&str] = &["name", "status", "cluster", "since", "delivery"];
+const AXES: &[&str] = &["health", "sync", "source", "freshness"];
+const GROUPS: &[&str] =
+    &["cluster", "home", "namespace", "name", "key", "delivery", "status", "sync", "problem", "source"];
+
+/// All parameters.
+pub(crate) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "status",
+        about: "Only rows with one of these statuses, or after '!' with none: `Ready,InProgress` or `!Ready`. A healthy app with another problem does not count as Ready, unless it is a notice.",
+        form: Form::Text,
+        set: |query, value| {
+            query.filter.status = Some(value.parse().map_err(why)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "problems",
+        about: "Only apps with a problem, notices included: on these axes, or on any if the value is empty.",
+        form: Form::Words(AXES),
+        set: |query, value| {
+            let axes = query.filter.problems.get_or_insert_default();
+            for word in words(value) {
+                axes.insert(match word {
+                    "health" => Axis::Health,
+                    "sync" => Axis::Sync,
+                    "source" => Axis::Source,
+                    "freshness" => Axis::Freshness,
+                    _ => return Err(one_of(word, AXES)),
+                });
+            }
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "sync",
+        about: "Only apps with one of these sync states, or after '!' with none: `Failed,OutOfSync` or `!Synced,Syncing`. Apps known only by labels have no sync state.",
+        form: Form::Text,
+        set: |query, value| {
+            query.filter.sync = Some(value.parse().map_err(why)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "delivery",
+        about: "Only apps of these delivery tools: `flux-kustomization` or `ks`, `helm`, …",
+        form: Form::List,
+        set: |query, value| {
+            for word in words(value) {
+                query.filter.deliveries.push(Delivery::of_word(word).map_err(why)?);
+            }
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "suspended",
+        about: "Only apps that are suspended.",
+        form: Form::Truth,
+        set: |query, value| {
+            query.filter.suspended = truth(value)?;
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "selector",
+        about: "Only apps whose declaring object has these labels, such as `team=web`.",
+        form: Form::Text,
+        set: |query, value| {
+            let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;
+            if selector.is_everything() {
+                return Err("it is empty".into());
+            }
+            query.filter.labels = Some(selector);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "cluster",
+        about: "Only rows of these clusters, by name, alias or identity.",
+        form: Form::List,
+        set: |query, value| {
+            query.filter.clusters.extend(words(value).map(str::to_owned));
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "namespace",
+        about: "Only apps whose declaring object is in one of these namespaces.",
+        form: Form::List,
+        set: |query, value| {
+            query.filter.namespaces.extend(words(value).map(str::to_owned));
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "name",
+        about: "Only these apps: `NAME`, `NAMESPACE/NAME` or `DELIVERY/NAMESPACE/NAME`.",
+        form: Form::List,
+        set: |query, value| {
+            for word in words(value) {
+                query.filter.names.push(word.parse().map_err(why)?);
+            }
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "text",
+        about: "Only rows that contain this text in the name of the cluster; of apps also in key, namespace, name, or the message of a problem.",
+        form: Form::Text,
+        set: |query, value| {
+            value.clone_into(&mut query.filter.text);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "sort",
+        about: "The field to sort by. Without it rows are in the order in which the hub learned of their clusters; then by namespace, name and delivery.",
+        form: Form::Word(SORTS),
+        set: |query, value| {
+            query.sort = Some(match value {
+                "name" => SortField::Name,
+                "status" => SortField::Status,
+                "cluster" => SortField::Cluster,
+                "since" => SortField::Since,
+                "delivery" => SortField::Delivery,
+                _ => return Err(one_of(value, SORTS)),
+            });
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "limit",
+        about: "The greatest number of rows of the page.",
+        form: Form::Number(1, MAX_LIMIT),
+        set: |query, value| {
+            let limit = value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
+            query.limit =
+                limit.ok_or_else(|| why(format!("'{value}' is not a number from 1 to {MAX_LIMIT}")))?;
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "cursor",
+        about: "The value of `next` in the page before, whose other parameters must be the same.",
+        form: Form::Text,
+        set: |query, value| {
+            query.cursor = Some(value.to_owned());
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "fields",
+        about: "Only these fields of each row, such as `name,cluster,effective`.",
+        form: Form::List,
+        set: |query, value| {
+            query.fields.extend(words(value).map(str::to_owned));
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "group-by",
+        about: "Instead of apps, the number of apps for each value of this field.",
+        form: Form::Word(GROUPS),
+        set: |query, value| {
+            let found = GroupBy::ALL.iter().find(|(word, _)| *word == value);
+            query.group_by = Some(found.ok_or_else(|| one_of(value, GROUPS))?.1);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "home",
+        about: "The cluster that declares the app, by name, alias or identity; needed only if several declare one of this name.",
+        form: Form::Text,
+        set: |query, value| {
+            query.home = Some(value.to_owned());
+            Ok(())
+        },
+    },
+];
+
+impl Query {
+    /// Reads the query of a URL; `allowed` are the names of the parameters of the path.
+    pub(crate) fn read(text: &str, allowed: &[&str]) -> Result<Query, Refusal> {
+        let mut query = Query::default();
+        let mut given: Vec<&str> = Vec::new();
+        let mut values = 0;
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            let is_allowed =
+                |parameter: &&Parameter| parameter.name == name && allowed.contains(&parameter.name);
+            let Some(parameter) = PARAMETERS.iter().find(is_allowed) else {
+                let known = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+                let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
+                return Err(unknown.hint(format!("there are: {known}")));
+            };
+            let is_list = matches!(parameter.form, Form::List | Form::Words(_));
+            if !is_list && given.contains(&parameter.name) {
+                return Err(Refusal::parameter(parameter.name, "it is given twice"));
+            }
+            given.push(parameter.name);
+            values += 1 + value.matches(',').count();
+            if values > MAX_VALUES {
+                return Err(Refusal::parameter(
+                    parameter.name,
+                    format!("there are more than {MAX_VALUES} values"),
+                ));
+            }
+            (parameter.set)(&mut query, &value).map_err(|why| Refusal::parameter(parameter.name, why))?;
+        }
+        Ok(query)
+    }
+}
+
+/// Splits a list, and drops empty words.
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn truth(value: &str) -> Result<bool, Why> {
+    match value {
+        "" | "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(one_of(value, &["true", "false"])),
+    }
+}
+
+fn one_of(value: &str, words: &[&str]) -> Why {
+    format!("'{}' is not one of {}", cut(value), words.join(", ")).into()
+}
+
+/// Shortens a text from a request for an error.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &[&str] = &["status", "problems", "cluster", "limit", "name", "suspended", "group-by"];
+
+    fn refused(text: &str) -> String {
+        Query::read(text, ALL).unwrap_err().0.detail
+    }
+
+    #[test]
+    fn lists_may_be_given_with_commas_or_several_times() {
+        let query = Query::read("cluster=a,b&cluster=c%2Fd&problems&limit=500&suspended", ALL).unwrap();
+        assert_eq!(query.filter.clusters, ["a", "b", "c/d"]);
+        assert!(query.filter.problems.unwrap().is_empty() && query.filter.suspended);
+        assert_eq!((query.limit, Query::default().limit), (500, 100));
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused_with_the_reason() {
+        assert_eq!(refused("limit=501"), "parameter 'limit': '501' is not a number from 1 to 500");
+        assert_eq!(refused("limit=0"), "parameter 'limit': '0' is not a number from 1 to 500");
+        assert_eq!(refused("limit=1&limit=2"), "parameter 'limit': it is given twice");
+        assert_eq!(refused("sort=name"), "parameter 'sort': the path has no such parameter");
+        assert_eq!(
+            refused("problems=sync,weather"),
+            "parameter 'problems': 'weather' is not one of health, sync, source, freshness"
+        );
+        assert_eq!(
+            refused(&format!("cluster={}", "a,".repeat(1_001))),
+            "parameter 'cluster': there are more than 1000 values"
+        );
+        assert!(refused("status=Great").contains("'Great' is not a status"));
+        assert!(refused("name=a/b/c/d").contains("write NAME, NAMESPACE/NAME"));
+        assert!(refused(&format!("group-by={}", "ä".repeat(500))).len() < 400);
+    }
+
+    #[test]
+    fn words_of_group_by_are_those_of_the_index() {
+        assert_eq!(GroupBy::ALL.map(|(word, _)| word), GROUPS);
+    }
+}

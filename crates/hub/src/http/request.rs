@@ -1,0 +1,97 @@
+//! The API of one run of a hub, and a request to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+
+use super::access::Access;
+use super::cursor;
+use super::limits::Limits;
+use super::problem::Refusal;
+use super::query::Query;
+use super::stream::parking::Parking;
+use crate::index::{FleetIndex, FleetView};
+use crate::store::{Store, StoreError};
+
+/// The number of answers that are computed at one time; others wait.
+const COMPUTED: usize = 4;
+
+/// The HTTP API of one run of a hub.
+pub struct HubApi {
+    pub(crate) index: Arc<FleetIndex>,
+    /// A random text that tells this run from others.
+    pub(crate) instance: String,
+    pub(crate) computed: Arc<Semaphore>,
+    pub(crate) limits: Limits,
+    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) parking: Parking,
+    /// Who may read; `None` for everybody, in tests.
+    pub(crate) access: Option<Access>,
+    pub(crate) store: Option<Arc<dyn Store>>,
+}
+
+impl fmt::Debug for HubApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubApi")
+            .field("instance", &self.instance)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HubApi {
+    /// Makes the API of a fleet for those who have `access`.
+    ///
+    /// # Errors
+    /// If the operating system gives no random bytes.
+    pub fn new(index: Arc<FleetIndex>, access: Access, limits: Limits) -> Result<HubApi, StoreError> {
+        HubApi::of(index, Some(access), limits)
+    }
+
+    pub(crate) fn of(
+        index: Arc<FleetIndex>,
+        access: Option<Access>,
+        limits: Limits,
+    ) -> Result<HubApi, StoreError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| StoreError::NoRandomness(error.to_string()))?;
+        let instance = format!("{:016x}", u64::from_le_bytes(random));
+        Ok(HubApi {
+            index,
+            instance,
+            computed: Arc::new(Semaphore::new(COMPUTED)),
+            requests: Arc::new(Semaphore::new(limits.requests)),
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            parking: Parking::default(),
+            limits,
+            access,
+            store: None,
+        })
+    }
+
+    /// Adds the store of which `/readyz` tells.
+    #[must_use]
+    pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
+        HubApi { store: Some(store), ..self }
+    }
+}
+
+/// A request to an endpoint.
+pub(crate) struct Request<'r> {
+    pub(crate) hub: &'r HubApi,
+    pub(crate) view: FleetView,
+    pub(crate) query: Query,
+    /// The parameters in the path, in its order.
+    pub(crate) path: Vec<String>,
+}
+
+impl Request<'_> {
+    /// Reads the cursor as one of a list; `None` if the request has none.
+    pub(crate) fn cursor<K: DeserializeOwned>(&self, list: &str) -> Result<Option<K>, Refusal> {
+        let cursor = self.query.cursor.as_ref();
+        cursor.map(|cursor| cursor::read(&self.hub.instance, list, cursor)).transpose()
+    }
+}

@@ -1,0 +1,132 @@
+//! The paths, and how their answers are computed.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, RawPathParams, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{StatusCode, header};
+
+use super::body::{typed, whole};
+use super::endpoint::{ENDPOINTS, Endpoint};
+use super::problem::Refusal;
+use super::query::Query;
+use super::request::{HubApi, Request};
+use super::{guard, metrics, probes, stream};
+
+/// Makes the router of the API.
+pub fn router(hub: Arc<HubApi>) -> Router {
+    let mut router = Router::new();
+    for endpoint in ENDPOINTS {
+        let handler = move |State(hub): State<Arc<HubApi>>, parts: PathParts, RawQuery(query): RawQuery| {
+            answer(hub, endpoint, parts.0, query)
+        };
+        router = router.route(endpoint.path, get(handler));
+    }
+    router
+        .route("/healthz", get(|| async { probes::healthy() }))
+        .route("/readyz", get(|State(hub): State<Arc<HubApi>>| async move { probes::ready(&hub).await }))
+        .route("/metrics", get(measure))
+        .route(guard::SESSION, post(open_session))
+        .route(guard::STREAM, get(follow))
+        .fallback(|| async { Refusal::not_found("the hub has no such path") })
+        .method_not_allowed_fallback(|| async { Refusal::method() })
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))
+        .with_state(hub)
+}
+
+/// Exchanges a token for a session.
+async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
+    #[derive(serde::Deserialize)]
+    struct Wanted {
+        token: String,
+    }
+
+    let Some(access) = &hub.access else {
+        return Refusal::not_found("the hub has no sessions").into_response();
+    };
+    let Some(bytes) = whole(request.into_body()).await else {
+        let why = format!("the body is longer than {} bytes, or was not sent whole", hub.limits.body);
+        return Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
+    };
+    let Ok(Wanted { token }) = serde_json::from_slice(&bytes) else {
+        return Refusal::request("the body is not JSON like {\"token\": \"…\"}").into_response();
+    };
+    match access.open_session(&token, hub.index.clock().time().now) {
+        Err(refusal) => refusal.into_response(),
+        Ok(cookie) => {
+            let mut response = StatusCode::NO_CONTENT.into_response();
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+            response
+        }
+    }
+}
+
+/// Answers with an event stream.
+async fn follow(
+    State(hub): State<Arc<HubApi>>,
+    RawQuery(query): RawQuery,
+    headers: http::HeaderMap,
+) -> Response {
+    stream::open(hub, &headers, &query.unwrap_or_default())
+}
+
+/// Answers with the metrics, computed on a thread that may take its time.
+async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
+    let in_flight = hub.limits.requests - hub.requests.available_permits().min(hub.limits.requests);
+    let streams = hub.limits.streams - hub.streams.available_permits().min(hub.limits.streams);
+    compute(
+        hub,
+        move |hub| Ok(metrics::write(&hub.index, &hub.index.view(), in_flight, streams).into_bytes()),
+    )
+    .await
+    .map_or_else(Refusal::into_response, |text| typed(text, "text/plain; version=0.0.4; charset=utf-8"))
+}
+
+/// Computes something on a thread that may take its time.
+async fn compute(
+    hub: Arc<HubApi>,
+    what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,
+) -> Result<Vec<u8>, Refusal> {
+    let permit = Arc::clone(&hub.computed).acquire_owned().await.map_err(|_| Refusal::internal())?;
+    let computed = tokio::task::spawn_blocking(move || {
+        let answer = what(&hub);
+        drop(permit);
+        answer
+    });
+    computed.await.unwrap_or_else(|_| Err(Refusal::internal()))
+}
+
+/// The parameters in the path, decoded.
+struct PathParts(Result<Vec<String>, Refusal>);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParts {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        state: &S,
+    ) -> Result<PathParts, Self::Rejection> {
+        let read = RawPathParams::from_request_parts(parts, state).await;
+        let read = read.map(|all| all.iter().map(|(_, value)| value.to_owned()).collect());
+        Ok(PathParts(read.map_err(|_| Refusal::request("the path is not valid UTF-8"))))
+    }
+}
+
+/// Computes an answer on a thread that may take its time.
+async fn answer(
+    hub: Arc<HubApi>,
+    endpoint: &'static Endpoint,
+    path: Result<Vec<String>, Refusal>,
+    query: Option<String>,
+) -> Response {
+    let read = || Ok((path?, Query::read(&query.unwrap_or_default(), endpoint.parameters)?));
+    let (path, query) = match read() {
+        Ok(read) => read,
+        Err(refusal) => return Refusal::into_response(refusal),
+    };
+    let answer =
+        compute(hub, move |hub| (endpoint.answer)(&Request { view: hub.index.view(), hub, query, path }));
+    answer.await.map_or_else(Refusal::into_response, |bytes| typed(bytes, "application/json"))
+}

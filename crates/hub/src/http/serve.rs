@@ -1,0 +1,154 @@
+//! The server: connections, with bounds on their number, and on the time that a client may take.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+
+use super::limits::Limits;
+use super::request::HubApi;
+use super::routes::router;
+
+/// The time for which a server that ends waits for its last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// Serves the API on a loopback address until `end` completes.
+///
+/// # Errors
+/// If the listener is not on a loopback address: a hub that others can reach needs TLS.
+pub async fn serve(listener: TcpListener, hub: Arc<HubApi>, end: impl Future<Output = ()>) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    if !is_loopback(address) {
+        let why = format!("{address} can be reached from other machines: a hub there needs TLS");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let Limits { connections, time, headers, requests, .. } = hub.limits;
+    let connections = Arc::new(Semaphore::new(connections));
+    let service = TowerToHyperService::new(router(hub));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(time)
+        // The URL and what the guard refuses with a reason fit, too.
+        .max_buf_size(headers.saturating_mul(2).max(16 * 1024));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Some(3 * time))
+        .keep_alive_timeout(time)
+        .max_concurrent_streams(u32::try_from(requests).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(headers).unwrap_or(u32::MAX));
+    let builder = Arc::new(builder);
+    let mut tasks = JoinSet::new();
+    let mut end = std::pin::pin!(end);
+    loop {
+        let accepted = async {
+            let permit = Arc::clone(&connections).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        let (permit, accepted) = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut end => break,
+        };
+        // Tasks that ended are forgotten.
+        while tasks.try_join_next().is_some() {}
+        let Ok((stream, _)) = accepted else {
+            // Too many open files, or a client that has gone already.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (builder, service) = (Arc::clone(&builder), service.clone());
+        tasks.spawn(async move {
+            let io = TokioIo::new(Timed { stream, limit: 3 * time, waiting: None });
+            // A connection that breaks off concerns nobody else.
+            drop(builder.serve_connection(io, service).await);
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let last = async { while tasks.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(LAST_ANSWERS, last).await);
+    Ok(())
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+/// A connection that fails if the client takes nothing of what is written for some time.
+struct Timed {
+    stream: TcpStream,
+    limit: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timed {
+    /// Fails if `polled` has been pending for too long.
+    fn within<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.waiting = None;
+            return polled;
+        }
+        let limit = self.limit;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Timed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.within(polled, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.within(polled, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        self.within(polled, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within(polled, context)
+    }
+}

@@ -1,0 +1,163 @@
+//! The pages to which a client subscribes.
+
+use taffrail_api::filter::SortField;
+
+use crate::http::problem::Refusal;
+use crate::http::query::{Query, cut};
+use crate::index::AppFilter;
+
+/// The greatest number of subscriptions of a stream.
+const MAX_SUBSCRIPTIONS: usize = 20;
+
+/// The greatest number of rows of one page of a stream.
+const MAX_ROWS: usize = 100;
+
+/// The greatest number of rows of all pages of a stream.
+const MAX_ALL_ROWS: usize = 1_000;
+
+/// The parameters of the apps of a subscription.
+const FILTERS: &[&str] = &[
+    "status",
+    "problems",
+    "sync",
+    "delivery",
+    "suspended",
+    "selector",
+    "cluster",
+    "namespace",
+    "name",
+    "text",
+    "sort",
+    "limit",
+];
+
+/// A page to which a client subscribes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subscription {
+    pub(crate) name: String,
+    pub(crate) view: SubscribedView,
+}
+
+/// The contents of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SubscribedView {
+    /// The first apps of a filter, and the numbers of all; no rows if the limit is 0.
+    Apps { filter: Box<AppFilter>, sort: Option<SortField>, limit: usize },
+    /// The numbers of clusters by freshness.
+    Clusters,
+}
+
+impl Subscription {
+    /// Reads the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page.
+    pub(crate) fn read_all(query: &str) -> Result<Vec<Subscription>, Refusal> {
+        let mut found: Vec<Subscription> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if name != "subscribe" {
+                let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
+                return Err(unknown.hint("there is: subscribe"));
+            }
+            let read = Subscription::read(&value)?;
+            if found.iter().any(|other| other.name == read.name) {
+                return Err(wrong(format!("the name '{}' is given twice", read.name)));
+            }
+            found.push(read);
+        }
+        let rows: usize = found.iter().map(Subscription::rows).sum();
+        match found.len() {
+            0 => Err(wrong("it is missing").hint("subscribe=NAME:apps?status=Failed")),
+            1..=MAX_SUBSCRIPTIONS if rows <= MAX_ALL_ROWS => Ok(found),
+            1..=MAX_SUBSCRIPTIONS => {
+                Err(wrong(format!("all pages have more than {MAX_ALL_ROWS} rows together")))
+            }
+            _ => Err(wrong(format!("there are more than {MAX_SUBSCRIPTIONS}"))),
+        }
+    }
+
+    fn read(text: &str) -> Result<Subscription, Refusal> {
+        let form = || wrong(format!("'{}' is not NAME:VIEW?QUERY", cut(text)));
+        let (name, view) = text.split_once(':').ok_or_else(form)?;
+        let is_name = |name: &str| {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+            (1..=32).contains(&name.len()) && name.bytes().all(allowed)
+        };
+        if !is_name(name) {
+            return Err(wrong(format!("'{}' is not a name of up to 32 letters, digits, - and _", cut(name))));
+        }
+        let (view, query) = view.split_once('?').unwrap_or((view, ""));
+        let view = match view {
+            "clusters" => {
+                Query::read(query, &[])?;
+                SubscribedView::Clusters
+            }
+            "apps" => {
+                let Query { filter, sort, limit, .. } = Query::read(query, FILTERS)?;
+                if limit > MAX_ROWS {
+                    return Err(wrong(format!("the page '{name}' has more than {MAX_ROWS} rows")));
+                }
+                SubscribedView::Apps { filter: Box::new(filter), sort, limit }
+            }
+            "counts" => {
+                let Query { filter, .. } = Query::read(query, FILTERS)?;
+                SubscribedView::Apps { filter: Box::new(filter), sort: None, limit: 0 }
+            }
+            _ => {
+                return Err(wrong(format!(
+                    "there is no view '{}': there are apps, counts, clusters",
+                    cut(view)
+                )));
+            }
+        };
+        Ok(Subscription { name: name.to_owned(), view })
+    }
+
+    fn rows(&self) -> usize {
+        match self.view {
+            SubscribedView::Apps { limit, .. } => limit,
+            SubscribedView::Clusters => 0,
+        }
+    }
+}
+
+fn wrong(why: impl Into<String>) -> Refusal {
+    Refusal::parameter("subscribe", why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Vec<Subscription>, String> {
+        Subscription::read_all(query).map_err(|refusal| refusal.0.detail)
+    }
+
+    #[test]
+    fn subscriptions_have_a_name_a_view_and_a_filter() {
+        let found = read(
+            "subscribe=bad:apps%3Fstatus%3DFailed%26limit%3D7&subscribe=all:counts&subscribe=c:clusters",
+        )
+        .unwrap();
+        let filter = AppFilter { status: Some("Failed".parse().unwrap()), ..AppFilter::default() };
+        let apps = SubscribedView::Apps { filter: Box::new(filter), sort: None, limit: 7 };
+        assert_eq!(found[0], Subscription { name: "bad".to_owned(), view: apps });
+        assert_eq!(found.iter().map(Subscription::rows).collect::<Vec<_>>(), [7, 0, 0]);
+    }
+
+    #[test]
+    fn wrong_subscriptions_are_refused_with_the_reason() {
+        let many: Vec<String> = (0..21).map(|number| format!("subscribe=n{number}:counts")).collect();
+        let full: Vec<String> = (0..11).map(|number| format!("subscribe=n{number}:apps?limit=100")).collect();
+        for (query, why) in [
+            ("", "it is missing"),
+            ("subscribe=a", "'a' is not NAME:VIEW?QUERY"),
+            ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters"),
+            ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),
+            ("subscribe=a:apps&subscribe=a:counts", "the name 'a' is given twice"),
+            ("subscribe=a:apps?limit%3D101", "the page 'a' has more than 100 rows"),
+            (&many.join("&"), "there are more than 20"),
+            (&full.join("&"), "all pages have more than 1000 rows together"),
+        ] {
+            assert_eq!(read(query), Err(format!("parameter 'subscribe': {why}")), "{query}");
+        }
+        assert!(read("subscribe=a:apps?cursor%3Dx").unwrap_err().contains("no such parameter"));
+    }
+}

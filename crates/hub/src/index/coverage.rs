@@ -1,0 +1,114 @@
+//! How much of a fleet an answer covers.
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_api::ErrorRow;
+use taffrail_api::hub::{AnswerState, Coverage, MissingCluster};
+use taffrail_api::report::LOST;
+use taffrail_apps::{Freshness, FreshnessState};
+
+use super::filter::AppFilter;
+use super::published::PublishedCluster;
+use super::view::FleetView;
+
+/// The greatest number of missing clusters that an answer names.
+const MAX_MISSING: usize = 100;
+
+/// The greatest number of errors that an answer contains.
+const MAX_ERRORS: usize = 500;
+
+impl FleetView {
+    /// Returns how much of the clusters that `filter` admits an answer covers.
+    pub(crate) fn coverage(&self, filter: &AppFilter) -> Coverage {
+        let mut coverage = Coverage {
+            state: AnswerState::Complete,
+            as_of: self.moment().now,
+            clusters: 0,
+            missing: Vec::new(),
+            missing_omitted: 0,
+        };
+        let add = |coverage: &mut Coverage, missing: MissingCluster| {
+            coverage.state = coverage.state.max(missing.state);
+            match coverage.missing.len() < MAX_MISSING {
+                true => coverage.missing.push(missing),
+                false => coverage.missing_omitted += 1,
+            }
+        };
+        for (_, cluster) in self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster)) {
+            coverage.clusters += 1;
+            if let Some(missing) = self.missing(cluster) {
+                add(&mut coverage, missing);
+            }
+        }
+        for name in &filter.clusters {
+            if self.fleet().all().any(|(_, cluster)| self.is_called(cluster, name)) {
+                continue;
+            }
+            let (state, reason) = (AnswerState::Partial, "UnknownCluster".into());
+            let message = format!("the hub knows no cluster '{name}'");
+            add(&mut coverage, MissingCluster { cluster: name.clone(), state, reason, message, since: None });
+        }
+        coverage
+    }
+
+    /// Returns what of a cluster an answer does not cover whole and live; `None` if it covers everything.
+    fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
+        let source = self.speaker(cluster);
+        let facts = source.map(|source| &*source.facts);
+        let name = facts.map(|facts| &*facts.name).filter(|name| !name.is_empty());
+        let missing = |state, reason: &'static str, message: String, since| {
+            let cluster = name.unwrap_or(&cluster.id.0).to_owned();
+            Some(MissingCluster { cluster, state, reason: reason.into(), message, since })
+        };
+        let moment = self.moment();
+        let waited = moment.at.saturating_sub(cluster.opened);
+        let opened = SignedDuration::try_from(waited).ok().and_then(|waited| before(moment.now, waited));
+        let freshness = source.map_or(Freshness::never(), |source| self.freshness(source));
+        let lost = facts.and_then(|facts| facts.lost.as_ref());
+        let is_whole = source.is_some_and(|source| source.is_whole);
+        if freshness.observed_at.is_none() || !is_whole {
+            if let Some(lost) = lost {
+                return missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened);
+            }
+            if waited <= LOST || freshness.is_live() {
+                let message = "its apps have not been read yet".to_owned();
+                return missing(AnswerState::Loading, "NotRead", message, opened);
+            }
+            let message = "has not reported since it was added".to_owned();
+            return missing(AnswerState::Partial, "Silent", message, opened);
+        }
+        if freshness.state != FreshnessState::Live {
+            let message =
+                lost.map_or_else(|| freshness.state.predicate().to_owned(), |it| it.message.clone());
+            return missing(AnswerState::Stale, "Silent", message, freshness.observed_at);
+        }
+        if let Some(blind) = facts.and_then(|facts| facts.blind.clone()) {
+            return missing(AnswerState::Partial, "Unreadable", blind, None);
+        }
+        let refused = source.map_or(0, |source| source.refused);
+        if refused > 0 {
+            let message = format!("{refused} halves of apps were refused, because the cluster has too many");
+            return missing(AnswerState::Partial, "TooManyApps", message, None);
+        }
+        None
+    }
+
+    /// Returns the errors of the clusters that `filter` admits, at most a few, and the number of those left out.
+    pub(crate) fn errors_of(&self, filter: &AppFilter) -> (Vec<ErrorRow>, usize) {
+        let mut errors = Vec::new();
+        let mut omitted = 0;
+        for (_, cluster) in self.fleet().all() {
+            let count: usize = cluster.sources.iter().map(|source| source.errors.len()).sum();
+            if count == 0 || !filter.admits_cluster(self, cluster) {
+                continue;
+            }
+            let taken = (MAX_ERRORS - errors.len()).min(count);
+            errors.extend(self.errors(cluster).take(taken).cloned());
+            omitted += count - taken;
+        }
+        (errors, omitted)
+    }
+}
+
+fn before(now: Timestamp, passed: SignedDuration) -> Option<Timestamp> {
+    now.checked_sub(passed).ok()
+}

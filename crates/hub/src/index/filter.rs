@@ -1,0 +1,252 @@
+//! Filters of the apps of a fleet.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use taffrail_api::filter::{StatusFilter, SyncFilter};
+use taffrail_apps::{Axis, Delivery};
+use taffrail_object::LabelSelector;
+
+use super::names::{NameId, contains};
+use super::pair::{Pair, Place, Summary, lasting_problems};
+use super::published::PublishedCluster;
+use super::view::{FleetView, PairNow};
+
+/// The conditions that an app must meet; the default matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppFilter {
+    /// The present statuses of which an app must have one; `None` for any.
+    pub status: Option<StatusFilter>,
+    /// The axes of which an app must have a problem on one, notices included; an empty set stands for any axis. `None`
+    /// keeps all apps.
+    pub problems: Option<BTreeSet<Axis>>,
+    /// The sync states of which an app must have one; `None` for any.
+    pub sync: Option<SyncFilter>,
+    /// The deliveries of which an app must have one; empty for any.
+    pub deliveries: Vec<Delivery>,
+    /// True to keep only apps whose delivery is suspended.
+    pub suspended: bool,
+    /// The selector for labels of the declaring object; `None` for any.
+    pub labels: Option<LabelSelector>,
+    /// The identities, names or aliases of the target clusters; empty for all.
+    pub clusters: Vec<String>,
+    /// The namespaces of declaring objects; empty for all.
+    pub namespaces: Vec<String>,
+    /// The names of which an app must have one; empty for all.
+    pub names: Vec<NameFilter>,
+    /// A text that the key, namespace, name, cluster or problem of an app must contain, in any case of letters; empty for
+    /// any.
+    pub text: String,
+}
+
+/// A name of apps: `NAME`, `NAMESPACE/NAME` or `DELIVERY/NAMESPACE/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameFilter {
+    delivery: Option<Delivery>,
+    namespace: Option<String>,
+    name: String,
+}
+
+/// The error for a text that cannot be the name of an app; holds the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not the name of an app; write NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME")]
+pub struct InvalidName(pub String);
+
+impl FromStr for NameFilter {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<NameFilter, InvalidName> {
+        let invalid = || InvalidName(text.to_owned());
+        let parts: Vec<&str> = text.split('/').collect();
+        let (delivery, namespace, name) = match parts.as_slice() {
+            [name] => (None, None, *name),
+            [namespace, name] => (None, Some(*namespace), *name),
+            [delivery, namespace, name] => {
+                let delivery = Delivery::of_word(delivery).map_err(|_| invalid())?;
+                (Some(delivery), Some(*namespace), *name)
+            }
+            _ => return Err(invalid()),
+        };
+        let is_empty = name.is_empty() || namespace.is_some_and(str::is_empty);
+        let filter = NameFilter { delivery, namespace: namespace.map(str::to_owned), name: name.to_owned() };
+        if is_empty { Err(invalid()) } else { Ok(filter) }
+    }
+}
+
+impl NameFilter {
+    fn admits(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        self.name == name
+            && self.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+            && self.delivery.is_none_or(|wanted| wanted == delivery)
+    }
+}
+
+/// A filter for the names of one published fleet.
+pub(crate) struct PreparedFilter<'f> {
+    filter: &'f AppFilter,
+    /// The namespaces and names, as numbers; those that no app has are left out.
+    namespaces: Vec<NameId>,
+    names: Vec<(Option<Delivery>, Option<NameId>, NameId)>,
+    text: String,
+    /// For each name whether it contains the text; empty without a text.
+    named: Vec<bool>,
+}
+
+/// A filter in one cluster.
+pub(crate) struct InCluster<'p> {
+    prepared: &'p PreparedFilter<'p>,
+    place: Place,
+    /// True if the filter admits the cluster.
+    is_admitted: bool,
+    /// True if all pairs contain the text: there is none, or the name of the cluster contains it.
+    is_found: bool,
+}
+
+impl AppFilter {
+    /// Returns true if apps of a cluster may match.
+    pub(crate) fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
+        self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
+    }
+
+    fn names_nothing(&self) -> bool {
+        self.deliveries.is_empty() && self.namespaces.is_empty() && self.names.is_empty()
+    }
+
+    /// Returns true if an app of this name may match.
+    pub(crate) fn admits_name(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
+        (self.deliveries.is_empty() || self.deliveries.contains(&delivery))
+            && (self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace))
+            && (self.names.is_empty() || self.names.iter().any(|it| it.admits(delivery, namespace, name)))
+    }
+
+    /// Prepares the filter for a fleet.
+    pub(crate) fn prepare(&self, view: &FleetView) -> PreparedFilter<'_> {
+        let table = &view.fleet().names;
+        let name = |filter: &NameFilter| {
+            let namespace = match &filter.namespace {
+                Some(namespace) => Some(table.find(namespace)?),
+                None => None,
+            };
+            Some((filter.delivery, namespace, table.find(&filter.name)?))
+        };
+        let text = self.text.to_lowercase();
+        PreparedFilter {
+            filter: self,
+            namespaces: self.namespaces.iter().filter_map(|namespace| table.find(namespace)).collect(),
+            names: self.names.iter().filter_map(name).collect(),
+            named: if text.is_empty() { Vec::new() } else { table.containing(&text) },
+            text,
+        }
+    }
+
+    /// Returns the present state of a pair if it matches: what [`PreparedFilter`] finds, for one pair alone.
+    pub(crate) fn admits(
+        &self,
+        view: &FleetView,
+        place: Place,
+        pair: &Pair,
+        summary: &Summary,
+    ) -> Option<PairNow> {
+        let cluster = view.fleet().cluster(place)?;
+        let is_named = || {
+            let app = &pair.app.app;
+            self.names_nothing() || self.admits_name(summary.delivery, &app.namespace, &app.name)
+        };
+        let is_found = || {
+            let text = self.text.to_lowercase();
+            let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
+            text.is_empty()
+                || contains(view.name(cluster), &text)
+                || names.into_iter().any(|name| contains(name, &text))
+                || is_told(pair, &text)
+        };
+        let is_admitted = self.admits_cluster(view, cluster);
+        self.judge(view, place, (pair, summary), is_admitted, is_named, is_found)
+    }
+
+    /// Returns the present state of a pair if it meets all conditions. `is_admitted` is true if its cluster does;
+    /// `is_named` and `is_found` say whether its names do, and whether it contains the text.
+    fn judge(
+        &self,
+        view: &FleetView,
+        place: Place,
+        (pair, summary): (&Pair, &Summary),
+        is_admitted: bool,
+        is_named: impl FnOnce() -> bool,
+        is_found: impl FnOnce() -> bool,
+    ) -> Option<PairNow> {
+        let AppFilter { status, problems, sync, suspended, labels, clusters, .. } = self;
+        let now = view.now(place, summary);
+        let has_problem = |axes: &BTreeSet<Axis>| match axes.is_empty() {
+            true => !now.axes.is_empty(),
+            false => axes.iter().any(|axis| now.axes.has(*axis)),
+        };
+        let label = |selector: &LabelSelector| {
+            let labels = &pair.declared.body.labels;
+            selector.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
+        };
+        let is_in = match summary.is_stray {
+            true => clusters.is_empty() || clusters.contains(&pair.declared.body.target.0),
+            false => is_admitted,
+        };
+        let matches = is_in
+            && (!suspended || summary.is_suspended)
+            && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
+            && sync.as_ref().is_none_or(|it| it.admits_state(summary.delivery, now.sync))
+            && problems.as_ref().is_none_or(has_problem)
+            && is_named()
+            && labels.as_ref().is_none_or(label)
+            && is_found();
+        matches.then_some(now)
+    }
+}
+
+/// Returns true if the message of a problem contains `text`, which is in lower case.
+fn is_told(pair: &Pair, text: &str) -> bool {
+    lasting_problems(pair).into_iter().any(|problem| contains(&problem.message, text))
+}
+
+impl PreparedFilter<'_> {
+    /// Prepares the filter for the pairs of one cluster; `None` if none of them can match.
+    pub(crate) fn within<'p>(
+        &'p self,
+        view: &FleetView,
+        place: Place,
+        cluster: &PublishedCluster,
+    ) -> Option<InCluster<'p>> {
+        let is_admitted = self.filter.admits_cluster(view, cluster);
+        if !is_admitted && cluster.pairs.strays == 0 {
+            return None;
+        }
+        let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
+        Some(InCluster { prepared: self, place, is_admitted, is_found })
+    }
+
+    fn is_named(&self, summary: &Summary) -> bool {
+        let AppFilter { deliveries, namespaces, names, .. } = self.filter;
+        let is_called = |(delivery, namespace, name): &(Option<Delivery>, Option<NameId>, NameId)| {
+            *name == summary.name
+                && namespace.is_none_or(|namespace| namespace == summary.namespace)
+                && delivery.is_none_or(|delivery| delivery == summary.delivery)
+        };
+        (deliveries.is_empty() || deliveries.contains(&summary.delivery))
+            && (namespaces.is_empty() || self.namespaces.contains(&summary.namespace))
+            && (names.is_empty() || self.names.iter().any(is_called))
+    }
+}
+
+impl InCluster<'_> {
+    /// Returns the present state of a pair if it matches.
+    pub(crate) fn admits(&self, view: &FleetView, pair: &Pair, summary: &Summary) -> Option<PairNow> {
+        let prepared = self.prepared;
+        let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
+        let is_found = || {
+            let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
+            // A pair without a problem has no message to search.
+            is_found || (summary.severity.is_some() && is_told(pair, &prepared.text))
+        };
+        let is_named = || prepared.is_named(summary);
+        prepared.filter.judge(view, self.place, (pair, summary), self.is_admitted, is_named, is_found)
+    }
+}

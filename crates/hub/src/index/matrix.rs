@@ -1,0 +1,125 @@
+//! The table of apps by clusters, one character a cell.
+
+use std::collections::HashMap;
+
+use taffrail_api::API_VERSION;
+use taffrail_api::hub::{Matrix, MatrixColumn, MatrixLegend, MatrixRow, PageExtent};
+use taffrail_apps::{Freshness, FreshnessState};
+use taffrail_status::Status;
+
+use super::filter::AppFilter;
+use super::names::NameId;
+use super::pair::Place;
+use super::view::{FleetView, PairNow};
+
+/// The greatest number of columns.
+const MAX_COLUMNS: usize = 10_000;
+
+/// The greatest number of cells; with many columns a page has fewer rows.
+const MAX_CELLS: usize = 1_000_000;
+
+/// The character of the first meaning; each further one has the next character.
+const CODES: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// The states of freshness.
+const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::Stale, FreshnessState::Lost];
+
+impl FleetView {
+    /// Returns a page of the matrix: the keys after `after`, at most `limit`. [`PageExtent::next`] is the last key, if
+    /// others follow.
+    pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
+        let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
+        let mut places: HashMap<Place, usize> = HashMap::new();
+        let mut columns = Vec::new();
+        let mut columns_omitted = 0;
+        for (place, cluster) in shown {
+            if columns.len() == MAX_COLUMNS {
+                columns_omitted += 1;
+                continue;
+            }
+            let source = self.speaker(cluster);
+            let freshness = source.map_or(Freshness::never(), |source| self.freshness(source)).state;
+            places.insert(place, columns.len());
+            columns.push(MatrixColumn { cluster: self.name(cluster).to_owned(), freshness });
+        }
+        let rows = limit.min(MAX_CELLS / columns.len().max(1)).max(1);
+        let names = &self.fleet().names;
+        let mut is_used = vec![false; names.len()];
+        // An app whose target is not known has no column.
+        self.each(filter, |(place, _), _, summary, _| {
+            if let Some(is_used) = is_used.get_mut(summary.key as usize).filter(|_| !summary.is_stray) {
+                *is_used |= columns_omitted == 0 || places.contains_key(&place);
+            }
+        });
+        let used = (0..).zip(&is_used).filter(|(_, is_used)| **is_used).map(|(id, _): (NameId, _)| id);
+        let mut keys: Vec<NameId> = used.collect();
+        let total = keys.len();
+        keys.retain(|id| after.is_none_or(|after| names.text(*id) > after));
+        keys.sort_unstable_by_key(|id| names.rank(*id));
+        let is_cut = keys.len() > rows;
+        keys.truncate(rows);
+        let rows: HashMap<NameId, usize> = keys.iter().enumerate().map(|(row, id)| (*id, row)).collect();
+        // Of each cell its character, and the rank of the app that it shows: the least is the worst.
+        let empty = (Matrix::EMPTY as u8, u8::MAX);
+        let mut grid: Vec<Vec<(u8, u8)>> = vec![vec![empty; columns.len()]; keys.len()];
+        self.each(filter, |(place, _), _, summary, now| {
+            let row = rows.get(&summary.key).filter(|_| !summary.is_stray);
+            let (Some(row), Some(column)) = (row, places.get(&place)) else { return };
+            let Some(cell) = grid.get_mut(*row).and_then(|row| row.get_mut(*column)) else { return };
+            let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
+            if rank < cell.1 {
+                *cell = (code(now), rank);
+            }
+        });
+        let cells: Vec<Vec<u8>> =
+            grid.into_iter().map(|row| row.into_iter().map(|(code, _)| code).collect()).collect();
+        let mut used = [false; CODES.len()];
+        let mut is_met = [false; 256];
+        for cell in cells.iter().flatten() {
+            if let Some(is_met) = is_met.get_mut(usize::from(*cell)) {
+                *is_met = true;
+            }
+        }
+        for (code, used) in CODES.iter().zip(&mut used) {
+            *used = is_met.get(usize::from(*code)) == Some(&true);
+        }
+        let next = keys.last().filter(|_| is_cut).map(|id| names.text(*id).to_owned());
+        let rows = keys.iter().zip(cells).map(|(id, cells)| MatrixRow {
+            key: names.text(*id).to_owned(),
+            cells: String::from_utf8_lossy(&cells).into_owned(),
+        });
+        Matrix {
+            api_version: API_VERSION.into(),
+            kind: Matrix::KIND.into(),
+            columns,
+            columns_omitted,
+            rows: rows.collect(),
+            legend: legend().filter(|(number, _)| used.get(*number) == Some(&true)).map(|it| it.1).collect(),
+            extent: PageExtent { total, next },
+            coverage: self.coverage(filter),
+        }
+    }
+}
+
+/// Returns the character of the present state of an app.
+fn code(now: PairNow) -> u8 {
+    let number = number(now.health, now.observed, now.is_pressing());
+    CODES.get(number).copied().unwrap_or(Matrix::EMPTY as u8)
+}
+
+fn number(health: Status, freshness: FreshnessState, problem: bool) -> usize {
+    health as usize * 6 + freshness as usize * 2 + usize::from(problem)
+}
+
+fn legend() -> impl Iterator<Item = (usize, MatrixLegend)> {
+    Status::ALL.into_iter().flat_map(|health| {
+        FRESHNESS.into_iter().flat_map(move |freshness| {
+            [false, true].map(|problem| {
+                let number = number(health, freshness, problem);
+                let code = CODES.get(number).map_or(Matrix::EMPTY, |code| char::from(*code));
+                let effective = Freshness { state: freshness, observed_at: None }.effective(health);
+                (number, MatrixLegend { code, health, effective, freshness, problem })
+            })
+        })
+    })
+}

@@ -1,0 +1,416 @@
+//! The index of a fleet: takes reports, and publishes immutable states for readers.
+//!
+//! One lock guards what sources told. Readers never take it: they have the last [`PublishedFleet`], and compute their
+//! answers from it at a moment of the hub's clock ([`FleetView`]).
+
+mod attention;
+mod change_log;
+mod coverage;
+mod filter;
+mod groups;
+pub(crate) mod latency;
+mod matrix;
+mod names;
+pub(crate) mod page;
+pub(crate) mod page_watch;
+mod pair;
+mod published;
+pub(crate) mod recent;
+#[cfg(test)]
+pub(crate) mod samples;
+mod view;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use taffrail_api::hub::AppChange;
+use taffrail_api::report::{AppId, Consequences, Report};
+use taffrail_apps::{ClusterId, FreshnessState};
+use tokio::sync::{Notify, watch};
+
+use change_log::ChangeLog;
+pub use filter::{AppFilter, InvalidName, NameFilter};
+pub use groups::GroupBy;
+use latency::Latencies;
+use names::Names;
+use pair::{Pair, Place};
+pub(crate) use published::PairChange;
+pub use published::PublishedFleet;
+use published::{ClusterPairs, PublishedCluster, PublishedSource};
+use recent::RecentChanges;
+pub use view::FleetView;
+
+use crate::clock::HubClock;
+use crate::fleet::{Disagreement, FleetError, FleetState, Tells};
+
+/// The time for which changes are collected before they are published together.
+const COLLECTED: Duration = Duration::from_millis(50);
+
+/// The time after which a state is published although nothing but proofs of life came.
+const UNCHANGED: Duration = Duration::from_millis(500);
+
+/// The greatest number of receipts between two publications that are measured.
+const MAX_RECEIVED: usize = 10_000;
+
+/// The number of names up to which none are forgotten.
+const MIN_NAMES: usize = 1_000;
+
+/// The fleet of a hub.
+#[derive(Debug)]
+pub struct FleetIndex {
+    owner: Mutex<Owner>,
+    published: watch::Sender<Arc<PublishedFleet>>,
+    /// The view of the last publication, at its moment.
+    last: Mutex<Arc<FleetView>>,
+    recent: Mutex<RecentChanges>,
+    log: Mutex<ChangeLog>,
+    latencies: Mutex<Latencies>,
+    clock: HubClock,
+    /// Wakes the publisher when something changed.
+    changed: Notify,
+}
+
+/// What sources told, and what of it is not published yet.
+#[derive(Debug, Default)]
+struct Owner {
+    fleet: FleetState,
+    opened: HashMap<ClusterId, Duration>,
+    /// The apps whose pairs may have changed.
+    apps: HashSet<AppId>,
+    /// The clusters that changed as a whole, if only by a proof of life.
+    clusters: HashSet<ClusterId>,
+    /// The clusters that were opened since the last publication.
+    new: HashSet<ClusterId>,
+    /// The places of pairs that are not shown in their home clusters.
+    elsewhere: HashMap<AppId, Place>,
+    /// The moments at which the changes were received that are not published yet; of very many only some.
+    received: Vec<Duration>,
+    names: Names,
+    /// The number of reports that were taken, and of those that were refused.
+    reports: u64,
+    refused: u64,
+    /// The states of the sources of each cluster with several at the last publication.
+    states: HashMap<ClusterId, Vec<FreshnessState>>,
+}
+
+impl FleetIndex {
+    /// Makes the index of a fleet without clusters.
+    pub fn new(clock: HubClock) -> FleetIndex {
+        let published = watch::Sender::new(Arc::default());
+        FleetIndex {
+            owner: Mutex::default(),
+            published,
+            last: Mutex::new(Arc::new(FleetView::new(Arc::default(), clock.time()))),
+            recent: Mutex::default(),
+            log: Mutex::default(),
+            latencies: Mutex::default(),
+            clock,
+            changed: Notify::new(),
+        }
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> &HubClock {
+        &self.clock
+    }
+
+    /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
+    pub fn open(&self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
+        let at = self.clock.time().at;
+        let mut owner = lock(&self.owner);
+        if owner.fleet.known(cluster).is_none() {
+            owner.new.insert(cluster.clone());
+            owner.opened.insert(cluster.clone(), at);
+        }
+        let epoch = owner.fleet.open(cluster, source, tells);
+        owner.touch(cluster, source);
+        drop(owner);
+        self.changed.notify_one();
+        epoch
+    }
+
+    /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
+    pub fn forget(&self, cluster: &ClusterId, source: &str) {
+        let published = self.published();
+        let mut owner = lock(&self.owner);
+        owner.touch(cluster, source);
+        owner.fleet.forget(cluster, source);
+        if owner.fleet.known(cluster).is_none() {
+            owner.opened.remove(cluster);
+            owner.new.remove(cluster);
+            // What others declare for the cluster is shown in their own.
+            let place = published.places.get(cluster);
+            let shown = place.and_then(|place| published.cluster(*place));
+            let apps = shown.iter().flat_map(|shown| &shown.pairs.pairs).map(|pair| pair.app.clone());
+            owner.apps.extend(apps);
+        }
+        drop(owner);
+        self.changed.notify_one();
+    }
+
+    /// Takes a report of `source`.
+    ///
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
+    pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
+        let at = self.clock.time().at;
+        let cluster = report.cluster.clone();
+        let mut owner = lock(&self.owner);
+        let consequences = match owner.fleet.take(source, report, at) {
+            Ok(consequences) => consequences,
+            Err(error) => {
+                owner.refused += 1;
+                return Err(error);
+            }
+        };
+        owner.reports += 1;
+        let is_only_life = consequences.changed.is_empty() && !consequences.is_cluster_changed;
+        if !is_only_life && owner.received.len() < MAX_RECEIVED {
+            owner.received.push(at);
+        }
+        owner.apps.extend(consequences.changed.iter().cloned());
+        // With every proof of life another source may become the freshest.
+        if owner.fleet.known(&cluster).is_some_and(|known| known.sources.len() > 1) {
+            owner.touch_all(&cluster);
+        }
+        owner.clusters.insert(cluster);
+        drop(owner);
+        if !is_only_life {
+            self.changed.notify_one();
+        }
+        Ok(consequences)
+    }
+
+    /// Returns the halves of rows of which two live sources have told different things for some time.
+    pub fn disagreements(&self) -> Vec<Disagreement> {
+        lock(&self.owner).fleet.disagreements(self.clock.time().at)
+    }
+
+    /// Returns the last state that was published.
+    pub fn published(&self) -> Arc<PublishedFleet> {
+        Arc::clone(&self.published.borrow())
+    }
+
+    /// Returns a receiver of the states that are published.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<PublishedFleet>> {
+        self.published.subscribe()
+    }
+
+    /// Returns the last state that was published, at the present moment.
+    pub fn view(&self) -> FleetView {
+        FleetView::new(self.published(), self.clock.time())
+    }
+
+    /// Publishes what changed, again and again: 50 ms after a change, and twice a second where nothing but proofs of life
+    /// came. Never ends.
+    pub async fn run(&self) {
+        loop {
+            self.publish();
+            drop(tokio::time::timeout(UNCHANGED, self.changed.notified()).await);
+            tokio::time::sleep(COLLECTED).await;
+        }
+    }
+
+    /// Publishes what changed since the last time, by reports or by time.
+    pub fn publish(&self) {
+        // One publication at a time, in order.
+        let mut last = lock(&self.last);
+        let moment = self.clock.time();
+        let mut owner = lock(&self.owner);
+        let received = std::mem::take(&mut owner.received);
+        let published = owner.publish(&self.published(), moment.at);
+        drop(owner);
+        let (fleet, changes) = match published {
+            Some((published, changes)) => (Arc::new(published), changes),
+            None => (self.published(), Vec::new()),
+        };
+        let view = Arc::new(FleetView::new(Arc::clone(&fleet), moment));
+        let transitions = recent::transitions(&last, &view, &changes);
+        lock(&self.recent).extend(transitions);
+        let is_new = fleet.version != last.fleet().version;
+        if is_new {
+            lock(&self.log).push(fleet.version, changes);
+        }
+        *last = view;
+        if is_new {
+            self.published.send_replace(fleet);
+        }
+        let visible = self.clock.time().at;
+        let mut latencies = lock(&self.latencies);
+        received.into_iter().for_each(|received| latencies.add(visible.saturating_sub(received)));
+    }
+
+    /// Returns the view of the last publication, which is at most half a second old while [`run`](FleetIndex::run) runs.
+    pub(crate) fn last_view(&self) -> Arc<FleetView> {
+        Arc::clone(&lock(&self.last))
+    }
+
+    /// Returns the changes of pairs between the publications of two views; `None` if they are not known any more.
+    pub(crate) fn changes_between(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<[PairChange]>>> {
+        lock(&self.log).between(old.fleet().version, new.fleet().version)
+    }
+
+    /// Returns the times from receipts of changes to their publication, the number of reports that were taken, and of those
+    /// that were refused.
+    pub(crate) fn measured(&self) -> (Latencies, u64, u64) {
+        let latencies = lock(&self.latencies).clone();
+        let owner = lock(&self.owner);
+        (latencies, owner.reports, owner.refused)
+    }
+
+    /// Returns the last changes of apps with numbers below `before`, the latest first.
+    pub(crate) fn recent(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
+        lock(&self.recent).before(before)
+    }
+}
+
+/// Locks what only whole changes are made to: a report that panicked is refused the next time by its number.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Owner {
+    /// Marks what `source` told of `cluster` as changed.
+    fn touch(&mut self, cluster: &ClusterId, source: &str) {
+        let known = self.fleet.known(cluster);
+        let source = known.and_then(|known| known.sources.iter().find(|known| known.name == source));
+        self.apps.extend(source.into_iter().flat_map(|source| source.received.apps()).cloned());
+        self.clusters.insert(cluster.clone());
+    }
+
+    /// Marks what all sources told of `cluster` as changed.
+    fn touch_all(&mut self, cluster: &ClusterId) {
+        let sources = self.fleet.known(cluster).into_iter().flat_map(|known| &known.sources);
+        self.apps.extend(sources.flat_map(|source| source.received.apps()).cloned());
+    }
+
+    /// Returns the state to publish after `old`, at the moment `at`, and the changes of pairs; `None` if nothing changed.
+    fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
+        self.turn_sources(old, at);
+        self.find_strays(old);
+        if self.apps.is_empty() && self.clusters.is_empty() && old.version > 0 {
+            return None;
+        }
+        let mut changes: BTreeMap<Place, Vec<PairChange>> = BTreeMap::new();
+        for app in std::mem::take(&mut self.apps) {
+            self.change(app, old, at, &mut changes);
+        }
+        let mut clusters = old.clusters.clone();
+        let mut places = Arc::clone(&old.places);
+        for id in std::mem::take(&mut self.clusters) {
+            let before = old.places.get(&id).copied();
+            let known = self.fleet.known(&id);
+            if let Some(gone) = before.filter(|place| known.is_none_or(|known| known.place != *place)) {
+                clusters.get_mut(gone).map(Option::take);
+                Arc::make_mut(&mut places).remove(&id);
+            }
+            let Some(known) = known else { continue };
+            let pairs = before.filter(|before| *before == known.place);
+            let pairs = pairs.and_then(|place| Some(Arc::clone(&old.cluster(place)?.pairs)));
+            let cluster = PublishedCluster {
+                id: id.clone(),
+                opened: self.opened.get(&id).copied().unwrap_or(at),
+                sources: PublishedSource::all(known),
+                pairs: pairs.unwrap_or_default(),
+            };
+            if clusters.len() <= known.place {
+                clusters.resize(known.place + 1, None);
+            }
+            if let Some(slot) = clusters.get_mut(known.place) {
+                *slot = Some(Arc::new(cluster));
+            }
+            if before != Some(known.place) {
+                Arc::make_mut(&mut places).insert(id, known.place);
+            }
+        }
+        for (place, changes) in &changes {
+            let Some(Some(cluster)) = clusters.get_mut(*place) else { continue };
+            let pairs = cluster.pairs.changed(changes, &mut self.names);
+            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
+        }
+        self.forget_names(&mut clusters);
+        let changes = changes.into_values().flatten().collect();
+        let names = self.names.table();
+        Some((PublishedFleet { version: old.version + 1, clusters, places, names }, changes))
+    }
+
+    /// Forgets the names that no pair has any more, once most are such.
+    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) {
+        let pairs: usize = clusters.iter().flatten().map(|cluster| cluster.pairs.pairs.len()).sum();
+        // A pair has three names.
+        if self.names.table().len() <= 6 * pairs + MIN_NAMES {
+            return;
+        }
+        self.names = Names::default();
+        for cluster in clusters.iter_mut().flatten() {
+            let pairs = ClusterPairs::new(cluster.pairs.pairs.clone(), &mut self.names);
+            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
+        }
+    }
+
+    /// Finds the change of one app.
+    fn change(
+        &mut self,
+        app: AppId,
+        old: &PublishedFleet,
+        at: Duration,
+        changes: &mut BTreeMap<Place, Vec<PairChange>>,
+    ) {
+        let before = self.elsewhere.get(&app).or_else(|| old.places.get(&app.home)).copied();
+        let before = before.and_then(|place| {
+            let pairs = &old.cluster(place)?.pairs;
+            Some((place, Arc::clone(pairs.pairs.get(pairs.find(&app)?)?)))
+        });
+        let after = Pair::of(&self.fleet, &app, at).map(Arc::new);
+        match &after {
+            Some(pair) if pair.shown() != pair.home.cluster => {
+                self.elsewhere.insert(app, pair.shown());
+            }
+            _ => {
+                self.elsewhere.remove(&app);
+            }
+        }
+        let place = after.as_ref().map(|pair| pair.shown());
+        let (from, before) = before.unzip();
+        if from.is_some() && from != place {
+            let gone = PairChange { place: from.unwrap_or_default(), before, after: None };
+            changes.entry(gone.place).or_default().push(gone);
+            let new = PairChange { place: place.unwrap_or_default(), before: None, after };
+            if new.after.is_some() {
+                changes.entry(new.place).or_default().push(new);
+            }
+        } else if let Some(place) = place {
+            changes.entry(place).or_default().push(PairChange { place, before, after });
+        }
+    }
+
+    /// Marks the apps of clusters of which the state of a source changed, if others could speak instead.
+    fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
+        for (_, cluster) in old.all().filter(|(_, cluster)| cluster.sources.len() > 1) {
+            let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
+            if self.states.get(&cluster.id) != Some(&states) {
+                self.touch_all(&cluster.id);
+                self.clusters.insert(cluster.id.clone());
+                self.states.insert(cluster.id.clone(), states);
+            }
+        }
+        let fleet = &self.fleet;
+        self.states.retain(|id, _| fleet.known(id).is_some());
+    }
+
+    /// Marks the apps that wait for a cluster that was opened.
+    fn find_strays(&mut self, old: &PublishedFleet) {
+        let new = std::mem::take(&mut self.new);
+        if new.is_empty() {
+            return;
+        }
+        let waiting = old.all().filter(|(_, cluster)| cluster.pairs.strays > 0);
+        let pairs = waiting.flat_map(|(_, cluster)| &cluster.pairs.pairs);
+        let found = pairs.filter(|pair| pair.target.is_none() && new.contains(&pair.declared.body.target));
+        self.apps.extend(found.map(|pair| pair.app.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! Pages of the apps of a fleet, in an order, from a key on.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
+use taffrail_api::filter::SortField;
+use taffrail_api::report::AppId;
+use taffrail_status::rollup::Counts;
+
+use super::filter::AppFilter;
+use super::pair::{Pair, Place, Summary, order};
+use super::view::{FleetView, PairNow};
+
+/// The position of an app in an order: all that decides it, so that it stands there whatever comes and goes around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PageKey {
+    /// The sort field, as the number of its variant; `None` for the order of the fleet.
+    #[serde(rename = "s")]
+    sort: Option<u8>,
+    #[serde(rename = "n")]
+    numbers: [i64; 3],
+    #[serde(rename = "t")]
+    texts: [String; 2],
+    #[serde(rename = "p")]
+    place: Place,
+    #[serde(rename = "a")]
+    app: AppId,
+}
+
+/// The position of a pair of one published fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    /// Numbers, and ranks of texts.
+    numbers: [i64; 3],
+    place: Place,
+    /// The position within the cluster.
+    at: usize,
+}
+
+/// The apps of a fleet to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppQueryPage<'q> {
+    pub(crate) filter: &'q AppFilter,
+    /// The field to sort by; `None` for the order of the fleet.
+    pub(crate) sort: Option<SortField>,
+    pub(crate) limit: usize,
+    /// The key of the last app of the page before.
+    pub(crate) after: Option<&'q PageKey>,
+}
+
+/// A page of apps.
+#[derive(Debug)]
+pub(crate) struct AppPage<'v> {
+    /// The apps, with the places of the clusters that show them.
+    pub(crate) pairs: Vec<(Place, &'v Pair)>,
+    /// The key of the last app, if others follow.
+    pub(crate) next: Option<PageKey>,
+    /// The number of all apps that match.
+    pub(crate) total: usize,
+    /// The number of all apps that match, by present status.
+    pub(crate) counts: Counts,
+    /// The number of all apps that match and have a problem that is more than a notice.
+    pub(crate) problems: usize,
+}
+
+impl Ord for PageKey {
+    fn cmp(&self, other: &PageKey) -> Ordering {
+        (self.numbers.cmp(&other.numbers))
+            .then_with(|| self.texts.cmp(&other.texts))
+            .then_with(|| self.place.cmp(&other.place))
+            .then_with(|| order(&self.app, &other.app))
+    }
+}
+
+impl PartialOrd for PageKey {
+    fn partial_cmp(&self, other: &PageKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PageKey {
+    /// Makes the key of a pair.
+    pub(crate) fn of(
+        view: &FleetView,
+        sort: Option<SortField>,
+        place: Place,
+        pair: &Pair,
+        summary: &Summary,
+    ) -> PageKey {
+        let app = &pair.app.app;
+        let (numbers, texts) = match sort {
+            Some(SortField::Name) => ([0; 3], [app.name.clone(), app.namespace.clone()]),
+            Some(SortField::Cluster) => ([0; 3], [shown_name(view, place, pair).to_owned(), String::new()]),
+            _ => {
+                (numbers(view, sort, pair, summary, view.now(place, summary)), [String::new(), String::new()])
+            }
+        };
+        PageKey { sort: sort.map(number), numbers, texts, place, app: pair.app.clone() }
+    }
+
+    /// Returns true if the key is one of the order by `sort`.
+    pub(crate) fn is_of(&self, sort: Option<SortField>) -> bool {
+        self.sort == sort.map(number)
+    }
+
+    /// Returns the position after that of the key.
+    fn after(&self, view: &FleetView, sort: Option<SortField>, clusters: &ClusterRanks<'_>) -> Position {
+        let pairs = view.fleet().cluster(self.place).map(|cluster| &cluster.pairs);
+        let at = pairs.map_or(0, |pairs| pairs.after(&self.app));
+        let [one, two] = &self.texts;
+        let names = &view.fleet().names;
+        let numbers = match sort {
+            Some(SortField::Name) => [names.rank_of(one), names.rank_of(two), 0],
+            Some(SortField::Cluster) => [clusters.rank_of(one), 0, 0],
+            _ => self.numbers,
+        };
+        Position { numbers, place: self.place, at }
+    }
+}
+
+fn number(sort: SortField) -> u8 {
+    sort as u8
+}
+
+/// Returns the name of the cluster that the row of a pair shows.
+fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str {
+    match pair.target {
+        Some(_) => view.fleet().cluster(place).map_or("", |cluster| view.name(cluster)),
+        None => &pair.declared.body.target.0,
+    }
+}
+
+/// Returns the numbers by which a pair is sorted, if they are no ranks of texts.
+fn numbers(
+    view: &FleetView,
+    sort: Option<SortField>,
+    pair: &Pair,
+    summary: &Summary,
+    now: PairNow,
+) -> [i64; 3] {
+    // Rows without a time come last.
+    let since = || view.since(pair, summary, now).unwrap_or(i64::MAX);
+    match sort {
+        Some(SortField::Status) => {
+            let severity = now.severity.map_or(i64::MAX, |severity| severity as i64);
+            [now.effective as i64, severity, since()]
+        }
+        Some(SortField::Since) => [since(), 0, 0],
+        Some(SortField::Delivery) => [summary.delivery as i64, 0, 0],
+        None | Some(SortField::Name | SortField::Cluster) => [0; 3],
+    }
+}
+
+/// The names of clusters in their order.
+struct ClusterRanks<'v>(Vec<&'v str>);
+
+impl<'v> ClusterRanks<'v> {
+    /// Makes the order, if rows are sorted by it.
+    fn new(view: &'v FleetView, sort: Option<SortField>) -> ClusterRanks<'v> {
+        let is_used = sort == Some(SortField::Cluster);
+        let clusters = view.fleet().all().filter(|_| is_used);
+        let mut names: Vec<&str> = clusters.map(|(_, cluster)| view.name(cluster)).collect();
+        names.sort_unstable();
+        names.dedup();
+        ClusterRanks(names)
+    }
+
+    /// Returns the rank of a name: an even number for that of a cluster, else an odd one between its neighbours.
+    fn rank_of(&self, name: &str) -> i64 {
+        let (at, odd) = match self.0.binary_search(&name) {
+            Ok(at) => (at, 0),
+            Err(at) => (at, 1),
+        };
+        2 * i64::try_from(at).unwrap_or(i64::MAX / 2) - odd
+    }
+}
+
+impl FleetView {
+    /// Calls `found` for each pair that matches, in the order of the fleet, with its place and position.
+    pub(crate) fn each<'v>(
+        &'v self,
+        filter: &AppFilter,
+        mut found: impl FnMut((Place, usize), &'v Pair, &'v Summary, PairNow),
+    ) {
+        let prepared = filter.prepare(self);
+        for (place, cluster) in self.fleet().all() {
+            let Some(within) = prepared.within(self, place, cluster) else { continue };
+            for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
+                if let Some(now) = within.admits(self, pair, summary) {
+                    found((place, at), pair, summary, now);
+                }
+            }
+        }
+    }
+
+    /// Returns a page of apps.
+    pub(crate) fn page(&self, query: &AppQueryPage<'_>) -> AppPage<'_> {
+        let AppQueryPage { filter, sort, limit, after } = *query;
+        let clusters = ClusterRanks::new(self, sort);
+        let names = &self.fleet().names;
+        let after = after.map(|key| key.after(self, sort, &clusters));
+        // The rank of the name of the last cluster.
+        let mut ranked: Option<(Place, i64)> = None;
+        let mut page =
+            AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
+        let mut best: BinaryHeap<(Position, Found<'_>)> = BinaryHeap::new();
+        let mut is_cut = false;
+        self.each(filter, |(place, at), pair, summary, now| {
+            page.total += 1;
+            page.counts.add(now.effective);
+            page.problems += usize::from(now.is_pressing());
+            // In the order of the fleet nothing that follows can belong to the page.
+            if sort.is_none() && is_cut {
+                return;
+            }
+            let numbers = match sort {
+                Some(SortField::Name) => [names.rank(summary.name), names.rank(summary.namespace), 0],
+                Some(SortField::Cluster) if summary.is_stray => {
+                    [clusters.rank_of(&pair.declared.body.target.0), 0, 0]
+                }
+                Some(SortField::Cluster) => {
+                    let known = ranked.filter(|(known, _)| *known == place);
+                    let (_, rank) =
+                        known.unwrap_or_else(|| (place, clusters.rank_of(shown_name(self, place, pair))));
+                    ranked = Some((place, rank));
+                    [rank, 0, 0]
+                }
+                _ => numbers(self, sort, pair, summary, now),
+            };
+            let position = Position { numbers, place, at };
+            if after.is_some_and(|after| position < after) {
+                return;
+            }
+            let is_full = best.len() >= limit;
+            is_cut |= is_full;
+            if is_full {
+                match best.peek_mut() {
+                    Some(mut last) if last.0 > position => *last = (position, Found(pair, summary)),
+                    _ => {}
+                }
+            } else {
+                best.push((position, Found(pair, summary)));
+            }
+        });
+        let sorted = best.into_sorted_vec();
+        if let Some((position, Found(pair, summary))) = sorted.last().filter(|_| is_cut) {
+            page.next = Some(PageKey::of(self, sort, position.place, pair, summary));
+        }
+        page.pairs = sorted.into_iter().map(|(position, Found(pair, _))| (position.place, pair)).collect();
+        page
+    }
+}
+
+/// A pair that was found; it adds nothing to the order of its position.
+struct Found<'v>(&'v Pair, &'v Summary);
+
+impl PartialEq for Found<'_> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Found<'_> {}
+
+impl PartialOrd for Found<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Found<'_> {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}

@@ -1,0 +1,176 @@
+//! A page that is kept up to date by the changes of pairs, without looking at those that did not change.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use taffrail_api::filter::SortField;
+use taffrail_api::report::AppId;
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::filter::AppFilter;
+use super::page::{AppQueryPage, PageKey};
+use super::pair::{Pair, Place};
+use super::published::PairChange;
+use super::view::{FleetView, PairNow};
+
+/// The number of rows behind the page that are kept in order, so that a row that goes is replaced without a search.
+const SPARE: usize = 64;
+
+/// The share of a fleet beyond which changes are not worth following.
+const MAX_SHARE: usize = 4;
+
+/// The apps of a filter: how many there are, and the first ones in an order.
+#[derive(Debug)]
+pub(crate) struct PageWatch {
+    filter: AppFilter,
+    sort: Option<SortField>,
+    limit: usize,
+    /// The first pairs in their order: those of the page, and some behind it.
+    window: Vec<WatchedPair>,
+    /// True if the window holds all pairs.
+    is_all: bool,
+    counts: [usize; Status::ALL.len()],
+    problems: usize,
+    /// The number of searches so far, for tests.
+    pub(crate) searches: usize,
+}
+
+/// A pair of a page.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchedPair {
+    key: PageKey,
+    pub(crate) place: Place,
+    pub(crate) pair: Arc<Pair>,
+    pub(crate) now: PairNow,
+}
+
+/// What differs between two views besides the pairs that reports changed.
+#[derive(Debug)]
+pub(crate) struct Turned {
+    /// The clusters of which a source became live, stale or lost, or proved itself while it is not live.
+    pub(crate) places: HashSet<Place>,
+    /// True if a cluster has other names.
+    pub(crate) are_renamed: bool,
+}
+
+impl PageWatch {
+    /// Searches the apps of a page.
+    pub(crate) fn new(
+        filter: AppFilter,
+        sort: Option<SortField>,
+        limit: usize,
+        view: &FleetView,
+    ) -> PageWatch {
+        let mut watch = PageWatch {
+            filter,
+            sort,
+            limit,
+            window: Vec::new(),
+            is_all: false,
+            counts: [0; Status::ALL.len()],
+            problems: 0,
+            searches: 0,
+        };
+        watch.search(view);
+        watch
+    }
+
+    /// Returns the pairs of the page.
+    pub(crate) fn page(&self) -> &[WatchedPair] {
+        self.window.get(..self.limit).unwrap_or(&self.window)
+    }
+
+    /// Returns the number of all apps that match, by present status.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        Status::ALL.into_iter().zip(self.counts).for_each(|(status, count)| counts.add_many(status, count));
+        counts
+    }
+
+    /// Returns the number of all apps that match and have a problem that is more than a notice.
+    pub(crate) fn problems(&self) -> usize {
+        self.problems
+    }
+
+    /// Follows the fleet from one view to a later one. `changes` are those of all publications between them; `None` if they
+    /// are not known.
+    pub(crate) fn follow(
+        &mut self,
+        old: &FleetView,
+        new: &FleetView,
+        changes: Option<&[Arc<[PairChange]>]>,
+        turned: &Turned,
+    ) {
+        let Some(changes) = changes.filter(|_| !turned.are_renamed) else { return self.search(new) };
+        let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
+        for change in changes.iter().flat_map(|changes| changes.iter()) {
+            let pair = change.after.as_ref().or(change.before.as_ref());
+            apps.extend(pair.map(|pair| (change.place, &pair.app)));
+        }
+        for (place, cluster) in new.fleet().all().filter(|_| !turned.places.is_empty()) {
+            let is_turned = turned.places.contains(&place);
+            if is_turned || cluster.pairs.guests > 0 {
+                let pairs = cluster.pairs.pairs.iter();
+                let own = pairs.filter(|pair| is_turned || turned.places.contains(&pair.home.cluster));
+                apps.extend(own.map(|pair| (place, &pair.app)));
+            }
+        }
+        if apps.len() > new.fleet().pairs() / MAX_SHARE + SPARE {
+            return self.search(new);
+        }
+        for (place, app) in apps {
+            self.change(old, new, place, app);
+        }
+        if self.window.len() < self.limit && !self.is_all {
+            self.search(new);
+        }
+    }
+
+    fn change(&mut self, old: &FleetView, new: &FleetView, place: Place, app: &AppId) {
+        if let Some(old) = self.find(old, place, app) {
+            self.count(old.now, false);
+            self.window.retain(|watched| watched.place != place || watched.pair.app != *app);
+        }
+        let Some(new) = self.find(new, place, app) else { return };
+        self.count(new.now, true);
+        let at = self.window.partition_point(|watched| watched.key < new.key);
+        if at < self.window.len() || self.is_all {
+            self.window.insert(at, new);
+        }
+        if self.window.len() > self.limit + SPARE {
+            self.window.truncate(self.limit + SPARE);
+            self.is_all = false;
+        }
+    }
+
+    /// Returns a pair as a view has it, if it matches.
+    fn find(&self, view: &FleetView, place: Place, app: &AppId) -> Option<WatchedPair> {
+        let pairs = &view.fleet().cluster(place)?.pairs;
+        let (pair, summary) = pairs.get(pairs.find(app)?)?;
+        let now = self.filter.admits(view, place, pair, summary)?;
+        let key = PageKey::of(view, self.sort, place, pair, summary);
+        Some(WatchedPair { key, place, pair: Arc::clone(pair), now })
+    }
+
+    fn count(&mut self, now: PairNow, is_more: bool) {
+        let step =
+            |number: &mut usize| *number = if is_more { *number + 1 } else { number.saturating_sub(1) };
+        self.counts.get_mut(now.effective as usize).map(step);
+        if now.is_pressing() {
+            step(&mut self.problems);
+        }
+    }
+
+    fn search(&mut self, view: &FleetView) {
+        self.searches += 1;
+        let limit = self.limit + SPARE;
+        let page = view.page(&AppQueryPage { filter: &self.filter, sort: self.sort, limit, after: None });
+        self.is_all = page.next.is_none();
+        self.problems = page.problems;
+        self.counts = Status::ALL.map(|status| page.counts.get(status));
+        let apps: Vec<(Place, AppId)> =
+            page.pairs.iter().map(|(place, pair)| (*place, pair.app.clone())).collect();
+        self.window = apps.iter().filter_map(|(place, app)| self.find(view, *place, app)).collect();
+    }
+}

@@ -1,0 +1,138 @@
+//! The changes of pairs between two publications, and the last of them.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use taffrail_api::hub::{AppChange, PairState};
+use taffrail_apps::FreshnessState;
+use taffrail_status::Status;
+
+use super::pair::{Pair, Summary, worst_problem};
+use super::published::PairChange;
+use super::view::{FleetView, PairNow};
+
+/// The number of changes that are kept.
+const MAX_RECENT: usize = 10_000;
+
+/// The last changes, with growing numbers.
+#[derive(Debug, Default)]
+pub(crate) struct RecentChanges {
+    changes: VecDeque<(u64, Arc<AppChange>)>,
+    last: u64,
+}
+
+impl RecentChanges {
+    /// Adds changes, the earliest first.
+    pub(crate) fn extend(&mut self, changes: Vec<AppChange>) {
+        let left_out = changes.len().saturating_sub(MAX_RECENT);
+        self.last += left_out as u64;
+        for change in changes.into_iter().skip(left_out) {
+            self.last += 1;
+            self.changes.push_back((self.last, Arc::new(change)));
+        }
+        let surplus = self.changes.len().saturating_sub(MAX_RECENT);
+        self.changes.drain(..surplus);
+    }
+
+    /// Returns the changes with numbers below `before`, the latest first.
+    pub(crate) fn before(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
+        let older =
+            self.changes.iter().rev().filter(|(number, _)| before.is_none_or(|before| *number < before));
+        older.map(|(number, change)| (*number, Arc::clone(change))).collect()
+    }
+}
+
+/// Returns the changes of state between two views: of the pairs that `changed`, and of all that are shown otherwise
+/// because a cluster became live, stale or lost.
+pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<AppChange> {
+    let mut found: Vec<AppChange> =
+        changed.iter().filter_map(|change| transition(old, new, change)).collect();
+    let turned = new.turned(old);
+    if turned.is_empty() {
+        return found;
+    }
+    let told: HashSet<*const Pair> =
+        changed.iter().filter_map(|change| change.after.as_ref()).map(Arc::as_ptr).collect();
+    for (place, cluster) in new.fleet().all() {
+        // A pair changes with its home, too.
+        if !turned.contains(&place) && cluster.pairs.guests == 0 {
+            continue;
+        }
+        for (pair, summary) in cluster.pairs.iter() {
+            let is_turned = turned.contains(&place) || turned.contains(&pair.home.cluster);
+            if !is_turned || told.contains(&Arc::as_ptr(pair)) {
+                continue;
+            }
+            let before = old.now(place, summary);
+            let after = new.now(place, summary);
+            if before != after && was_heard(old, pair) {
+                let (before, after) = (state(pair, before), state(pair, after));
+                found.extend((before != after).then(|| row(new, pair, Some(before), Some(after))));
+            }
+        }
+    }
+    found
+}
+
+fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<AppChange> {
+    let PairChange { place, before, after } = change;
+    let of = |view: &FleetView, pair: &Pair| {
+        let pairs = &view.fleet().cluster(*place)?.pairs;
+        let (_, summary): (_, &Summary) = pairs.get(pairs.find(&pair.app)?)?;
+        Some(state(pair, view.now(*place, summary)))
+    };
+    let pair = after.as_ref().or(before.as_ref())?;
+    // What a cluster tells first is not new in it.
+    if before.is_none() && !was_heard(old, pair) {
+        return None;
+    }
+    let [before, after] = [(old, before), (new, after)].map(|(view, pair)| of(view, pair.as_ref()?));
+    (before != after).then(|| row(new, pair, before, after))
+}
+
+/// Returns true if the home of a pair had told all its apps.
+fn was_heard(old: &FleetView, pair: &Pair) -> bool {
+    let home = old.fleet().cluster(pair.home.cluster);
+    home.is_some_and(|home| home.sources.iter().any(|source| source.is_whole))
+}
+
+/// Returns the state of a pair as history keeps it.
+pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
+    let PairNow { health, effective, sync, .. } = now;
+    let dark = |state: FreshnessState| match state {
+        FreshnessState::Live => None,
+        state => Some(state.as_str()),
+    };
+    let problem = match (dark(now.observed), dark(now.declared)) {
+        (Some(target), _) => Some(target.to_owned()),
+        (None, Some(home)) => Some(format!("home {home}")),
+        (None, None) => worst_problem(pair).map(|problem| match problem.words() {
+            words if words.is_empty() => effective.word().to_owned(),
+            words => words,
+        }),
+    };
+    PairState { health, effective, sync, problem }
+}
+
+fn row(view: &FleetView, pair: &Pair, before: Option<PairState>, after: Option<PairState>) -> AppChange {
+    let row = view.row(pair);
+    let message = match (&after, &row.problem) {
+        (None, _) => String::new(),
+        (Some(after), Some(problem)) if after.effective == Status::Current || !row.freshness.is_live() => {
+            problem.message.to_string()
+        }
+        (Some(_), _) => row.message.to_string(),
+    };
+    AppChange {
+        at: view.moment().now,
+        key: row.key,
+        cluster: row.cluster,
+        home: row.home,
+        delivery: row.delivery,
+        namespace: row.namespace,
+        name: row.name,
+        before,
+        after,
+        message,
+    }
+}

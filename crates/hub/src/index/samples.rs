@@ -1,0 +1,191 @@
+//! A small fleet for tests: clusters whose sources report what a test says.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_api::report::{
+    AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, ObservedHalf, Report,
+    Speaker, StreamPosition,
+};
+use taffrail_api::{AppName, ErrorRow};
+use taffrail_apps::{Axis, ClusterId, Delivery, Problem, ProblemSeverity, Source, Sync, SyncState};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::FleetIndex;
+use crate::clock::{HubClock, HubTime};
+use crate::fleet::Tells;
+
+/// The wall-clock time at the start of a sample hub.
+pub(crate) const START: i64 = 1_800_000_000;
+
+/// A hub whose clock a test moves, and the number of the last report of each stream.
+pub(crate) struct SampleFleet {
+    pub(crate) index: Arc<FleetIndex>,
+    time: Arc<AtomicU64>,
+    sent: Mutex<BTreeMap<(String, String), StreamPosition>>,
+}
+
+pub(crate) fn id(name: &str) -> ClusterId {
+    ClusterId(name.to_owned())
+}
+
+/// Returns the identity of `namespace/name`, declared in `home` by a Kustomization.
+pub(crate) fn app(home: &str, name: &str) -> AppId {
+    let (namespace, name) = name.split_once('/').unwrap_or(("shop", name));
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    AppId { home: id(home), app: AppName { delivery: Delivery::FluxKustomization, namespace, name } }
+}
+
+pub(crate) fn problem(axis: Axis, severity: ProblemSeverity, message: &str) -> Problem {
+    Problem { axis, state: "Failed".to_owned(), severity, since: None, message: message.into(), object: None }
+}
+
+/// Returns the declared half of an app with objects in `target`.
+pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut DeclaredHalf)) -> Half {
+    let sync = Sync {
+        state: SyncState::Synced,
+        desired: None,
+        attempted: None,
+        applied: Some("main@sha1:5f2c".to_owned()),
+        last_success: None,
+    };
+    let mut body = DeclaredHalf {
+        key: format!("{}/{}", app.app.namespace, app.app.name),
+        target: id(target),
+        sync,
+        suspended: false,
+        source: None::<Source>,
+        labels: BTreeMap::new(),
+        message: "Applied revision: main@sha1:5f2c".into(),
+        own: None,
+        problems: Vec::new(),
+        not_live: None,
+    };
+    edit(&mut body);
+    Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Declared(Box::new(body)) }
+}
+
+/// Returns the observed half of an app with one Deployment of its name in this status.
+pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
+    let severity = match health {
+        Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
+        _ => ProblemSeverity::Error,
+    };
+    let object = ObjectKey::new("apps", "Deployment", &*app.app.namespace, &*app.app.name);
+    let problem = Problem {
+        state: health.as_str().to_owned(),
+        object: Some(object),
+        since: Some(Timestamp::from_second(START - 60).unwrap()),
+        ..problem(Axis::Health, severity, message)
+    };
+    let worst = (health != Status::Current).then(|| Speaker {
+        status: health,
+        rule: "builtin/apps/Deployment".to_owned(),
+        unconfirmed: false,
+        problem,
+    });
+    let body = ObservedHalf {
+        health,
+        worst,
+        counts: [health].into_iter().collect::<Counts>(),
+        unconfirmed: 0,
+        unmarked: None,
+        not_live: None,
+    };
+    Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Observed(Box::new(body)) }
+}
+
+fn fingerprint(body: &impl std::hash::Hash) -> u64 {
+    use std::hash::{DefaultHasher, Hasher};
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl SampleFleet {
+    pub(crate) fn new() -> SampleFleet {
+        let time = Arc::new(AtomicU64::new(0));
+        let clock = Arc::clone(&time);
+        let clock = HubClock::new(move || {
+            let at = Duration::from_millis(clock.load(Ordering::SeqCst));
+            let start = Timestamp::from_second(START).unwrap();
+            HubTime { at, now: start + SignedDuration::try_from(at).unwrap() }
+        });
+        SampleFleet { index: Arc::new(FleetIndex::new(clock)), time, sent: Mutex::default() }
+    }
+
+    /// Moves the clock forward.
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.time.fetch_add(seconds * 1_000, Ordering::SeqCst);
+    }
+
+    /// Opens a stream about a cluster that has its identity as name.
+    pub(crate) fn open(&self, cluster: &str, source: &str) {
+        let epoch = self.index.open(&id(cluster), source, Tells::ALL);
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.insert((cluster.to_owned(), source.to_owned()), StreamPosition { epoch, seq: 0 });
+        drop(sent);
+        self.facts(cluster, source, |_| {}, Vec::new());
+    }
+
+    pub(crate) fn facts(
+        &self,
+        cluster: &str,
+        source: &str,
+        edit: impl FnOnce(&mut ClusterReport),
+        errors: Vec<ErrorRow>,
+    ) {
+        let mut facts = ClusterReport { name: cluster.to_owned(), ..ClusterReport::default() };
+        edit(&mut facts);
+        self.send(cluster, source, Content::Cluster { facts: Box::new(facts), errors });
+    }
+
+    pub(crate) fn send(&self, cluster: &str, source: &str, content: Content) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(position) = sent.get_mut(&(cluster.to_owned(), source.to_owned())) else { return };
+        position.seq += 1;
+        let report = Report { cluster: id(cluster), position: *position, age: Some(Duration::ZERO), content };
+        self.index.take(source, report).unwrap();
+    }
+
+    /// Sends all halves of a cluster.
+    pub(crate) fn snapshot(&self, cluster: &str, halves: Vec<Half>) {
+        let content = Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves };
+        self.send(cluster, "observer", content);
+    }
+
+    /// Sends halves of a cluster that changed.
+    pub(crate) fn change(&self, cluster: &str, source: &str, changed: Vec<Half>) {
+        self.send(cluster, source, Content::Changes { changed, gone: Vec::new() });
+    }
+
+    /// Says that an app is gone.
+    pub(crate) fn remove(&self, cluster: &str, app: &AppId, side: HalfSide) {
+        let gone = vec![HalfId { app: app.clone(), side }];
+        self.send(cluster, "observer", Content::Changes { changed: Vec::new(), gone });
+    }
+
+    /// Forgets what a source told of a cluster.
+    pub(crate) fn forget(&self, cluster: &str, source: &str) {
+        self.index.forget(&id(cluster), source);
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.remove(&(cluster.to_owned(), source.to_owned()));
+    }
+
+    /// Adds a live cluster with apps of these names and statuses.
+    pub(crate) fn with(self, cluster: &str, apps: &[(&str, Status, &str)]) -> SampleFleet {
+        self.open(cluster, "observer");
+        let halves = apps.iter().flat_map(|(name, health, message)| {
+            let app = app(cluster, name);
+            [declared(&app, cluster, |_| {}), observed(&app, *health, message)]
+        });
+        self.snapshot(cluster, halves.collect());
+        self.index.publish();
+        self
+    }
+}

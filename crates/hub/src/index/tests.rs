@@ -1,0 +1,439 @@
+//! The published fleet beside a naive evaluation of the same reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_api::diff::KeyedRow;
+use taffrail_api::filter::SortField;
+use taffrail_api::hub::{AnswerState, PairState};
+use taffrail_api::report::HalfSide;
+use taffrail_api::{AppRow, ClusterRow};
+use taffrail_apps::{Axis, ProblemSeverity, SyncState};
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::page::{AppQueryPage, PageKey};
+use super::page_watch::{PageWatch, Turned};
+use super::samples::{SampleFleet, app, declared, observed, problem};
+use super::*;
+
+const CLUSTERS: [&str; 5] = ["hub", "eu-1", "eu-2", "us-1", "us-2"];
+
+/// Does one thing that may happen to a fleet.
+fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
+    let cluster = CLUSTERS[random.usize(..CLUSTERS.len())];
+    let source = if cluster == "eu-1" && random.bool() { "metrics" } else { "observer" };
+    let home = if random.bool() { cluster } else { "hub" };
+    let named = app(home, ["a/web", "a/db", "b/web", "b/queue"][random.usize(..4)]);
+    let health = Status::ALL[random.usize(..Status::ALL.len())];
+    match random.u32(..12) {
+        0 => fleet.open(cluster, source),
+        1 if random.u32(..4) == 0 => fleet.forget(cluster, source),
+        2 => {
+            let halves = [declared(&named, cluster, |_| {}), observed(&named, health, "is not ready")];
+            fleet.snapshot(cluster, halves.into());
+        }
+        3..=5 => {
+            let target = if home == "hub" { CLUSTERS[random.usize(..CLUSTERS.len())] } else { home };
+            let half = declared(&named, target, |half| match random.u32(..5) {
+                0 => half.problems.push(problem(Axis::Sync, ProblemSeverity::Error, "cannot apply")),
+                1 => half.problems.push(problem(Axis::Source, ProblemSeverity::Notice, "suspended")),
+                2 => half.sync.state = SyncState::Failed,
+                3 => half.suspended = true,
+                _ => {}
+            });
+            fleet.change(home, source, vec![half]);
+        }
+        6..=8 => fleet.change(cluster, source, vec![observed(&named, health, "is not ready")]),
+        9 => {
+            let side = if random.bool() { HalfSide::Declared } else { HalfSide::Observed };
+            fleet.remove(if side == HalfSide::Declared { home } else { cluster }, &named, side);
+        }
+        10 => fleet.send(cluster, source, taffrail_api::report::Content::Heartbeat),
+        _ => fleet.pass(random.u64(..40)),
+    }
+}
+
+fn rows(view: &FleetView) -> Vec<AppRow> {
+    let pairs = view.fleet().all().flat_map(|(_, cluster)| &cluster.pairs.pairs);
+    pairs.map(|pair| view.row(pair)).collect()
+}
+
+fn cluster_rows(view: &FleetView) -> Vec<ClusterRow> {
+    view.fleet().all().filter_map(|(place, _)| view.cluster_row(place)).collect()
+}
+
+/// Reads all pages, of two apps each.
+fn pages(view: &FleetView, filter: &AppFilter, sort: Option<SortField>) -> Vec<AppRow> {
+    let (mut found, mut after) = (Vec::new(), None::<PageKey>);
+    loop {
+        let page = view.page(&AppQueryPage { filter, sort, limit: 2, after: after.as_ref() });
+        found.extend(page.pairs.iter().map(|(_, pair)| view.row(pair)));
+        after = page.next;
+        if after.is_none() {
+            assert_eq!(found.len(), page.total);
+            assert_eq!(found.iter().map(|row| row.effective).collect::<Counts>(), page.counts);
+            let pressing = found.iter().filter(|row| row.problem.as_ref().is_some_and(|it| it.is_pressing()));
+            assert_eq!(pressing.count(), page.problems);
+            return found;
+        }
+    }
+}
+
+#[test]
+fn published_fleet_equals_a_naive_evaluation() {
+    let (mut seen, mut dark) = (0, 0);
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().take(3).for_each(|cluster| fleet.open(cluster, "observer"));
+        for step in 0..120 {
+            disturb(&fleet, &mut random);
+            if random.u32(..3) > 0 {
+                continue;
+            }
+            fleet.index.publish();
+            let view = fleet.index.view();
+            let naive = lock(&fleet.index.owner).fleet.apps(view.moment()).items;
+            let published = rows(&view);
+            assert_eq!(published, naive, "seed {seed}, step {step}");
+            let clusters = lock(&fleet.index.owner).fleet.clusters(view.moment()).items;
+            let published_clusters = cluster_rows(&view);
+            assert_eq!(published_clusters, clusters, "seed {seed}, step {step}");
+            for ((place, _), row) in view.fleet().all().zip(&clusters) {
+                let status = view.cluster_status(place);
+                assert_eq!(status, Some((row.status, row.problems)), "seed {seed}, step {step}: {row:?}");
+            }
+            seen += published.len();
+            dark += published.iter().filter(|row| !row.freshness.is_live()).count();
+        }
+    }
+    assert!(
+        seen > 5_000 && dark > 1_000,
+        "{seen} rows, {dark} of them not live, are too few to prove something"
+    );
+}
+
+#[test]
+fn pages_hold_every_app_once_in_the_order_asked_for() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().for_each(|cluster| fleet.open(cluster, "observer"));
+        (0..100).for_each(|_| disturb(&fleet, &mut random));
+        fleet.index.publish();
+        let view = fleet.index.view();
+        let all = rows(&view);
+        let severity = |row: &AppRow| row.problem.as_ref().map_or(9, |problem| problem.severity as u8);
+        type Key = (Option<Status>, u8, String, String);
+        type KeyOf = fn(&AppRow) -> Key;
+        type Admits = fn(&AppRow) -> bool;
+        let keys: [(Option<SortField>, KeyOf); 4] = [
+            (None, |_| (None, 0, String::new(), String::new())),
+            (Some(SortField::Name), |row| (None, 0, row.name.clone(), row.namespace.clone())),
+            (Some(SortField::Status), |row| (Some(row.effective), 0, String::new(), String::new())),
+            (Some(SortField::Cluster), |row| (None, 0, row.cluster.clone(), String::new())),
+        ];
+        for (sort, key) in keys {
+            let mut expected = all.clone();
+            expected.sort_by_key(key);
+            let found = pages(&view, &AppFilter::default(), sort);
+            assert!(found.is_sorted_by_key(key), "seed {seed}, {sort:?}");
+            if sort == Some(SortField::Status) {
+                assert!(found.is_sorted_by_key(|row| (row.effective, severity(row))), "seed {seed}");
+                expected.sort_by_key(KeyedRow::key);
+                let mut found = found;
+                found.sort_by_key(KeyedRow::key);
+                assert_eq!(found, expected, "seed {seed}");
+            } else {
+                // Home is an identity in the order of the index, and a name in that of rows: here both are equal.
+                assert_eq!(found, expected, "seed {seed}, {sort:?}");
+            }
+        }
+        let filters: [(AppFilter, Admits); 7] = [
+            (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
+                matches!(row.effective, Status::Failed | Status::Unknown)
+            }),
+            (AppFilter { status: Some("!Ready".parse().unwrap()), ..AppFilter::default() }, |row| {
+                row.effective != Status::Current || row.problem.as_ref().is_some_and(|it| it.is_pressing())
+            }),
+            (AppFilter { problems: Some(BTreeSet::new()), ..AppFilter::default() }, |row| {
+                row.problem.is_some()
+            }),
+            (AppFilter { sync: Some("Failed".parse().unwrap()), ..AppFilter::default() }, |row| {
+                row.sync.effective == SyncState::Failed
+            }),
+            (AppFilter { names: vec!["a/web".parse().unwrap()], ..AppFilter::default() }, |row| {
+                (&*row.namespace, &*row.name) == ("a", "web")
+            }),
+            (AppFilter { clusters: vec!["eu-1".to_owned()], ..AppFilter::default() }, |row| {
+                row.cluster == "eu-1"
+            }),
+            (AppFilter { text: "QUE".to_owned(), ..AppFilter::default() }, |row| row.name == "queue"),
+        ];
+        for (at, (filter, admits)) in filters.into_iter().enumerate() {
+            let expected: Vec<AppRow> = all.iter().filter(|row| admits(row)).cloned().collect();
+            let found = pages(&view, &filter, None);
+            assert_eq!(found, expected, "seed {seed}, filter {at}");
+        }
+    }
+}
+
+#[test]
+fn page_neither_repeats_nor_skips_an_app_that_stays() {
+    let apps: Vec<String> = (10..30).map(|number| format!("shop/app-{number}")).collect();
+    let all: Vec<_> = apps.iter().map(|name| (name.as_str(), Status::Current, "")).collect();
+    let fleet = SampleFleet::new().with("prod", &all);
+    let (filter, mut after, mut found) = (AppFilter::default(), None::<PageKey>, BTreeMap::new());
+    for round in 0.. {
+        let view = fleet.index.view();
+        let page = view.page(&AppQueryPage { filter: &filter, sort: None, limit: 3, after: after.as_ref() });
+        for (_, pair) in &page.pairs {
+            *found.entry(pair.app.app.name.clone()).or_insert(0) += 1;
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        // The last app of the page goes, one comes before it, and one behind it.
+        let last = page.pairs.last().unwrap().1.app.clone();
+        fleet.remove("prod", &last, HalfSide::Declared);
+        let new = [app("prod", &format!("shop/aaa-{round}")), app("prod", &format!("shop/zzz-{round}"))];
+        fleet.change("prod", "observer", new.iter().map(|app| declared(app, "prod", |_| {})).collect());
+        fleet.index.publish();
+    }
+    assert!(apps.iter().all(|name| found.get(name.strip_prefix("shop/").unwrap()) == Some(&1)), "{found:?}");
+    assert!(
+        found.keys().any(|name| name.starts_with("zzz")) && !found.keys().any(|name| name.starts_with("aaa"))
+    );
+}
+
+#[test]
+fn report_about_one_cluster_shares_the_others() {
+    let fleet = SampleFleet::new().with("eu-1", &[("a/web", Status::Current, "")]);
+    let fleet = fleet.with("us-1", &[("a/web", Status::Current, "")]);
+    let before = fleet.index.published();
+    fleet.change("us-1", "observer", vec![observed(&app("us-1", "a/web"), Status::Failed, "crashes")]);
+    fleet.index.publish();
+    let after = fleet.index.published();
+    let shared = |place| Arc::ptr_eq(before.cluster(place).unwrap(), after.cluster(place).unwrap());
+    assert_eq!(before.all().map(|(place, _)| shared(place)).collect::<Vec<_>>(), [true, false]);
+    fleet.index.publish();
+    assert!(Arc::ptr_eq(&after, &fleet.index.published()), "nothing changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_published_within_a_tenth_of_a_second() {
+    let fleet = SampleFleet::new().with("prod", &[("a/web", Status::Current, "")]);
+    let index = Arc::clone(&fleet.index);
+    let publisher = tokio::spawn(async move { index.run().await });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut published = fleet.index.subscribe();
+    published.mark_unchanged();
+    fleet.change("prod", "observer", vec![observed(&app("prod", "a/web"), Status::Failed, "crashes")]);
+    tokio::time::timeout(Duration::from_millis(100), published.changed()).await.unwrap().unwrap();
+    assert_eq!(fleet.index.view().counts().failed, 1);
+    publisher.abort();
+}
+
+#[test]
+fn changes_tell_the_state_before_and_after() {
+    let fleet =
+        SampleFleet::new().with("prod", &[("a/web", Status::Current, ""), ("a/db", Status::Current, "")]);
+    let recent = || {
+        let told = |(_, change): &(u64, Arc<AppChange>)| {
+            let words = |state: &Option<PairState>| {
+                state.as_ref().map_or("none".to_owned(), |state| {
+                    format!("{} {}", state.effective, state.problem.as_deref().unwrap_or("well"))
+                })
+            };
+            format!("{} {} -> {}", change.name, words(&change.before), words(&change.after))
+        };
+        fleet.index.recent(None).iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(recent(), [""; 0], "what a cluster tells first is no change");
+    let web = app("prod", "a/web");
+    fleet.change("prod", "observer", vec![observed(&web, Status::Failed, "crashes")]);
+    fleet.index.publish();
+    assert_eq!(recent(), ["web Current well -> Failed Failed"]);
+    // Another message is no other state.
+    fleet.change("prod", "observer", vec![observed(&web, Status::Failed, "crashes again")]);
+    fleet.index.publish();
+    assert_eq!(recent().len(), 1);
+    fleet.pass(46);
+    fleet.index.publish();
+    assert_eq!(recent()[..2], ["web Failed Failed -> Unknown stale", "db Current well -> Unknown stale"]);
+    fleet.remove("prod", &web, HalfSide::Declared);
+    fleet.index.publish();
+    assert_eq!(recent()[0], "web Unknown stale -> none");
+}
+
+#[test]
+fn one_cause_in_many_clusters_is_one_entry_of_attention() {
+    let mut fleet = SampleFleet::new();
+    for number in 0..400 {
+        let message = format!("cluster-{number}: image registry/web:v9 cannot be pulled, {number} attempts");
+        let name = format!("cluster-{number}");
+        fleet =
+            fleet.with(&name, &[("shop/web", Status::Failed, &message), ("shop/db", Status::Current, "")]);
+    }
+    fleet.change(
+        "cluster-7",
+        "observer",
+        vec![observed(&app("cluster-7", "shop/db"), Status::InProgress, "1 of 2 Pods")],
+    );
+    fleet.index.publish();
+    let attention = fleet.index.view().attention(&AppFilter::default(), 10);
+    let [image, slow] = &attention.items[..] else { panic!("{attention:?}") };
+    assert_eq!((image.count, image.cluster_count, image.key_count), (400, 400, 1));
+    assert_eq!(image.clusters, ["cluster-0", "cluster-1", "cluster-2", "cluster-3", "cluster-4"]);
+    assert_eq!(image.object.as_ref().map(|object| &*object.name), Some("web"));
+    assert_eq!((slow.severity, slow.count, &*slow.clusters[0]), (ProblemSeverity::Waiting, 1, "cluster-7"));
+    assert_eq!((attention.apps, attention.problems, attention.total), (800, 401, 2));
+    // All that are not heard any more are one entry, too.
+    fleet.pass(200);
+    let attention = fleet.index.view().attention(&AppFilter::default(), 10);
+    let [lost] = &attention.items[..] else { panic!("{attention:?}") };
+    assert_eq!((&*lost.state, lost.count, lost.cluster_count), ("Lost", 800, 400));
+    assert_eq!(lost.message, "the cluster does not answer");
+}
+
+#[test]
+fn matrix_has_a_character_for_each_app_and_cluster() {
+    let fleet =
+        SampleFleet::new().with("eu-1", &[("a/web", Status::Current, ""), ("b/db", Status::Failed, "x")]);
+    fleet.pass(46);
+    let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x"), ("c/new", Status::Current, "")]);
+    let view = fleet.index.view();
+    let matrix = view.matrix(&AppFilter::default(), 2, None);
+    let rows: Vec<_> = matrix.rows.iter().map(|row| (&*row.key, &*row.cells)).collect();
+    assert_eq!(rows, [("a/web", "XP"), ("b/db", "3.")]);
+    let code = |code| matrix.legend.iter().find(|legend| legend.code == code).unwrap();
+    assert_eq!((code('X').health, code('X').effective), (Status::Current, Status::Unknown));
+    assert_eq!((code('P').health, code('P').problem), (Status::InProgress, true));
+    assert_eq!(matrix.legend.len(), 3);
+    assert_eq!((matrix.extent.total, matrix.extent.next.as_deref()), (3, Some("b/db")));
+    let rest = view.matrix(&AppFilter::default(), 2, Some("b/db"));
+    assert_eq!((rest.rows.len(), rest.extent.next), (1, None));
+}
+
+#[test]
+fn groups_count_the_apps_of_each_value() {
+    let fleet =
+        SampleFleet::new().with("eu-1", &[("a/web", Status::Failed, "x"), ("b/db", Status::Current, "")]);
+    fleet.pass(46);
+    let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x")]);
+    let groups = fleet.index.view().groups(&AppFilter::default(), GroupBy::Namespace);
+    let told: Vec<_> = groups.iter().map(|it| (&*it.group, it.apps, it.worst, it.stale)).collect();
+    assert_eq!(told, [("a", 2, Some(Status::InProgress), 1), ("b", 1, None, 1)]);
+    for (_, by) in GroupBy::ALL {
+        let groups = fleet.index.view().groups(&AppFilter::default(), by);
+        assert_eq!(groups.iter().map(|group| group.apps).sum::<usize>(), 3, "{by:?}");
+    }
+}
+
+#[test]
+fn answers_say_which_clusters_are_missing_and_why() {
+    let fleet = SampleFleet::new().with("eu-1", &[("a/web", Status::Current, "")]);
+    let told = |filter: &AppFilter| {
+        let coverage = fleet.index.view().coverage(filter);
+        let missing =
+            coverage.missing.iter().map(|it| format!("{} {} {}", it.cluster, it.reason, it.message));
+        (coverage.state, missing.collect::<Vec<_>>())
+    };
+    let all = AppFilter::default();
+    assert_eq!(told(&all), (AnswerState::Complete, Vec::new()));
+    fleet.pass(46);
+    fleet.index.publish();
+    let silent = "eu-1 Silent has not been observed for some time".to_owned();
+    assert_eq!(told(&all), (AnswerState::Stale, vec![silent.clone()]));
+    let unknown = AppFilter { clusters: vec!["mars".to_owned()], ..AppFilter::default() };
+    let missing = "mars UnknownCluster the hub knows no cluster 'mars'".to_owned();
+    assert_eq!(told(&unknown), (AnswerState::Partial, vec![missing]));
+    fleet.open("us-1", "observer");
+    fleet.index.publish();
+    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
+    fleet.pass(151);
+    let state = told(&all);
+    assert_eq!(state.0, AnswerState::Partial);
+    assert_eq!(state.1[1], "us-1 Silent has not reported since it was added");
+    let lost =
+        taffrail_api::report::LostCluster { message: "refused".into(), silence: "does not answer".into() };
+    fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());
+    fleet.index.publish();
+    assert_eq!(told(&all).1[1], "us-1 Unreachable does not answer");
+}
+
+#[test]
+fn watched_page_equals_a_page_that_is_computed_anew() {
+    let filters = [
+        AppFilter::default(),
+        AppFilter { status: Some("!Ready".parse().unwrap()), ..AppFilter::default() },
+        AppFilter { text: "eb".to_owned(), sync: Some("!Failed".parse().unwrap()), ..AppFilter::default() },
+        AppFilter { clusters: vec!["eu-1".to_owned(), "us-2".to_owned()], ..AppFilter::default() },
+    ];
+    let sorts = [
+        None,
+        Some(SortField::Name),
+        Some(SortField::Status),
+        Some(SortField::Cluster),
+        Some(SortField::Since),
+    ];
+    let (mut followed, mut searched) = (0, 0);
+    for seed in 0..30 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().for_each(|cluster| fleet.open(cluster, "observer"));
+        // Many that do not change.
+        let many: Vec<_> = (0..300).map(|number| app("us-2", &format!("z/app-{number}"))).collect();
+        let halves =
+            many.iter().flat_map(|app| [declared(app, "us-2", |_| {}), observed(app, Status::Current, "")]);
+        fleet.snapshot("us-2", halves.collect());
+        fleet.index.publish();
+        let mut seen = fleet.index.last_view();
+        let mut watches: Vec<(usize, Option<SortField>, PageWatch)> = Vec::new();
+        for (at, filter) in filters.iter().enumerate() {
+            watches.extend(sorts.map(|sort| (at, sort, PageWatch::new(filter.clone(), sort, 3, &seen))));
+        }
+        for step in 0..60 {
+            disturb(&fleet, &mut random);
+            fleet.index.publish();
+            if random.bool() {
+                continue;
+            }
+            let view = fleet.index.last_view();
+            let changes = fleet.index.changes_between(&seen, &view);
+            let turned = Turned { places: view.turned(&seen), are_renamed: view.is_renamed(&seen) };
+            for (at, sort, watch) in &mut watches {
+                let before = watch.searches;
+                watch.follow(&seen, &view, changes.as_deref(), &turned);
+                searched += watch.searches - before;
+                followed += 1;
+                let page =
+                    view.page(&AppQueryPage { filter: &filters[*at], sort: *sort, limit: 3, after: None });
+                let expected: Vec<AppRow> = page.pairs.iter().map(|(_, pair)| view.row(pair)).collect();
+                let found: Vec<AppRow> = watch.page().iter().map(|it| view.row(&it.pair)).collect();
+                assert_eq!(found, expected, "seed {seed}, step {step}, filter {at}, {sort:?}");
+                assert_eq!(watch.counts(), page.counts);
+                assert_eq!(watch.problems(), page.problems);
+            }
+            seen = view;
+        }
+    }
+    assert!(searched * 3 < followed, "{searched} of {followed} pages were searched anew");
+}
+
+#[test]
+fn names_that_no_app_has_any_more_are_forgotten() {
+    let fleet = SampleFleet::new().with("prod", &[("a/web", Status::Current, "")]);
+    for round in 0..50 {
+        let apps: Vec<_> =
+            (0..100).map(|number| app("prod", &format!("n-{round}/app-{round}-{number}"))).collect();
+        fleet.snapshot("prod", apps.iter().map(|app| declared(app, "prod", |_| {})).collect());
+        fleet.index.publish();
+        let view = fleet.index.view();
+        assert!(view.fleet().names.len() <= 6 * 100 + MIN_NAMES);
+        let filter = AppFilter { text: format!("app-{round}-7"), ..AppFilter::default() };
+        assert_eq!(pages(&view, &filter, Some(SortField::Name)).len(), 11, "round {round}");
+    }
+}

@@ -1,0 +1,319 @@
+//! A fleet at one moment: the freshness of its clusters, and the rows that follow from it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_api::report::{ClusterView, HeldHalf, NotLive, Vitals, join};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow};
+use taffrail_apps::{Axis, ClusterId, Freshness, FreshnessState, ProblemSeverity, SyncState};
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
+
+use super::pair::{Axes, Pair, Place, Summary};
+use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
+use crate::clock::HubTime;
+
+/// A published fleet at one moment of the hub's clock.
+#[derive(Debug)]
+pub struct FleetView {
+    fleet: Arc<PublishedFleet>,
+    moment: HubTime,
+    /// The states of all sources, those of one cluster beside each other.
+    states: Vec<FreshnessState>,
+    /// The place of the first source of each cluster in `states`.
+    first: Vec<usize>,
+}
+
+/// The parts of a pair that change with time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairNow {
+    /// The freshness of what was observed in the target.
+    pub(crate) observed: FreshnessState,
+    /// The freshness of what the home declares.
+    pub(crate) declared: FreshnessState,
+    pub(crate) health: Status,
+    pub(crate) effective: Status,
+    pub(crate) sync: SyncState,
+    /// The axes on which it has problems.
+    pub(crate) axes: Axes,
+    /// The severity of the worst problem.
+    pub(crate) severity: Option<ProblemSeverity>,
+}
+
+impl PairNow {
+    /// Returns true if the pair has a problem that is more than a notice.
+    pub(crate) fn is_pressing(self) -> bool {
+        self.severity.is_some_and(|severity| severity != ProblemSeverity::Notice)
+    }
+
+    /// Returns true if a cluster of the pair is not live.
+    pub(crate) fn is_dark(self) -> bool {
+        self.observed != FreshnessState::Live || self.declared != FreshnessState::Live
+    }
+}
+
+impl FleetView {
+    /// Makes the view of a fleet at a moment.
+    pub(crate) fn new(fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
+        let mut states = Vec::with_capacity(fleet.clusters.len());
+        let mut first = Vec::with_capacity(fleet.clusters.len());
+        for cluster in &fleet.clusters {
+            first.push(states.len());
+            let sources = cluster.iter().flat_map(|cluster| &cluster.sources);
+            states.extend(sources.map(|source| source.vitals.state(moment.at)));
+        }
+        FleetView { fleet, moment, states, first }
+    }
+
+    /// Returns the moment.
+    pub fn moment(&self) -> HubTime {
+        self.moment
+    }
+
+    /// Returns the fleet.
+    pub fn fleet(&self) -> &Arc<PublishedFleet> {
+        &self.fleet
+    }
+
+    /// Returns the state of a source of the cluster at a place.
+    fn state(&self, place: Place, source: u16) -> FreshnessState {
+        let first = self.first.get(place);
+        let state = first.and_then(|first| self.states.get(first + usize::from(source)));
+        state.copied().unwrap_or(FreshnessState::Lost)
+    }
+
+    /// Returns the places of clusters of which a source has another state than in `old`, or is not live and proved itself
+    /// since, and of those that `old` does not have.
+    pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
+        let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
+            let (own, before) = (self.states_of(*place), old.states_of(*place));
+            let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
+            if Arc::ptr_eq(known, cluster) || own.iter().all(|state| *state == FreshnessState::Live) {
+                return false;
+            }
+            let mut pairs = cluster.sources.iter().zip(&known.sources);
+            pairs.any(|(own, before)| own.vitals != before.vitals)
+        };
+        self.fleet.all().filter(is_turned).map(|(place, _)| place).collect()
+    }
+
+    /// Returns true if a cluster has other names than in `old`.
+    pub(crate) fn is_renamed(&self, old: &FleetView) -> bool {
+        self.fleet.all().any(|(place, cluster)| {
+            let Some(before) = old.fleet.cluster(place) else { return false };
+            if Arc::ptr_eq(before, cluster) {
+                return false;
+            }
+            let (own, before) = (self.speaker(cluster), old.speaker(before));
+            let names = |source: Option<&PublishedSource>| {
+                source.map(|source| (source.facts.name.clone(), source.facts.aliases.clone()))
+            };
+            let is_same = own.zip(before).is_some_and(|(own, before)| Arc::ptr_eq(&own.facts, &before.facts));
+            !is_same && names(own) != names(before)
+        })
+    }
+
+    fn states_of(&self, place: Place) -> &[FreshnessState] {
+        let first = self.first.get(place).copied().unwrap_or(self.states.len());
+        let end = self.first.get(place + 1).copied().unwrap_or(self.states.len());
+        self.states.get(first..end).unwrap_or_default()
+    }
+
+    /// Returns the parts of a pair that change with time alone; `place` is that of the cluster that shows the pair.
+    pub(crate) fn now(&self, place: Place, summary: &Summary) -> PairNow {
+        let observed = summary.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
+        let observed = observed.max(summary.observed);
+        let declared = self.state(summary.home.cluster, summary.home.source).max(summary.declared);
+        let is_live = |state| state == FreshnessState::Live;
+        let is_dark = !is_live(observed) || !is_live(declared);
+        let (axes, severity) = match is_dark {
+            true => (summary.axes.with(Axis::Freshness), Some(ProblemSeverity::Error)),
+            false => (summary.axes, summary.severity),
+        };
+        PairNow {
+            observed,
+            declared,
+            health: summary.health,
+            effective: if is_live(observed) { summary.health } else { Status::Unknown },
+            sync: if is_live(declared) { summary.sync } else { SyncState::Unknown },
+            axes,
+            severity,
+        }
+    }
+
+    /// Returns the time since when a pair is not well, in microseconds. It is the same at each moment while the problem is
+    /// the same, unlike the time that is shown for a cluster that is not live, which follows the wall clock.
+    pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
+        if !now.is_dark() {
+            return summary.since;
+        }
+        i64::try_from(self.dark_since(pair, now)?.as_micros()).ok()
+    }
+
+    /// Returns the moment at which the part of a pair that is not live was observed last; `None` if it never was.
+    fn dark_since(&self, pair: &Pair, now: PairNow) -> Option<Duration> {
+        if now.observed == FreshnessState::Live {
+            let source = self.source(pair.home.cluster, pair.home.source)?;
+            return self.proved(&source.vitals, pair.declared.body.not_live, pair.declared.received);
+        }
+        let ((source, kept), target) = pair.observed.as_ref().zip(pair.target)?;
+        let source = self.source(target, *source)?;
+        self.proved(&source.vitals, kept.body.not_live, kept.received)
+    }
+
+    /// Returns the time at which the part of a pair that is not live was observed last; `None` if it never was.
+    pub(crate) fn dark_at(&self, pair: &Pair, now: PairNow) -> Option<Timestamp> {
+        let passed = self.moment.at.saturating_sub(self.dark_since(pair, now)?);
+        self.moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
+    }
+
+    /// Returns the moment of the hub's clock at which something that is not live was observed last.
+    fn proved(&self, vitals: &Vitals, own: Option<NotLive>, received: Duration) -> Option<Duration> {
+        let at = self.moment.at;
+        let stream = (vitals.state(at), vitals.age(at).map(|age| at.saturating_sub(age)));
+        let Some(own) = own else { return stream.1 };
+        let own = (own.state, own.age.map(|age| received.saturating_sub(age)));
+        // The less fresh of both; of equal ones the older.
+        match stream.0.cmp(&own.0).then_with(|| own.1.cmp(&stream.1)) {
+            std::cmp::Ordering::Less => own.1,
+            _ => stream.1,
+        }
+    }
+
+    fn source(&self, place: Place, source: u16) -> Option<&PublishedSource> {
+        self.fleet.cluster(place)?.sources.get(usize::from(source))
+    }
+
+    /// Returns the source that speaks of a cluster as a whole: the freshest live one, else the freshest.
+    pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
+        cluster.sources.iter().min_by_key(|source| {
+            let age = source.vitals.age(self.moment.at);
+            (source.vitals.state(self.moment.at), age.is_none(), age)
+        })
+    }
+
+    /// Returns the freshness of a cluster as a whole.
+    pub(crate) fn freshness(&self, source: &PublishedSource) -> Freshness {
+        source.vitals.freshness(self.moment.at, self.moment.now)
+    }
+
+    /// Returns the name of a cluster.
+    pub(crate) fn name<'c>(&self, cluster: &'c PublishedCluster) -> &'c str {
+        self.speaker(cluster).map_or("", |source| &source.facts.name)
+    }
+
+    /// Returns true if a cluster has the identity, the name or the alias `name`.
+    pub(crate) fn is_called(&self, cluster: &PublishedCluster, name: &str) -> bool {
+        let facts = self.speaker(cluster).map(|source| &*source.facts);
+        let is_name = |it: &taffrail_api::report::ClusterReport| {
+            it.name == name || it.aliases.iter().any(|alias| alias == name)
+        };
+        cluster.id.0 == name || facts.is_some_and(is_name)
+    }
+
+    fn cluster_view<'c>(&self, cluster: &'c PublishedCluster) -> ClusterView<'c> {
+        let source = self.speaker(cluster);
+        ClusterView {
+            name: source.map_or("", |source| &source.facts.name),
+            is_live: source.is_some_and(|source| self.freshness(source).is_live()),
+            silence: source.and_then(|source| source.facts.lost.as_ref()).map(|lost| &*lost.message),
+        }
+    }
+
+    /// Makes the row of a pair.
+    pub(crate) fn row(&self, pair: &Pair) -> AppRow {
+        let HubTime { at, now } = self.moment;
+        let freshness = |source: Option<&PublishedSource>, own, received| {
+            source.map_or(Freshness::never(), |source| source.vitals.freshness_of(own, received, at, now))
+        };
+        let view = |place: Place, id: &ClusterId| {
+            let known = self.fleet.cluster(place).map(|cluster| self.cluster_view(cluster));
+            known.map_or_else(
+                || (id.0.clone(), false, None),
+                |it| (it.name.to_owned(), it.is_live, it.silence),
+            )
+        };
+        let (home, target) = (pair.home.cluster, &pair.declared.body.target);
+        let (home_name, home_is_live, home_silence) = view(home, &pair.app.home);
+        let (name, is_live, silence) = match pair.target {
+            Some(place) => view(place, target),
+            None => (target.0.clone(), false, None),
+        };
+        let declared = HeldHalf {
+            body: &*pair.declared.body,
+            freshness: freshness(
+                self.source(home, pair.home.source),
+                pair.declared.body.not_live,
+                pair.declared.received,
+            ),
+            cluster: ClusterView { name: &home_name, is_live: home_is_live, silence: home_silence },
+        };
+        let target = ClusterView { name: &name, is_live, silence };
+        let observed = pair.observed.as_ref().zip(pair.target).map(|((source, kept), place)| HeldHalf {
+            body: &*kept.body,
+            freshness: freshness(self.source(place, *source), kept.body.not_live, kept.received),
+            cluster: target,
+        });
+        join(&pair.app, declared, observed, target)
+    }
+
+    /// Makes the row of the cluster at a place; `None` if there is none.
+    pub(crate) fn cluster_row(&self, place: Place) -> Option<ClusterRow> {
+        let cluster = self.fleet.cluster(place)?;
+        let source = self.speaker(cluster)?;
+        let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
+        let apps: Vec<AppRow> = pairs.map(|pair| self.row(pair)).collect();
+        let apps: Vec<&AppRow> = apps.iter().collect();
+        Some(ClusterRow::new(&source.facts, &apps, source.errors.len(), self.freshness(source)))
+    }
+
+    /// Returns the present status of a cluster, and the number of its apps with a problem that is more than a notice: those
+    /// of its row, without making that.
+    pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
+        let cluster = self.fleet.cluster(place)?;
+        let source = self.speaker(cluster)?;
+        let mut pressing = 0;
+        let mut worst = Status::Current;
+        let own = cluster.pairs.iter().filter(|(pair, _)| pair.target.is_some());
+        for (_, summary) in own {
+            let now = self.now(place, summary);
+            if now.is_pressing() {
+                pressing += 1;
+                worst = worst.min(now.effective);
+            }
+        }
+        let facts = &source.facts;
+        let is_unseen = facts.is_empty_dump && worst == Status::Current;
+        let status = match self.freshness(source) {
+            Freshness { state: FreshnessState::Live, .. } if is_unseen => Status::Unknown,
+            Freshness { state: FreshnessState::Live, .. } if facts.blind.is_some() => {
+                worst.min(Status::Unknown)
+            }
+            Freshness { state: FreshnessState::Live, .. } => worst,
+            Freshness { observed_at: Some(_), .. } => Status::Unknown,
+            Freshness { state: FreshnessState::Lost, .. } if facts.lost.is_some() => Status::Unknown,
+            _ if is_unseen => Status::Unknown,
+            _ if facts.blind.is_some() => worst.min(Status::Unknown),
+            _ => worst,
+        };
+        Some((status, pressing))
+    }
+
+    /// Returns the number of apps by present status, in all clusters.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for (place, cluster) in self.fleet.all() {
+            for summary in &cluster.pairs.summaries {
+                counts.add(self.now(place, summary).effective);
+            }
+        }
+        counts
+    }
+
+    /// Iterates over the failures of a cluster.
+    pub(crate) fn errors<'c>(&self, cluster: &'c PublishedCluster) -> impl Iterator<Item = &'c ErrorRow> {
+        cluster.sources.iter().flat_map(|source| source.errors.iter())
+    }
+}
