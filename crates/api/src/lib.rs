@@ -44,7 +44,7 @@ pub use resources::{ResourceList, ResourceRow};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
 pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};
-pub use together::{InClusters, explained_together};
+pub use together::{InClusters, explained_together, likeness};
 pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};
 pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};

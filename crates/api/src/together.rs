@@ -144,7 +144,7 @@ pub(super) fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<
 }
 
 /// Returns a message without the parts that differ each time: numbers, and durations such as `5m0s`.
-pub(super) fn likeness(message: &str) -> String {
+pub fn likeness(message: &str) -> String {
     let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
     let is_span =
         |word: &str| word.contains(|character: char| character.is_ascii_digit()) && word.chars().all(in_span);

@@ -20,6 +20,7 @@ mod digest;
 mod half;
 mod join;
 mod liveness;
+mod mark;
 mod received;
 
 use std::time::Duration;
@@ -28,10 +29,11 @@ use serde::{Deserialize, Serialize};
 use taffrail_apps::{AppRef, ClusterId};
 
 pub use cluster::{ClusterReport, LostCluster};
-pub use digest::Buckets;
+pub use digest::{Buckets, is_in};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join};
 pub use liveness::{LIVE, LOST, Liveness};
+pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;
 pub use received::{Consequences, MAX_APPS, Received, ReportError};
