@@ -372,7 +372,8 @@ impl Received {
     }
 
     /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
-    /// source told no such half.
+    /// source told no such half. It is at most that of the cluster, so that a source need not tell all halves again
+    /// when its cluster falls silent.
     pub fn freshness_of(
         &self,
         app: &AppId,
@@ -385,9 +386,9 @@ impl Received {
             HalfSide::Declared => halves.declared.as_ref().map(|kept| (kept.body.not_live, kept.received)),
             HalfSide::Observed => halves.observed.as_ref().map(|kept| (kept.body.not_live, kept.received)),
         }?;
-        let stream = self.liveness.freshness(at, now);
+        let cluster = self.freshness(at, now);
         let own = own.map(|own| own.freshness(at.saturating_sub(received), now));
-        Some(own.map_or(stream, |own| own.worst(stream)))
+        Some(own.map_or(cluster, |own| own.worst(cluster)))
     }
 
     /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
