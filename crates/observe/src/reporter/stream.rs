@@ -10,7 +10,7 @@ use taffrail_api::report::{
     AppId, Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
     NotLive, Report, StreamPosition, is_in,
 };
-use taffrail_apps::ClusterId;
+use taffrail_apps::{ClusterId, FreshnessState};
 
 use super::SourceMessage;
 
@@ -466,12 +466,15 @@ impl HeldFacts {
     ) -> Option<Duration> {
         let (old, errors) = told;
         let rank = |facts: &ClusterReport| {
-            let not_live = facts.not_live.map(|it| it.state);
-            (not_live, facts.lost.is_some(), facts.blind.is_some(), facts.unverified.is_some())
+            let dark = facts.not_live.map_or(0, |it| 1 + u8::from(it.state == FreshnessState::Lost));
+            [
+                dark,
+                facts.lost.is_some().into(),
+                facts.blind.is_some().into(),
+                facts.unverified.is_some().into(),
+            ]
         };
-        let (old_rank, rank) = (rank(old), rank(&new.0));
-        let is_worse =
-            rank.0 > old_rank.0 || rank.1 > old_rank.1 || rank.2 > old_rank.2 || rank.3 > old_rank.3;
+        let is_worse = rank(&new.0).into_iter().zip(rank(old)).any(|(new, old)| new > old);
         // Without what changes all the time.
         let mut alike = new.0.clone();
         alike.not_live =
