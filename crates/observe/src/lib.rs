@@ -52,6 +52,6 @@ pub use object_arg::ObjectArg;
 pub use objects::ObjectLook;
 pub use reading::protocol;
 pub use record::{RecordRequest, record};
-pub use reporter::{Reporter, SourceMessage, SourceReply};
+pub use reporter::Reporter;
 pub use rules::FleetRules;
 pub use timing::{TimeBudget, TimeLimits};

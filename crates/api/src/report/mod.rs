@@ -17,6 +17,7 @@
 
 mod cluster;
 mod digest;
+mod exchange;
 mod half;
 mod join;
 mod liveness;
@@ -30,6 +31,7 @@ use taffrail_apps::{AppRef, ClusterId};
 
 pub use cluster::{ClusterReport, LostCluster};
 pub use digest::{Buckets, is_in};
+pub use exchange::{SourceMessage, SourceReply};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join};
 pub use liveness::{LIVE, LOST, Liveness};

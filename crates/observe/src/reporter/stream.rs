@@ -8,11 +8,9 @@ use std::time::Duration;
 use taffrail_api::ErrorRow;
 use taffrail_api::report::{
     AppId, Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
-    NotLive, Report, StreamPosition, is_in,
+    NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
 use taffrail_apps::{ClusterId, FreshnessState};
-
-use super::SourceMessage;
 
 /// The time after which a cluster of which nothing was told is told to be there.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);

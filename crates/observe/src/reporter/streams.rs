@@ -5,11 +5,10 @@ use std::hash::RandomState;
 use std::time::Duration;
 
 use taffrail_api::ErrorRow;
-use taffrail_api::report::{ClusterReport, HalfBody, HalfId};
+use taffrail_api::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 
 use super::stream::Stream;
-use super::{SourceMessage, SourceReply};
 
 /// The streams of reports of one source.
 ///

@@ -124,12 +124,9 @@ impl World {
                 if self.is_lossy {
                     return;
                 }
-                let epoch = report.position.epoch;
-                let reply = match self.hub.take(*report, self.now) {
-                    Ok(outcome) if outcome.resend == 0 => return,
-                    Ok(outcome) => SourceReply::Resend { cluster, epoch, buckets: outcome.resend },
-                    Err(_) => SourceReply::Refused { cluster, epoch },
-                };
+                let position = report.position;
+                let taken = self.hub.take(*report, self.now).ok();
+                let Some(reply) = SourceReply::to_report(&cluster, position, taken.as_ref()) else { return };
                 self.streams.take(&reply, self.now);
             }
             SourceMessage::Close(_) => panic!("nothing was closed"),
