@@ -111,7 +111,7 @@ pub use reconciliation::{
     ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, application_details,
     reconciliation_details,
 };
-pub use rows::{AppRows, Looked, Propagation};
+pub use rows::{AppRows, ChangedRows, Looked, Propagation};
 pub use scope::{Scope, ScopeError, silence};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, AppLabels, AppList, FleetMember, Objects, Snapshot, apps_by, declared, members};
+use taffrail_apps::{
+    App, AppLabels, AppList, ChangedRows, FleetMember, Objects, Snapshot, apps_by, declared, members,
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ClusterState as _, Status};
 
@@ -49,6 +51,13 @@ impl FleetSnapshot {
             }
         }
         list
+    }
+
+    /// Passes the apps of all clusters to `take`, with those that may differ since the last call. Returns `None` if the
+    /// clusters are not watched.
+    pub(crate) fn changed_apps<T>(&self, take: impl FnOnce(&AppList, &ChangedRows) -> T) -> Option<T> {
+        let (clusters, rules) = (self.clusters(), self.rules.active());
+        Some(self.rows.as_ref()?.changed(&clusters, &rules, self.now, take))
     }
 
     /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster; without

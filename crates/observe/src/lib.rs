@@ -14,6 +14,7 @@
 //! * A dump answers the plan of reads as its cluster did, unread scopes included, so a dump and a live cluster give one
 //!   answer. `record` reads a cluster for its dump, page after page, `dump` reads the dump back, and `recording` has the
 //!   format of both.
+//! * `reporter` tells a hub what is followed, as [`Report`](taffrail_api::report::Report)s.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a look among clusters.
 
 mod connector;
@@ -33,6 +34,7 @@ mod read;
 mod reading;
 mod record;
 pub mod recording;
+mod reporter;
 mod rows;
 mod rules;
 mod sameness;
@@ -50,5 +52,6 @@ pub use object_arg::ObjectArg;
 pub use objects::ObjectLook;
 pub use reading::protocol;
 pub use record::{RecordRequest, record};
+pub use reporter::Reporter;
 pub use rules::FleetRules;
 pub use timing::{TimeBudget, TimeLimits};

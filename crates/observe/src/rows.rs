@@ -1,10 +1,10 @@
 //! The rows of clusters that are looked at again and again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use taffrail_apps::{AppLabels, AppList, AppRows, ChangeBatch, Objects, Snapshot};
+use taffrail_apps::{AppLabels, AppList, AppRows, ChangeBatch, ChangedRows, Objects, Snapshot};
 use taffrail_status::ActiveRules;
 
 /// The rows of apps of watched clusters, kept between two outputs so that only rows whose objects changed are
@@ -50,6 +50,29 @@ impl KeptRows {
 
     /// Returns the apps of `clusters`, which are in the same order as in [`KeptRows::note`].
     pub(crate) fn apps(&self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
+        self.looked(clusters, rules, now).list().clone()
+    }
+
+    /// Passes the apps of `clusters` to `take`, with those that may differ since the last call.
+    pub(crate) fn changed<T>(
+        &self,
+        clusters: &[&dyn Objects],
+        rules: &ActiveRules<'_>,
+        now: Timestamp,
+        take: impl FnOnce(&AppList, &ChangedRows) -> T,
+    ) -> T {
+        let mut rows = self.looked(clusters, rules, now);
+        let changed = rows.take_changed();
+        take(rows.list(), &changed)
+    }
+
+    /// Updates the rows.
+    fn looked(
+        &self,
+        clusters: &[&dyn Objects],
+        rules: &ActiveRules<'_>,
+        now: Timestamp,
+    ) -> MutexGuard<'_, AppRows> {
         let mut rows = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         // What changed between two looks is known from the second one on at which somebody asks.
@@ -60,6 +83,6 @@ impl KeptRows {
             false => changes,
         };
         rows.look(clusters, &changes, rules, now);
-        rows.list().clone()
+        rows
     }
 }

@@ -39,7 +39,7 @@ impl Buckets {
 }
 
 /// Returns true if the half with this fingerprint is in one of `buckets`, a set of 64 bits.
-pub(super) fn is_in(buckets: u64, fingerprint: u64) -> bool {
+pub fn is_in(buckets: u64, fingerprint: u64) -> bool {
     buckets & (1 << bucket(fingerprint)) != 0
 }
 

@@ -95,7 +95,8 @@ pub struct DeclaredHalf {
     pub own: Option<Speaker>,
     /// The other problems of the app: with sync and source, and those that the delivery tool reports; the worst first.
     pub problems: Vec<Problem>,
-    /// The freshness that the source itself gives the half, if it is not live.
+    /// The freshness that the source itself gives the half, if it is not live; left out if the cluster as a whole is no
+    /// fresher.
     pub not_live: Option<NotLive>,
 }
 
@@ -113,7 +114,8 @@ pub struct ObservedHalf {
     pub unconfirmed: usize,
     /// The notice that objects carry no mark of this app.
     pub unmarked: Option<Problem>,
-    /// The freshness that the source itself gives the half, if it is not live.
+    /// The freshness that the source itself gives the half, if it is not live; left out if the cluster as a whole is no
+    /// fresher.
     pub not_live: Option<NotLive>,
 }
 

@@ -17,9 +17,11 @@
 
 mod cluster;
 mod digest;
+mod exchange;
 mod half;
 mod join;
 mod liveness;
+mod mark;
 mod received;
 
 use std::time::Duration;
@@ -28,10 +30,12 @@ use serde::{Deserialize, Serialize};
 use taffrail_apps::{AppRef, ClusterId};
 
 pub use cluster::{ClusterReport, LostCluster};
-pub use digest::Buckets;
+pub use digest::{Buckets, is_in};
+pub use exchange::{SourceMessage, SourceReply};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use liveness::{LIVE, LOST, Liveness};
+pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;
 pub use received::{Consequences, KeptHalf, MAX_APPS, Received, ReportError, Vitals};

@@ -82,11 +82,12 @@ impl Vitals {
 
     /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.
     pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
-        self.freshness_of(self.own, self.told, at, now)
+        let stream = self.liveness.freshness(at, now);
+        self.own.map_or(stream, |own| own.freshness(at.saturating_sub(self.told), now).worst(stream))
     }
 
     /// Returns the freshness of something that came at the moment `received`, with the freshness `own` if its source did
-    /// not call it live.
+    /// not call it live. It is at most that of the cluster.
     pub fn freshness_of(
         &self,
         own: Option<NotLive>,
@@ -94,8 +95,8 @@ impl Vitals {
         at: Duration,
         now: Timestamp,
     ) -> Freshness {
-        let stream = self.liveness.freshness(at, now);
-        own.map_or(stream, |own| own.freshness(at.saturating_sub(received), now).worst(stream))
+        let cluster = self.freshness(at, now);
+        own.map_or(cluster, |own| own.freshness(at.saturating_sub(received), now).worst(cluster))
     }
 
     /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
@@ -424,7 +425,8 @@ impl Received {
     }
 
     /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
-    /// source told no such half.
+    /// source told no such half. It is at most that of the cluster, so that a source need not tell all halves again
+    /// when its cluster falls silent.
     pub fn freshness_of(
         &self,
         app: &AppId,

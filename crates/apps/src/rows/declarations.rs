@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
+use super::changes::RowLog;
 use super::{Declaring, Kept, Plan, Subject};
 use crate::declaration::Declaration;
-use crate::delivery::Declarations;
+use crate::delivery::{Declarations, Part};
 
 /// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
 pub(super) fn note_parts(kept: &mut Kept) -> usize {
@@ -27,6 +28,26 @@ pub(super) fn note_parts(kept: &mut Kept) -> usize {
         }
     }
     number
+}
+
+/// Records the rows whose declaring objects changed: what a row does not show of them, such as labels, may differ too.
+pub(super) fn note_declared(kept: &Kept, parts: &[Part], changed: &mut RowLog) {
+    let objects: HashSet<(usize, &ObjectKey)> = (parts.iter())
+        .filter_map(|part| match part {
+            Part::Object(home, key) => Some((*home, key)),
+            _ => None,
+        })
+        .collect();
+    if objects.is_empty() {
+        return;
+    }
+    for row in &kept.rows {
+        let Declaring::Tool(place) = row.declaring else { continue };
+        let Some(app) = kept.found.apps.get(place) else { continue };
+        if app.declaring.as_ref().is_some_and(|key| objects.contains(&(app.home, key))) {
+            changed.note(row.number);
+        }
+    }
 }
 
 /// Matches the rows with the new declarations of the tools, which replace `old`; adds to `plan` the rows to

@@ -24,13 +24,15 @@
 //! The freshness of a cluster is written into its rows without judging them again.
 
 mod changed;
+mod changes;
 mod declarations;
 mod graph;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use declarations::{moved_claims, note_parts, reconcile};
+use changes::RowLog;
+use declarations::{moved_claims, note_declared, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
@@ -50,6 +52,8 @@ use crate::objects::{Objects, freshness_of, freshness_of_home};
 use crate::questions::{Question, QuestionLog, QuestionRecord};
 use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
+
+pub use changes::ChangedRows;
 
 /// The amount of work that an update of the rows took, for tests and benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,6 +152,7 @@ pub struct AppRows {
     log: QuestionLog,
     kept: Option<Kept>,
     list: AppList,
+    changed: RowLog,
     without: Option<Propagation>,
 }
 
@@ -224,7 +229,8 @@ struct Identity {
 impl AppRows {
     /// Makes an empty list; `labels` are the labels that name the apps of objects that no tool declares.
     pub fn new(labels: AppLabels) -> AppRows {
-        AppRows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
+        let (log, list, changed) = (QuestionLog::default(), AppList::default(), RowLog::default());
+        AppRows { labels, log, kept: None, list, changed, without: None }
     }
 
     /// Returns the apps as of the last update, equal to those that [`apps_by`](crate::apps_by) would compute.
@@ -235,6 +241,14 @@ impl AppRows {
     /// Returns the first time at which a row may change without a change of an object; `None` if none will.
     pub fn next_moment(&self) -> Option<Timestamp> {
         self.kept.as_ref()?.graph.next()
+    }
+
+    /// Returns the rows that may differ since the last call, at the first one all. Of a live row the time of observation
+    /// does not count.
+    pub fn take_changed(&mut self) -> ChangedRows {
+        let places = self.kept.as_ref().map(|kept| &kept.places);
+        let place = |number| places?.get(usize::try_from(number).ok()?).copied().flatten();
+        self.changed.take(&self.list.apps, place)
     }
 
     /// Disables a propagation, for a test.
@@ -348,6 +362,7 @@ impl Look<'_, '_> {
         };
         let declared = note_parts(&mut kept);
         self.rows.list = AppList::default();
+        self.rows.changed.note_all();
         let plan = Plan { fresh, ..Plan::default() };
         let looked = Looked { declared, is_whole: true, ..Looked::default() };
         self.judge(kept, plan, true, looked)
@@ -373,10 +388,15 @@ impl Look<'_, '_> {
                 continue;
             };
             is_bounded |= is_unjudged(&app);
+            self.rows.changed.note(number);
             kept.graph.set(row.node, asked);
             let is_moved = std::mem::replace(&mut row.cluster, cluster) != cluster;
             if let Some(old) = apps.get_mut(place) {
-                is_in_order &= !is_moved && old.app == app.app;
+                if old.app != app.app {
+                    self.rows.changed.note_gone(&old.app);
+                    is_in_order = false;
+                }
+                is_in_order &= !is_moved;
                 *old = app;
             }
         }
@@ -385,6 +405,7 @@ impl Look<'_, '_> {
             let Some((cluster, app, asked)) = judged else { continue };
             is_bounded |= is_unjudged(&app);
             let number = u32::try_from(kept.places.len()).unwrap_or(u32::MAX);
+            self.rows.changed.note(number);
             kept.places.push(None);
             if let Declaring::Labels(name) = &declaring {
                 kept.by_labels.insert(name.clone(), number);
@@ -394,7 +415,7 @@ impl Look<'_, '_> {
             apps.push(app);
         }
         if !is_in_order {
-            arrange(&mut kept, &mut apps, &gone);
+            arrange(&mut kept, &mut apps, &gone, &mut self.rows.changed);
         }
         let is_over = judge.is_over();
         if has_errors || is_over {
@@ -443,9 +464,15 @@ impl Look<'_, '_> {
                 Declaring::Labels((home, ..)) => Some(*home),
             };
             let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
-            app.freshness = freshness_of(target, app.resources.iter().flat_map(Resource::grounds));
+            let freshness = freshness_of(target, app.resources.iter().flat_map(Resource::grounds));
             let AppRef { delivery, namespace, .. } = &app.app;
-            app.home_freshness = freshness_of_home(home, *delivery, namespace, app.declaring.as_ref());
+            let of_home = freshness_of_home(home, *delivery, namespace, app.declaring.as_ref());
+            let is_live = |one: Freshness, other: Freshness| one.is_live() && other.is_live();
+            let halves = [(app.freshness, freshness), (app.home_freshness, of_home)];
+            if halves.into_iter().any(|(old, new)| old != new && !is_live(old, new)) {
+                self.rows.changed.note(row.number);
+            }
+            (app.freshness, app.home_freshness) = (freshness, of_home);
         }
         kept.freshness = freshness;
     }
@@ -554,6 +581,7 @@ impl Look<'_, '_> {
         if !self.goes(Propagation::Declared) {
             parts.clear();
         }
+        note_declared(&kept, &parts, &mut self.rows.changed);
         let is_put_together = !self.redeclare(&mut kept, &parts, is_list_dirty, &mut plan);
         let mut has_claims = false;
         if is_put_together {
@@ -724,11 +752,12 @@ fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>
 }
 
 /// Sorts rows and apps, and removes the rows whose numbers are in `gone`.
-fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
+fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
     let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
-    all.retain(|(_, row)| {
+    all.retain(|(app, row)| {
         let is_gone = gone.contains(&row.number);
         if is_gone {
+            changed.note_gone(&app.app);
             kept.graph.remove(row.node);
             if let Declaring::Labels(name) = &row.declaring {
                 kept.by_labels.remove(name);

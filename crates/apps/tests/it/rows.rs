@@ -1,12 +1,13 @@
 //! Rows that are kept up to date equal those that are found from nothing, after whatever changes.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Answer, AppLabels, AppList, AppRows, ChangeBatch, Freshness, FreshnessState, Looked, Objects, Read,
-    Scope, ScopeError, Snapshot, Target, apps_by,
+    Answer, App, AppLabels, AppList, AppRef, AppRows, ChangeBatch, ChangedRows, Freshness, FreshnessState,
+    Looked, Objects, Read, Scope, ScopeError, Snapshot, Target, apps_by,
 };
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
@@ -22,6 +23,8 @@ struct World {
     gone: Vec<(usize, Value)>,
     now: Timestamp,
     rows: AppRows,
+    /// The rows as somebody knows them who only takes those that changed.
+    taken: HashMap<AppRef, Vec<App>>,
     /// The steps since the last look.
     told: Vec<String>,
 }
@@ -78,6 +81,7 @@ impl World {
             gone: Vec::new(),
             now: NOW,
             rows: AppRows::new(AppLabels::default()),
+            taken: HashMap::new(),
             told: Vec::new(),
         }
     }
@@ -90,6 +94,42 @@ impl World {
         let changes: Vec<ChangeBatch> = self.snapshots.iter_mut().map(Snapshot::take_changes).collect();
         let clusters: Vec<&dyn Objects> = self.snapshots.iter().map(|it| it as &dyn Objects).collect();
         self.rows.look(&clusters, &changes, &ActiveRules::default(), self.now)
+    }
+
+    /// Takes the rows that changed. Of rows with one name, the indexes of all count.
+    fn take_changed(&mut self) -> ChangedRows {
+        let changed = self.rows.take_changed();
+        let apps = &self.rows.list().apps;
+        if changed.is_all {
+            self.taken.clear();
+        }
+        changed.gone.iter().for_each(|app| drop(self.taken.remove(app)));
+        let all = if changed.is_all { (0..apps.len()).collect() } else { changed.changed.clone() };
+        for place in all {
+            let name = &apps[place].app;
+            let of_name = apps.iter().filter(|app| app.app == *name).cloned().collect();
+            self.taken.insert(name.clone(), of_name);
+        }
+        changed
+    }
+
+    /// Compares the rows that were taken with the list, apart from the time at which live ones were observed.
+    fn check_taken(&self) {
+        let timeless = |app: &App| {
+            let mut app = app.clone();
+            for freshness in [&mut app.freshness, &mut app.home_freshness] {
+                freshness.observed_at = freshness.observed_at.filter(|_| !freshness.is_live());
+            }
+            app
+        };
+        let mut listed: HashMap<AppRef, Vec<App>> = HashMap::new();
+        for app in &self.rows.list().apps {
+            listed.entry(app.app.clone()).or_default().push(timeless(app));
+        }
+        let taken: HashMap<AppRef, Vec<App>> = (self.taken.iter())
+            .map(|(name, apps)| (name.clone(), apps.iter().map(timeless).collect()))
+            .collect();
+        assert_eq!(taken, listed, "{:?}", self.told);
     }
 
     fn whole(&self) -> AppList {
@@ -352,6 +392,7 @@ pub(crate) fn difference(kept: &AppList, whole: &AppList) -> Option<String> {
 fn stays_equal(seed: u64, snapshots: Vec<Snapshot>, batches: usize) -> (usize, usize) {
     let mut world = World::new(seed, snapshots);
     world.look();
+    world.take_changed();
     let (mut judged, mut all) = (0, 0);
     for batch in 0..batches {
         for _ in 0..=world.random.below(4) {
@@ -365,6 +406,11 @@ fn stays_equal(seed: u64, snapshots: Vec<Snapshot>, batches: usize) -> (usize, u
         }
         if let Some(difference) = difference(world.rows.list(), &whole) {
             panic!("seed {seed}, batch {batch}, {:?}: {difference}", world.told);
+        }
+        // Changes add up where they are not taken each time.
+        if world.random.below(3) > 0 {
+            world.take_changed();
+            world.check_taken();
         }
         world.told.clear();
     }
@@ -393,6 +439,27 @@ fn rows_stay_equal(case: &Path) {
 
 mod apps {
     golden_apps!(super::rows_stay_equal);
+}
+
+#[test]
+fn labels_of_a_declaring_object_change_its_row_alone() {
+    let case = golden::cases().into_iter().find(|case| case.ends_with("sixty-apps")).unwrap();
+    let mut world = World::new(1, golden::clusters(&case));
+    world.look();
+    assert!(world.take_changed().is_all);
+    world.look();
+    assert_eq!(world.take_changed(), ChangedRows::default());
+    let (place, key) = {
+        let apps = &world.rows.list().apps;
+        let place = apps.iter().position(|app| app.declaring.is_some()).unwrap();
+        (place, apps[place].declaring.clone().unwrap())
+    };
+    let mut object = tree(&world.snapshots[0], &key).unwrap();
+    object["metadata"]["labels"]["team"] = json!("blue");
+    world.snapshots[0].insert(document(&object), Projection::Full).unwrap();
+    world.look();
+    let changed = ChangedRows { changed: vec![place], ..ChangedRows::default() };
+    assert_eq!(world.take_changed(), changed);
 }
 
 #[test]

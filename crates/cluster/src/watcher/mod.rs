@@ -462,6 +462,11 @@ impl Watcher {
         })
     }
 
+    /// Returns the time since the server last proved that it is there: since it sent something, or answered a probe.
+    pub fn silent(&self) -> Duration {
+        self.shared.silent()
+    }
+
     /// Ends the backoff of all scopes, because an attempt may now succeed.
     pub fn try_now(&self) {
         self.shared.returned.send_modify(|moved| *moved += 1);

@@ -635,6 +635,34 @@ impl FleetWatcher {
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
+    /// Returns true while it is being found out for the first time if two clusters are one.
+    pub(crate) fn is_comparing(&self) -> bool {
+        self.comparing > 0
+    }
+
+    /// Returns the clock that measures ages.
+    pub(crate) fn clock(&self) -> &BootClock {
+        &self.clock
+    }
+
+    /// Returns the time since each cluster last proved that it is there; `None` for one that is not watched.
+    pub(crate) fn silent(&self) -> impl Iterator<Item = Option<Duration>> {
+        self.clusters.iter().map(|following| Some(following.feeds.as_ref()?.silent()))
+    }
+
+    /// Returns, for each cluster, true if its reads will be planned by [`FleetWatcher::ask`].
+    pub(crate) fn is_to_plan(&self) -> impl Iterator<Item = bool> {
+        self.clusters.iter().map(|following| following.changed)
+    }
+
+    /// Plans the reads of the cluster with index `at` at the next [`FleetWatcher::ask`], because time alone changed what
+    /// its apps need.
+    pub(crate) fn plan_again(&mut self, at: usize) {
+        if let Some(following) = self.clusters.get_mut(at) {
+            following.changed = true;
+        }
+    }
+
     /// Returns the kinds that the cluster with index `at` serves; `None` before discovery.
     pub fn discovery(&self, at: usize) -> Option<&Discovery> {
         self.clusters.get(at)?.discovery.as_ref()

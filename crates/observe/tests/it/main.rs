@@ -5,4 +5,5 @@
 mod living;
 mod operations;
 mod parses;
+mod reporting;
 mod rules;

@@ -313,3 +313,32 @@ fn only_the_home_declares_an_app() {
     assert!(hub.declared(&foreign).is_none() && hub.declared(&app(1)).is_some());
     assert_eq!(hub.refused(), 1);
 }
+
+#[test]
+fn half_is_as_dark_as_its_cluster() {
+    let mut hub = Received::new(cluster(), 1);
+    let mut seq = 0;
+    let mut take = |hub: &mut Received, content| {
+        seq += 1;
+        let position = StreamPosition { epoch: 1, seq };
+        let report = Report { cluster: cluster(), position, age: Some(Duration::ZERO), content };
+        hub.take(report, seconds(1)).unwrap();
+    };
+    let halves = vec![half(0, Status::Current, 1)];
+    take(&mut hub, Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves });
+    let now = Timestamp::from_second(1_800_000_000).unwrap();
+    let state = |hub: &Received| {
+        let freshness = hub.freshness_of(&app(0), HalfSide::Observed, seconds(2), now).unwrap();
+        (freshness.state, freshness.observed_at.map(|at| now.duration_since(at).as_secs()))
+    };
+    assert_eq!(state(&hub), (FreshnessState::Live, Some(1)));
+    for not_live in [Some(NotLive { state: FreshnessState::Lost, age: Some(seconds(20)) }), None] {
+        let facts = Box::new(ClusterReport { not_live, ..ClusterReport::default() });
+        take(&mut hub, Content::Cluster { facts, errors: Vec::new() });
+        let expected = match not_live {
+            Some(_) => (FreshnessState::Lost, Some(21)),
+            None => (FreshnessState::Live, Some(1)),
+        };
+        assert_eq!(state(&hub), expected);
+    }
+}

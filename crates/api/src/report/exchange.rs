@@ -1,0 +1,66 @@
+//! The messages between a source of reports and a hub.
+
+use serde::{Deserialize, Serialize};
+use taffrail_apps::ClusterId;
+
+use super::received::Consequences;
+use super::{Report, StreamPosition};
+
+/// A message of a source of reports to the hub.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SourceMessage {
+    /// The source wants to open a stream about a cluster; the hub answers with [`SourceReply::Accepted`]. A stream that
+    /// is open already ends.
+    Open(ClusterId),
+    /// A report of an open stream. The hub answers as [`SourceReply::to_report`] says.
+    Report(Box<Report>),
+    /// The source no longer reports this cluster; the hub forgets what the source told of it.
+    Close(ClusterId),
+}
+
+/// A message of the hub to a source of reports. Any may get lost: the source then asks or tells again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SourceReply {
+    /// The hub accepted a stream.
+    Accepted {
+        /// The cluster.
+        cluster: ClusterId,
+        /// The epoch of the stream, greater than those of all earlier ones of the source about the cluster.
+        epoch: u64,
+    },
+    /// The digest of the hub differs: the source must send these buckets again.
+    Resend {
+        /// The cluster.
+        cluster: ClusterId,
+        /// The epoch of the stream whose digest was compared.
+        epoch: u64,
+        /// The buckets, as a set of 64 bits.
+        buckets: u64,
+    },
+    /// The hub refused a report, because its stream has ended or never began: the source must open another one.
+    Refused {
+        /// The cluster.
+        cluster: ClusterId,
+        /// The epoch of the report.
+        epoch: u64,
+    },
+}
+
+impl SourceReply {
+    /// Returns the reply to the report about `cluster` at `position`, if one is needed. `taken` are the consequences of
+    /// the report; `None` if the hub refused it.
+    pub fn to_report(
+        cluster: &ClusterId,
+        position: StreamPosition,
+        taken: Option<&Consequences>,
+    ) -> Option<SourceReply> {
+        let (cluster, epoch) = (cluster.clone(), position.epoch);
+        match taken {
+            None => Some(SourceReply::Refused { cluster, epoch }),
+            Some(taken) if taken.resend == 0 => None,
+            Some(taken) => Some(SourceReply::Resend { cluster, epoch, buckets: taken.resend }),
+        }
+    }
+}

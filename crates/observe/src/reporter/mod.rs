@@ -1,0 +1,158 @@
+//! Reports about followed clusters, for a hub.
+//!
+//! [`Reporter`] turns what a [`FleetWatcher`] knows into [`Report`](taffrail_api::report::Report)s. Each cluster has a stream of its own, whose epoch
+//! the hub gives.
+//!
+//! * `stream` decides what to tell next of one cluster, and when; it reads no clock.
+//! * `streams` holds those of all clusters, and picks the one that is due first.
+//! * `telling` finds out what differs from one look at the fleet to the next.
+//!
+//! Two loops run at the same time: one follows the clusters, the other one sends. A hub that is slow delays only the
+//! second one: meanwhile what is to be told is replaced by what is newer.
+
+mod stream;
+mod streams;
+mod telling;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use streams::ReportStreams;
+use taffrail_api::report::{SourceMessage, SourceReply};
+use taffrail_cluster::{BootClock, Moment};
+use telling::{FleetTeller, Reading};
+use tokio::sync::{Notify, mpsc};
+
+use crate::follow::FleetWatcher;
+
+/// Interval at which rows are looked at again where it is not known when they change, and at which it is told how
+/// long a cluster is silent.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Reports followed clusters to a hub, until the hub no longer takes messages.
+pub struct Reporter {
+    watcher: FleetWatcher,
+    teller: FleetTeller,
+    shared: Shared,
+    messages: mpsc::Sender<SourceMessage>,
+    replies: mpsc::Receiver<SourceReply>,
+}
+
+/// What both loops of a reporter use.
+struct Shared {
+    streams: Mutex<ReportStreams>,
+    /// Notified when there may be something to tell.
+    news: Notify,
+    clock: BootClock,
+    begun: Moment,
+}
+
+impl Reporter {
+    /// Creates a reporter of the clusters of `watcher`, which sends `messages` to a hub, and gets its `replies`.
+    ///
+    /// Both channels may be short: what there is no room for is told later, as it is then.
+    pub fn new(
+        watcher: FleetWatcher,
+        messages: mpsc::Sender<SourceMessage>,
+        replies: mpsc::Receiver<SourceReply>,
+    ) -> Reporter {
+        let clock = watcher.clock().clone();
+        let begun = clock.now();
+        let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun };
+        Reporter { watcher, teller: FleetTeller::default(), shared, messages, replies }
+    }
+
+    /// Reports until the receiver of messages or the sender of replies is gone.
+    pub async fn run(self) {
+        let Reporter { mut watcher, mut teller, shared, messages, mut replies } = self;
+        tokio::select! {
+            () = shared.follow(&mut watcher, &mut teller) => {}
+            () = shared.send(&messages, &mut replies) => {}
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Duration {
+        self.clock.now().since(self.begun)
+    }
+
+    /// Locks the streams. The lock is held only while they are updated.
+    fn streams(&self) -> MutexGuard<'_, ReportStreams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the clusters as often as something changes.
+    async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
+        let mut looked: Option<Timestamp> = None;
+        let mut took = Duration::ZERO;
+        loop {
+            // Whatever a server sent until now is known after the next look.
+            let heard: Vec<Option<Duration>> = {
+                let now = self.now();
+                watcher.silent().map(|silent| Some(now.saturating_sub(silent?))).collect()
+            };
+            let is_news = match looked {
+                None => true,
+                Some(_) => watcher.rest(took).await || watcher.next(TICK).await,
+            };
+            took = Duration::ZERO;
+            let stands = looked.is_some_and(|looked| watcher.rows_stand(looked, Timestamp::now()));
+            if is_news || !stands {
+                let begun = std::time::Instant::now();
+                looked = Some(Timestamp::now());
+                self.look(watcher, teller).await;
+                took = begun.elapsed();
+            }
+            teller.hear(&heard, &mut self.streams());
+            self.news.notify_one();
+        }
+    }
+
+    async fn look(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
+        let planned: Vec<bool> = watcher.is_to_plan().collect();
+        watcher.ask().await;
+        let reading: Vec<Reading> = (0..planned.len())
+            .map(|at| match watcher.is_settled(at) {
+                _ if watcher.is_connecting(at) => Reading::Connecting,
+                true => Reading::Settled,
+                false => Reading::Unsettled,
+            })
+            .collect();
+        let is_comparing = watcher.is_comparing();
+        let fleet = watcher.fleet();
+        let touched = teller.look(fleet, &reading, is_comparing, &mut self.streams(), self.now());
+        // What changed by time alone may want other evidence.
+        let again = touched.into_iter().filter(|at| !planned.get(*at).copied().unwrap_or_default());
+        again.for_each(|at| watcher.plan_again(at));
+    }
+
+    /// Sends messages as they are due and as there is room for them.
+    async fn send(&self, messages: &mpsc::Sender<SourceMessage>, replies: &mut mpsc::Receiver<SourceReply>) {
+        loop {
+            let wait = {
+                let now = self.now();
+                self.streams().next_deadline().map(|due| due.saturating_sub(now))
+            };
+            let is_due = wait.is_some_and(|wait| wait.is_zero());
+            tokio::select! {
+                biased;
+                reply = replies.recv() => match reply {
+                    Some(reply) => self.streams().take(&reply, self.now()),
+                    None => return,
+                },
+                permit = messages.reserve(), if is_due => {
+                    let Ok(permit) = permit else { return };
+                    // What is told is that of now, however long there was no room.
+                    if let Some(message) = self.streams().next_message(self.now()) {
+                        permit.send(message);
+                    }
+                }
+                () = messages.closed(), if !is_due => return,
+                () = self.news.notified(), if !is_due => {}
+                () = tokio::time::sleep(wait.unwrap_or(TICK)), if !is_due => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! The stream of reports about one cluster: what is told next, and when.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::time::Duration;
+
+use taffrail_api::ErrorRow;
+use taffrail_api::report::{
+    AppId, Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
+    NotLive, Report, SourceMessage, StreamPosition, is_in,
+};
+use taffrail_apps::{ClusterId, FreshnessState};
+
+/// The time after which a cluster of which nothing was told is told to be there.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The interval of digests. A hub that missed a report believes nothing until the next one, which so comes before the
+/// cluster would no longer count as live.
+pub(super) const DIGEST: Duration = Duration::from_secs(30);
+
+/// The time for which changes are collected that make nothing worse.
+pub(super) const COLLECTING: Duration = Duration::from_secs(1);
+
+/// The time for which changes of volatile parts are collected.
+pub(super) const VOLATILE: Duration = Duration::from_secs(5);
+
+/// The interval in which statistics of reading are told that are the only difference of the facts about a cluster.
+pub(super) const STATISTICS: Duration = Duration::from_secs(60);
+
+/// The time after which the hub is asked again to accept a stream.
+pub(super) const REOPEN: Duration = Duration::from_secs(5);
+
+/// Maximum number of halves in one report.
+pub(super) const MAX_HALVES: usize = 256;
+
+/// Maximum number of failures that are told of a cluster.
+const MAX_ERRORS: usize = 1_000;
+
+/// The reason of the error that apps were left out because a cluster has too many.
+pub(super) const TOO_MANY: &str = "TooManyApps";
+
+/// The stream of reports about one cluster.
+#[derive(Debug)]
+pub(super) struct Stream {
+    cluster: ClusterId,
+    link: Link,
+    halves: HashMap<Arc<HalfId>, HeldHalf>,
+    /// The number of apps with a half.
+    apps: usize,
+    /// True if apps were left out because there are too many.
+    is_cut: bool,
+    /// The halves to tell, by the moment at which they are due.
+    due: BTreeSet<(Duration, Arc<HalfId>)>,
+    facts: Option<HeldFacts>,
+    /// The digest of the halves that were told.
+    told: Buckets,
+    snapshot: Option<RunningSnapshot>,
+    /// The moment before which no change is told, because evidence for it is being read.
+    held_until: Duration,
+    /// The moment of the last report.
+    sent: Duration,
+    digest_due: Duration,
+    /// The moment at which the API server last proved itself; `None` before the first time.
+    heard: Option<Duration>,
+    /// The number of the last pass in which all halves were set.
+    pass: u64,
+}
+
+/// The agreement with the hub about a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// The hub is to be asked for a stream at this moment.
+    Closed {
+        ask_at: Duration,
+    },
+    Open(StreamPosition),
+}
+
+/// A half as it is now, and as it was told.
+#[derive(Debug)]
+struct HeldHalf {
+    /// The contents, and their mark; `None` if the half is gone.
+    now: Option<(HalfBody, HalfMark)>,
+    /// The moment at which the age in the contents was right.
+    observed: Duration,
+    told: Option<HalfMark>,
+    /// The moment at which the difference is to be told; `None` if there is none, or if the running snapshot tells it.
+    due: Option<Duration>,
+    /// True if the half is in a part of the running snapshot that was not sent.
+    is_in_snapshot: bool,
+    pass: u64,
+}
+
+/// The facts about a cluster as they are now, and as they were told.
+#[derive(Debug)]
+struct HeldFacts {
+    now: (ClusterReport, Vec<ErrorRow>),
+    /// The moment at which the age in the facts was right.
+    observed: Duration,
+    told: Option<(ClusterReport, Vec<ErrorRow>)>,
+    /// The moment at which they were told.
+    told_at: Duration,
+    due: Option<Duration>,
+}
+
+/// A snapshot of which not all parts were sent.
+#[derive(Debug)]
+struct RunningSnapshot {
+    buckets: u64,
+    part: u32,
+    /// The halves that were not sent, the next one last.
+    left: Vec<Arc<HalfId>>,
+    due: Duration,
+}
+
+/// The next thing to do, with the moment at which it is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Open,
+    Facts,
+    Part,
+    Changes,
+    Digest,
+    Heartbeat,
+}
+
+impl Stream {
+    /// Creates the stream about a cluster. Nothing is told before [`Stream::set_facts`].
+    pub(super) fn new(cluster: ClusterId, now: Duration) -> Stream {
+        Stream {
+            cluster,
+            link: Link::Closed { ask_at: now },
+            halves: HashMap::new(),
+            apps: 0,
+            is_cut: false,
+            due: BTreeSet::new(),
+            facts: None,
+            told: Buckets::default(),
+            snapshot: None,
+            held_until: Duration::ZERO,
+            sent: now,
+            digest_due: now,
+            heard: None,
+            pass: 0,
+        }
+    }
+
+    /// Begins a pass in which each half that there is will be set; [`Stream::end_pass`] ends it.
+    pub(super) fn begin_pass(&mut self) {
+        self.pass += 1;
+        self.is_cut = false;
+    }
+
+    /// Removes the halves that were not set in the pass.
+    pub(super) fn end_pass(&mut self, now: Duration) {
+        let is_old = |held: &&HeldHalf| held.pass != self.pass && held.now.is_some();
+        let old: Vec<Arc<HalfId>> =
+            self.halves.iter().filter(|(_, held)| is_old(held)).map(|(id, _)| id.clone()).collect();
+        old.iter().for_each(|id| self.remove(id, now));
+    }
+
+    /// Sets what is known of a half at the moment `now`. Beyond [`MAX_APPS`] apps it is left out.
+    pub(super) fn set(&mut self, id: HalfId, body: HalfBody, key: &RandomState, now: Duration) {
+        let mark = HalfMark::new(&id, &body, key);
+        let is_known = self.halves.contains_key(&id);
+        if !is_known && !self.has_other_half(&id) {
+            if self.apps >= MAX_APPS {
+                self.is_cut = true;
+                return;
+            }
+            self.apps += 1;
+        }
+        let id = Arc::new(id);
+        let held = self.halves.entry(id.clone()).or_insert(HeldHalf {
+            now: None,
+            observed: now,
+            told: None,
+            due: None,
+            is_in_snapshot: false,
+            pass: 0,
+        });
+        let pending = held.due.filter(|_| held.now.is_some());
+        held.now = Some((body, mark));
+        (held.observed, held.pass) = (now, self.pass);
+        let due = match mark.change(held.told.as_ref()) {
+            _ if held.is_in_snapshot => None,
+            None => None,
+            Some(HalfChange::Worse) => Some(now),
+            Some(HalfChange::Other) => Some(now + COLLECTING),
+            Some(HalfChange::Volatile) => Some(now + VOLATILE),
+        };
+        // What waits already is not put off.
+        self.schedule(&id, due.map(|due| pending.map_or(due, |pending| pending.min(due))));
+    }
+
+    /// Removes a half that there is no more.
+    pub(super) fn remove(&mut self, id: &HalfId, now: Duration) {
+        let Some((id, held)) = self.halves.get_key_value(id) else { return };
+        let id = id.clone();
+        if held.told.is_some() {
+            let due = Some(held.due.unwrap_or(now + COLLECTING).min(now + COLLECTING));
+            self.schedule(&id, due);
+            self.halves.entry(id).and_modify(|held| held.now = None);
+        } else {
+            self.drop_half(&id);
+        }
+    }
+
+    /// Sets what is known of the cluster as a whole at the moment `now`.
+    pub(super) fn set_facts(&mut self, facts: ClusterReport, mut errors: Vec<ErrorRow>, now: Duration) {
+        if self.is_cut {
+            let message = format!("only {MAX_APPS} apps of the cluster are shown, and it has more");
+            let (cluster, scope) = (facts.name.clone(), "cluster".to_owned());
+            errors.insert(0, ErrorRow { cluster, scope, reason: TOO_MANY.to_owned(), message });
+        }
+        let more = errors.len().saturating_sub(MAX_ERRORS);
+        if more > 0 {
+            errors.truncate(MAX_ERRORS - 1);
+            let message = format!("{} more failures are not shown", more + 1);
+            let (cluster, scope) = (facts.name.clone(), "cluster".to_owned());
+            errors.push(ErrorRow { cluster, scope, reason: "TooManyErrors".to_owned(), message });
+        }
+        let new = (facts, errors);
+        let held = self.facts.get_or_insert_with(|| HeldFacts {
+            now: new.clone(),
+            observed: now,
+            told: None,
+            told_at: now,
+            due: Some(now),
+        });
+        let due = held.told.as_ref().and_then(|told| held.due_of(told, &new, now));
+        held.due = match &held.told {
+            Some(_) => due.map(|due| held.due.map_or(due, |pending| pending.min(due))),
+            None => held.due,
+        };
+        (held.now, held.observed) = (new, now);
+    }
+
+    /// Sets the moment at which the API server last proved itself. Whatever came by then must have been set before.
+    pub(super) fn set_heard(&mut self, heard: Option<Duration>) {
+        self.heard = heard;
+    }
+
+    /// Holds changes back until the moment `until`, because evidence for them is being read.
+    pub(super) fn hold(&mut self, until: Duration) {
+        self.held_until = until;
+    }
+
+    /// Returns true if apps were left out for which there is room now.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_cut && self.apps < MAX_APPS
+    }
+
+    /// Begins a stream of this epoch with a snapshot, unless a newer one has begun.
+    pub(super) fn accepted(&mut self, epoch: u64, now: Duration) {
+        if matches!(self.link, Link::Open(position) if position.epoch >= epoch) {
+            return;
+        }
+        self.link = Link::Open(StreamPosition { epoch, seq: 0 });
+        (self.sent, self.digest_due) = (now, now + DIGEST);
+        if let Some(facts) = &mut self.facts {
+            (facts.told, facts.due) = (None, Some(now));
+        }
+        self.begin_snapshot(u64::MAX, now);
+    }
+
+    /// Begins to send buckets again, unless a snapshot is running.
+    pub(super) fn resend(&mut self, epoch: u64, buckets: u64, now: Duration) {
+        let is_of = matches!(self.link, Link::Open(position) if position.epoch == epoch);
+        if is_of && buckets != 0 && self.snapshot.is_none() {
+            self.begin_snapshot(buckets, now);
+        }
+    }
+
+    /// Ends the stream of this epoch; the hub is asked for another one.
+    pub(super) fn refused(&mut self, epoch: u64, now: Duration) {
+        if matches!(self.link, Link::Open(position) if position.epoch == epoch) {
+            self.link = Link::Closed { ask_at: now + COLLECTING };
+        }
+    }
+
+    /// Begins a snapshot of the halves that were told and are in `buckets`; of all halves if these are all buckets.
+    fn begin_snapshot(&mut self, buckets: u64, now: Duration) {
+        let is_all = buckets == u64::MAX;
+        let is_part =
+            |held: &HeldHalf| is_all || held.told.is_some_and(|told| is_in(buckets, told.fingerprint));
+        let mut left: Vec<Arc<HalfId>> =
+            self.halves.iter().filter(|(_, held)| is_part(held)).map(|(id, _)| id.clone()).collect();
+        left.sort_unstable_by(|one, other| other.cmp(one));
+        for id in &left {
+            self.schedule(id, None);
+            let Some(held) = self.halves.get_mut(id) else { continue };
+            held.told.take().iter().for_each(|told| self.told.toggle(told.fingerprint));
+            held.is_in_snapshot = held.now.is_some();
+            // The hub drops what is gone with the last part.
+            if held.now.is_none() {
+                self.drop_half(id);
+            }
+        }
+        self.snapshot = Some(RunningSnapshot { buckets, part: 0, left, due: now });
+    }
+
+    /// Returns the moment at which something is to be told; `None` if nothing is known of the cluster.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.next_task().map(|(due, _)| due)
+    }
+
+    fn next_task(&self) -> Option<(Duration, Task)> {
+        let facts = self.facts.as_ref()?;
+        match self.link {
+            Link::Closed { ask_at } => return Some((ask_at, Task::Open)),
+            Link::Open(_) => {}
+        }
+        let changes = self.due.first().map(|(due, _)| (*due).max(self.held_until));
+        let tasks = match &self.snapshot {
+            Some(snapshot) => {
+                [facts.due.map(|due| (due, Task::Facts)), Some((snapshot.due, Task::Part)), None, None]
+            }
+            None => [
+                facts.due.map(|due| (due, Task::Facts)),
+                changes.map(|due| (due, Task::Changes)),
+                Some((self.digest_due, Task::Digest)),
+                Some((self.sent + HEARTBEAT, Task::Heartbeat)),
+            ],
+        };
+        tasks.into_iter().flatten().min()
+    }
+
+    /// Returns the next message that is due at the moment `now`; `None` if none is.
+    pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
+        let (_, task) = self.next_task().filter(|(due, _)| *due <= now)?;
+        let content = match task {
+            Task::Open => {
+                self.link = Link::Closed { ask_at: now + REOPEN };
+                return Some(SourceMessage::Open(self.cluster.clone()));
+            }
+            Task::Facts => self.facts.as_mut()?.tell(now),
+            Task::Part => self.part(now)?,
+            Task::Changes => self.changes(now),
+            Task::Digest => {
+                self.digest_due = now + DIGEST;
+                Content::Digest(self.told.clone())
+            }
+            Task::Heartbeat => Content::Heartbeat,
+        };
+        let Link::Open(position) = &mut self.link else { return None };
+        position.seq += 1;
+        let position = *position;
+        self.sent = now;
+        Some(SourceMessage::Report(Box::new(Report {
+            cluster: self.cluster.clone(),
+            position,
+            age: self.age(now),
+            content,
+        })))
+    }
+
+    /// Returns the time since the API server last proved itself. While changes wait longer than they should, nothing
+    /// newer than they are was told.
+    fn age(&self, now: Duration) -> Option<Duration> {
+        let waits = self.due.first().map(|(due, _)| now.saturating_sub(*due)).unwrap_or_default();
+        self.heard.map(|heard| now.saturating_sub(heard).max(waits))
+    }
+
+    fn part(&mut self, now: Duration) -> Option<Content> {
+        let mut snapshot = self.snapshot.take()?;
+        let mut halves = Vec::new();
+        while halves.len() < MAX_HALVES
+            && let Some(id) = snapshot.left.pop()
+        {
+            let Some(held) = self.halves.get_mut(&id).filter(|held| held.is_in_snapshot) else { continue };
+            held.is_in_snapshot = false;
+            halves.extend(held.tell(&id, now));
+            held.told.iter().for_each(|told| self.told.toggle(told.fingerprint));
+        }
+        let RunningSnapshot { buckets, part, .. } = snapshot;
+        let is_last = snapshot.left.is_empty();
+        if is_last {
+            // After a part of the halves only a digest shows that all are known.
+            self.digest_due = if buckets == u64::MAX { now + DIGEST } else { now };
+        } else {
+            self.snapshot = Some(RunningSnapshot { part: part + 1, due: now, ..snapshot });
+        }
+        Some(Content::Snapshot { buckets, part, is_last, halves })
+    }
+
+    fn changes(&mut self, now: Duration) -> Content {
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        while changed.len() + gone.len() < MAX_HALVES
+            && let Some((due, _)) = self.due.first()
+            && *due <= now
+            && let Some((_, id)) = self.due.pop_first()
+        {
+            let Some(held) = self.halves.get_mut(&id) else { continue };
+            held.due = None;
+            held.told.iter().for_each(|told| self.told.toggle(told.fingerprint));
+            match held.tell(&id, now) {
+                Some(half) => {
+                    self.told.toggle(half.fingerprint);
+                    changed.push(half);
+                }
+                None => {
+                    self.drop_half(&id);
+                    gone.push((*id).clone());
+                }
+            }
+        }
+        Content::Changes { changed, gone }
+    }
+
+    /// Sets the moment at which a half is to be told.
+    fn schedule(&mut self, id: &Arc<HalfId>, due: Option<Duration>) {
+        let Some(held) = self.halves.get_mut(id) else { return };
+        if let Some(old) = std::mem::replace(&mut held.due, due) {
+            self.due.remove(&(old, id.clone()));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, id.clone()));
+        }
+    }
+
+    fn drop_half(&mut self, id: &HalfId) {
+        let Some((id, held)) = self.halves.remove_entry(id) else { return };
+        if let Some(due) = held.due {
+            self.due.remove(&(due, id.clone()));
+        }
+        self.apps -= usize::from(!self.has_other_half(&id));
+    }
+
+    fn has_other_half(&self, id: &HalfId) -> bool {
+        let HalfId { app, side } = id;
+        let side = match side {
+            HalfSide::Declared => HalfSide::Observed,
+            HalfSide::Observed => HalfSide::Declared,
+        };
+        let app: AppId = app.clone();
+        self.halves.contains_key(&HalfId { app, side })
+    }
+}
+
+impl HeldHalf {
+    /// Returns the half as it is told at the moment `now`; `None` if it is gone.
+    fn tell(&mut self, id: &HalfId, now: Duration) -> Option<Half> {
+        self.told = self.now.as_ref().map(|(_, mark)| *mark);
+        let (body, mark) = self.now.as_ref()?;
+        let mut body = body.clone();
+        let not_live = match &mut body {
+            HalfBody::Declared(body) => &mut body.not_live,
+            HalfBody::Observed(body) => &mut body.not_live,
+        };
+        *not_live = not_live.map(|it| aged(it, now.saturating_sub(self.observed)));
+        Some(Half { app: id.app.clone(), fingerprint: mark.fingerprint, body })
+    }
+}
+
+impl HeldFacts {
+    /// Returns the moment at which the facts `new` are to be told in place of `told`; `None` if they are equal.
+    fn due_of(
+        &self,
+        told: &(ClusterReport, Vec<ErrorRow>),
+        new: &(ClusterReport, Vec<ErrorRow>),
+        now: Duration,
+    ) -> Option<Duration> {
+        let (old, errors) = told;
+        let rank = |facts: &ClusterReport| {
+            let dark = facts.not_live.map_or(0, |it| 1 + u8::from(it.state == FreshnessState::Lost));
+            [
+                dark,
+                facts.lost.is_some().into(),
+                facts.blind.is_some().into(),
+                facts.unverified.is_some().into(),
+            ]
+        };
+        let is_worse = rank(&new.0).into_iter().zip(rank(old)).any(|(new, old)| new > old);
+        // Without what changes all the time.
+        let mut alike = new.0.clone();
+        alike.not_live =
+            alike.not_live.map(|it| NotLive { age: old.not_live.map_or(it.age, |it| it.age), ..it });
+        if let (Some(own), Some(old)) = (&mut alike.reading, &old.reading) {
+            (own.requests, own.bytes) = (old.requests, old.bytes);
+            own.round_trip_micros = old.round_trip_micros;
+        }
+        if is_worse {
+            Some(now)
+        } else if alike != *old || new.1 != *errors {
+            Some(now + COLLECTING)
+        } else if new.0.reading != old.reading {
+            Some((self.told_at + STATISTICS).max(now))
+        } else {
+            None
+        }
+    }
+
+    fn tell(&mut self, now: Duration) -> Content {
+        (self.told, self.told_at, self.due) = (Some(self.now.clone()), now, None);
+        let (mut facts, errors) = self.now.clone();
+        facts.not_live = facts.not_live.map(|it| aged(it, now.saturating_sub(self.observed)));
+        Content::Cluster { facts: Box::new(facts), errors }
+    }
+}
+
+/// Returns a freshness as it is after the time `passed`.
+fn aged(not_live: NotLive, passed: Duration) -> NotLive {
+    NotLive { age: not_live.age.map(|age| age.saturating_add(passed)), ..not_live }
+}

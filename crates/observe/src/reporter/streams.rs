@@ -1,0 +1,153 @@
+//! The streams of reports about all clusters; the one that is due first is told first.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::RandomState;
+use std::time::Duration;
+
+use taffrail_api::ErrorRow;
+use taffrail_api::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply};
+use taffrail_apps::ClusterId;
+
+use super::stream::Stream;
+
+/// The streams of reports of one source.
+///
+/// Moments are durations since some start, by a clock that runs on while the machine sleeps. Messages are made when they
+/// are taken: while nobody takes them, only the newest state of each half is kept.
+#[derive(Debug, Default)]
+pub(super) struct ReportStreams {
+    /// The key of the fingerprints, which nobody else knows.
+    key: RandomState,
+    streams: HashMap<ClusterId, Stream>,
+    /// The moment at which each stream has something to tell.
+    due: BTreeSet<(Duration, ClusterId)>,
+    /// The clusters that are no longer reported, and of which the hub was not told so.
+    closed: VecDeque<ClusterId>,
+}
+
+impl ReportStreams {
+    /// Changes a stream, and updates the moment at which it is due.
+    fn with(&mut self, cluster: &ClusterId, change: impl FnOnce(&mut Stream, &RandomState)) {
+        let Some(stream) = self.streams.get_mut(cluster) else { return };
+        let before = stream.next_due();
+        change(stream, &self.key);
+        let after = stream.next_due();
+        if before != after {
+            if let Some(due) = before {
+                self.due.remove(&(due, cluster.clone()));
+            }
+            if let Some(due) = after {
+                self.due.insert((due, cluster.clone()));
+            }
+        }
+    }
+
+    /// Iterates over the clusters that are reported.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.streams.keys()
+    }
+
+    /// Returns true if the cluster is reported.
+    pub(super) fn has(&self, cluster: &ClusterId) -> bool {
+        self.streams.contains_key(cluster)
+    }
+
+    /// Begins to report a cluster, once its facts are known.
+    pub(super) fn begin(&mut self, cluster: &ClusterId, now: Duration) {
+        self.closed.retain(|closed| closed != cluster);
+        self.streams.entry(cluster.clone()).or_insert_with(|| Stream::new(cluster.clone(), now));
+    }
+
+    /// No longer reports a cluster.
+    pub(super) fn close(&mut self, cluster: &ClusterId) {
+        let Some(stream) = self.streams.remove(cluster) else { return };
+        if let Some(due) = stream.next_due() {
+            self.due.remove(&(due, cluster.clone()));
+        }
+        self.closed.push_back(cluster.clone());
+    }
+
+    /// Begins a pass over all halves of all clusters; [`ReportStreams::end_pass`] removes those that were not set.
+    pub(super) fn begin_pass(&mut self) {
+        self.streams.values_mut().for_each(Stream::begin_pass);
+    }
+
+    /// Ends a pass over all halves.
+    pub(super) fn end_pass(&mut self, now: Duration) {
+        for cluster in self.streams.keys().cloned().collect::<Vec<_>>() {
+            self.with(&cluster, |stream, _| stream.end_pass(now));
+        }
+    }
+
+    /// Sets a half that `cluster` tells.
+    pub(super) fn set(&mut self, cluster: &ClusterId, id: HalfId, body: HalfBody, now: Duration) {
+        self.with(cluster, |stream, key| stream.set(id, body, key, now));
+    }
+
+    /// Removes a half that `cluster` told.
+    pub(super) fn remove(&mut self, cluster: &ClusterId, id: &HalfId, now: Duration) {
+        self.with(cluster, |stream, _| stream.remove(id, now));
+    }
+
+    /// Sets what is known of the cluster as a whole.
+    pub(super) fn set_facts(
+        &mut self,
+        cluster: &ClusterId,
+        facts: ClusterReport,
+        errors: Vec<ErrorRow>,
+        now: Duration,
+    ) {
+        self.with(cluster, |stream, _| stream.set_facts(facts, errors, now));
+    }
+
+    /// Sets the moment at which the API server of a cluster last proved itself.
+    pub(super) fn set_heard(&mut self, cluster: &ClusterId, heard: Option<Duration>) {
+        if let Some(stream) = self.streams.get_mut(cluster) {
+            stream.set_heard(heard);
+        }
+    }
+
+    /// Holds changes of a cluster back until the moment `until`.
+    pub(super) fn hold(&mut self, cluster: &ClusterId, until: Duration) {
+        self.with(cluster, |stream, _| stream.hold(until));
+    }
+
+    /// Returns true if apps of some cluster were left out for which there is room now: then a pass is needed.
+    pub(super) fn needs_pass(&self) -> bool {
+        self.streams.values().any(Stream::has_room)
+    }
+
+    /// Takes a message of the hub.
+    pub(super) fn take(&mut self, reply: &SourceReply, now: Duration) {
+        match reply {
+            SourceReply::Accepted { cluster, epoch } => {
+                self.with(cluster, |stream, _| stream.accepted(*epoch, now));
+            }
+            SourceReply::Resend { cluster, epoch, buckets } => {
+                self.with(cluster, |stream, _| stream.resend(*epoch, *buckets, now));
+            }
+            SourceReply::Refused { cluster, epoch } => {
+                self.with(cluster, |stream, _| stream.refused(*epoch, now));
+            }
+        }
+    }
+
+    /// Returns the next message that is due at the moment `now`; `None` if none is.
+    pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
+        if let Some(cluster) = self.closed.pop_front() {
+            return Some(SourceMessage::Close(cluster));
+        }
+        let (_, cluster) = self.due.first().filter(|(due, _)| *due <= now)?.clone();
+        let mut message = None;
+        self.with(&cluster, |stream, _| message = stream.next_message(now));
+        message
+    }
+
+    /// Returns the moment at which the next message is due; `None` if no cluster is reported.
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        if self.closed.is_empty() { self.due.first().map(|(due, _)| *due) } else { Some(Duration::ZERO) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

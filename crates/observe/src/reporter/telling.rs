@@ -1,0 +1,358 @@
+//! From what a look at a fleet finds to the streams of reports.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use taffrail_api::ErrorRow;
+use taffrail_api::report::{AppId, ClusterReport, HalfBody, HalfId, HalfSide, halves};
+use taffrail_apps::{
+    App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot, members,
+};
+use taffrail_object::json::Value;
+use taffrail_status::ClusterState as _;
+
+use super::streams::ReportStreams;
+use crate::fleet::FleetSnapshot;
+
+/// Interval in which the facts about all clusters are computed although nothing shows that they changed.
+const FACTS: Duration = Duration::from_secs(5);
+
+/// The time for which changes of a cluster are held back while evidence for them is being read.
+const EVIDENCE: Duration = Duration::from_millis(400);
+
+/// Maximum length of an identity that a cluster reports.
+const MAX_ID: usize = 512;
+
+/// Maximum number of labels of a declaring object that are told.
+const MAX_LABELS: usize = 64;
+
+/// The progress of reading a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// It has not answered yet.
+    Connecting,
+    /// An answer is missing that its apps need.
+    Unsettled,
+    /// All that its apps need was answered, or it cannot be reached.
+    Settled,
+}
+
+/// What was told of a fleet, as far as it is needed to tell what changed.
+#[derive(Debug, Default)]
+pub(super) struct FleetTeller {
+    /// The clusters, by the index of their snapshot.
+    clusters: Vec<ToldCluster>,
+    /// The index of each cluster by its name.
+    by_name: HashMap<String, usize>,
+    errors: Vec<AppError>,
+    /// The moment at which the facts about the clusters were computed last.
+    facts_at: Option<Duration>,
+}
+
+/// A cluster, and what is told of it.
+#[derive(Debug)]
+struct ToldCluster {
+    id: ClusterId,
+    /// True if it is another name of an earlier cluster.
+    is_alias: bool,
+    /// The moment since when an answer is missing.
+    unsettled: Option<Duration>,
+    /// The freshness of the last look, and the scopes that are less fresh.
+    freshness: (Freshness, Vec<(Scope, jiff::Timestamp)>),
+}
+
+impl FleetTeller {
+    /// Tells `streams` what differs from the last look. `reading` is that of each cluster; while `is_comparing`, a
+    /// cluster may turn out to be another one under a second name.
+    ///
+    /// Returns the indexes of the clusters whose apps changed.
+    pub(super) fn look(
+        &mut self,
+        fleet: &FleetSnapshot,
+        reading: &[Reading],
+        is_comparing: bool,
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) -> BTreeSet<usize> {
+        let changed = fleet.changed_apps(|list, changed| {
+            let is_all = changed.is_all || streams.needs_pass() || self.clusters.is_empty();
+            if is_all {
+                self.identify(&fleet.snapshots, streams);
+            }
+            let is_new = self.begin_streams(fleet, reading, is_comparing, streams, now);
+            let is_all = is_all || is_new;
+            let touched = match is_all {
+                true => {
+                    streams.begin_pass();
+                    list.apps
+                        .iter()
+                        .enumerate()
+                        .for_each(|(place, _)| self.tell(fleet, &list.apps, place, streams, now));
+                    streams.end_pass(now);
+                    BTreeSet::new()
+                }
+                false => self.tell_changed(fleet, &list.apps, changed, streams, now),
+            };
+            let has_errors = self.errors != list.errors;
+            if has_errors {
+                self.errors.clone_from(&list.errors);
+            }
+            let is_due = self.facts_at.is_none_or(|at| now.saturating_sub(at) >= FACTS);
+            if self.note_freshness(&fleet.snapshots) || is_all || has_errors || is_due {
+                self.facts_at = Some(now);
+                self.tell_facts(fleet, streams, now);
+            }
+            touched
+        });
+        for (cluster, reading) in self.clusters.iter_mut().zip(reading) {
+            cluster.unsettled = match reading {
+                Reading::Settled => None,
+                Reading::Connecting | Reading::Unsettled => cluster.unsettled.or(Some(now)),
+            };
+            streams.hold(&cluster.id, cluster.unsettled.map_or(Duration::ZERO, |since| since + EVIDENCE));
+        }
+        changed.unwrap_or_default()
+    }
+
+    /// Tells `streams` when each cluster last proved itself.
+    pub(super) fn hear(&self, heard: &[Option<Duration>], streams: &mut ReportStreams) {
+        for (cluster, heard) in self.clusters.iter().zip(heard).filter(|(cluster, _)| !cluster.is_alias) {
+            streams.set_heard(&cluster.id, *heard);
+        }
+    }
+
+    /// Finds the identity of each cluster, and closes the streams of those that have another one now, or are none.
+    fn identify(&mut self, snapshots: &[Snapshot], streams: &mut ReportStreams) {
+        let all: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
+        let mut identities: HashMap<String, Option<String>> = members(&all)
+            .iter()
+            .map(|member| (member.objects.name().to_owned(), member.identity()))
+            .collect();
+        let before: HashMap<String, ClusterId> = std::mem::take(&mut self.by_name)
+            .into_iter()
+            .filter_map(|(name, place)| Some((name, self.clusters.get(place)?.id.clone())))
+            .collect();
+        let mut taken: HashSet<ClusterId> = HashSet::new();
+        let mut clusters = Vec::new();
+        for (place, snapshot) in snapshots.iter().enumerate() {
+            let name = snapshot.name();
+            let identity = identities.remove(name);
+            let is_alias = identity.is_none();
+            // One that is read again from the beginning is still the one that it was.
+            let known = || before.get(name).filter(|id| !is_provisional(id)).cloned();
+            let own = identity.flatten().filter(|id| is_sound(id)).map(ClusterId).or_else(known);
+            let mut id = own.filter(|_| !is_alias).unwrap_or_else(|| provisional(name));
+            // Nobody takes the place of another one.
+            while !is_alias && !taken.insert(id.clone()) {
+                id = ClusterId(format!("{id}@{name}"));
+            }
+            let unsettled = self.clusters.get(place).and_then(|cluster| cluster.unsettled);
+            let freshness = (snapshot.freshness(), snapshot.stale_scopes().to_vec());
+            self.by_name.insert(name.to_owned(), place);
+            clusters.push(ToldCluster { id, is_alias, unsettled, freshness });
+        }
+        self.clusters = clusters;
+        let gone: Vec<ClusterId> = streams.clusters().filter(|id| !taken.contains(*id)).cloned().collect();
+        gone.iter().for_each(|id| streams.close(id));
+    }
+
+    /// Begins the streams of the clusters that have answered or failed; returns true if there are new ones.
+    fn begin_streams(
+        &self,
+        fleet: &FleetSnapshot,
+        reading: &[Reading],
+        is_comparing: bool,
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) -> bool {
+        let mut is_new = false;
+        for ((cluster, reading), snapshot) in self.clusters.iter().zip(reading).zip(&fleet.snapshots) {
+            let is_ready = *reading == Reading::Settled && !cluster.is_alias;
+            // It may be an alias.
+            let is_doubtful = is_comparing && snapshot.id().is_some_and(|id| *id != cluster.id);
+            if is_ready && !is_doubtful && !streams.has(&cluster.id) {
+                streams.begin(&cluster.id, now);
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    /// Tells of the rows that changed, and of those that are gone; returns the indexes of their clusters.
+    fn tell_changed(
+        &self,
+        fleet: &FleetSnapshot,
+        apps: &[App],
+        changed: &ChangedRows,
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) -> BTreeSet<usize> {
+        let mut touched = BTreeSet::new();
+        for app in &changed.gone {
+            let Some((home, target)) = self.clusters_of(app) else { continue };
+            let id = AppId::new(home.id.clone(), app);
+            streams.remove(&home.id, &HalfId { app: id.clone(), side: HalfSide::Declared }, now);
+            streams.remove(&target.id, &HalfId { app: id, side: HalfSide::Observed }, now);
+        }
+        for place in &changed.changed {
+            self.tell(fleet, apps, *place, streams, now);
+            let names = apps.get(*place).map(|app| [&app.app.home, &app.app.target]);
+            touched.extend(names.into_iter().flatten().filter_map(|name| self.by_name.get(name)));
+        }
+        touched
+    }
+
+    /// Tells both halves of the row with this index. Of several rows of one name, only the first is told.
+    fn tell(
+        &self,
+        fleet: &FleetSnapshot,
+        apps: &[App],
+        place: usize,
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) {
+        let Some(app) = apps.get(place) else { return };
+        if place
+            .checked_sub(1)
+            .and_then(|before| apps.get(before))
+            .is_some_and(|before| before.app == app.app)
+        {
+            return;
+        }
+        let places = [&app.app.home, &app.app.target].map(|name| self.by_name.get(name));
+        let [Some(home), Some(target)] = places else { return };
+        let ids = [*home, *target].map(|place| self.clusters.get(place).map(|cluster| &cluster.id));
+        let snapshots = [*home, *target].map(|place| fleet.snapshots.get(place));
+        let ([Some(home_id), Some(target_id)], [Some(home), Some(target)]) = (ids, snapshots) else { return };
+        let id = |name: &str| if *name == app.app.home { home_id.clone() } else { target_id.clone() };
+        let (of, mut declared, mut observed) = halves(app, id, labels(home, app), fleet.now);
+        // What is no fresher than its cluster is as fresh as the facts about that say.
+        if app.home_freshness == home.freshness() {
+            declared.not_live = None;
+        }
+        if app.freshness == target.freshness() {
+            observed.not_live = None;
+        }
+        let half = |side| HalfId { app: of.clone(), side };
+        streams.set(home_id, half(HalfSide::Declared), HalfBody::Declared(Box::new(declared)), now);
+        streams.set(target_id, half(HalfSide::Observed), HalfBody::Observed(Box::new(observed)), now);
+    }
+
+    fn clusters_of(&self, app: &AppRef) -> Option<(&ToldCluster, &ToldCluster)> {
+        let of = |name: &String| self.clusters.get(*self.by_name.get(name)?);
+        of(&app.home).zip(of(&app.target))
+    }
+
+    /// Records the freshness of all clusters; returns true if it differs, apart from the time at which a live cluster was
+    /// observed.
+    fn note_freshness(&mut self, snapshots: &[Snapshot]) -> bool {
+        let mut differs = false;
+        for (cluster, snapshot) in self.clusters.iter_mut().zip(snapshots) {
+            let (freshness, stale) = &mut cluster.freshness;
+            let new = snapshot.freshness();
+            differs |= (*freshness != new && !(freshness.is_live() && new.is_live()))
+                || stale != snapshot.stale_scopes();
+            *freshness = new;
+            stale.clear();
+            stale.extend_from_slice(snapshot.stale_scopes());
+        }
+        differs
+    }
+
+    /// Tells what is known of each cluster as a whole.
+    fn tell_facts(&self, fleet: &FleetSnapshot, streams: &mut ReportStreams, now: Duration) {
+        let mut errors: BTreeMap<&str, Vec<ErrorRow>> = BTreeMap::new();
+        for error in &self.errors {
+            errors.entry(&error.cluster).or_default().push(ErrorRow::from(error));
+        }
+        let clusters = fleet.clusters();
+        let members: Vec<FleetMember<'_>> = members(&clusters);
+        for member in &members {
+            let name = member.objects.name();
+            let cluster = self.by_name.get(name).and_then(|place| self.clusters.get(*place));
+            let Some(cluster) = cluster.filter(|cluster| streams.has(&cluster.id)) else { continue };
+            let facts = ClusterReport::of(member).with_freshness(member.objects.freshness(), fleet.now);
+            streams.set_facts(&cluster.id, facts, errors.remove(name).unwrap_or_default(), now);
+        }
+    }
+}
+
+/// The beginning of the identity of a cluster whose own one is not known.
+const PROVISIONAL: &str = "context ";
+
+/// Returns the identity of a cluster that is known only by the name of its context.
+fn provisional(name: &str) -> ClusterId {
+    ClusterId(format!("{PROVISIONAL}{name}"))
+}
+
+fn is_provisional(id: &ClusterId) -> bool {
+    id.0.starts_with(PROVISIONAL)
+}
+
+/// Returns true if an identity that a cluster reports can be one: any text may stand in its place.
+fn is_sound(id: &str) -> bool {
+    id.len() <= MAX_ID && !id.starts_with(PROVISIONAL) && !id.contains(char::is_control)
+}
+
+/// Returns the labels of the object that declares an app, at most [`MAX_LABELS`].
+fn labels(home: &Snapshot, app: &App) -> BTreeMap<String, String> {
+    let object = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
+    let labels = object.and_then(|observed| observed.object.at(&["metadata", "labels"])?.members());
+    let label =
+        |(name, value): (Cow<'_, str>, Value<'_>)| Some((name.into_owned(), value.as_str()?.into_owned()));
+    labels.into_iter().flatten().filter_map(label).take(MAX_LABELS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+    use taffrail_object::Projection;
+    use taffrail_object::json::OwnedDocument;
+
+    use super::*;
+
+    /// A cluster that reports an identity.
+    fn cluster(name: &str, uid: &str) -> Snapshot {
+        let mut snapshot = Snapshot::live(name, Timestamp::UNIX_EPOCH);
+        snapshot.add_server(format!("https://{name}.example.com"));
+        if !uid.is_empty() {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}});
+            let document = OwnedDocument::parse(namespace.to_string().into_bytes()).unwrap();
+            snapshot.insert(document, Projection::Full).unwrap();
+        }
+        snapshot
+    }
+
+    fn ids(teller: &mut FleetTeller, clusters: &[Snapshot]) -> Vec<String> {
+        teller.identify(clusters, &mut ReportStreams::default());
+        teller.clusters.iter().map(|cluster| cluster.id.0.clone()).collect()
+    }
+
+    #[test]
+    fn no_cluster_takes_the_identity_of_another_one() {
+        let known = |clusters: &[(&str, &str)]| {
+            let clusters: Vec<Snapshot> = clusters.iter().map(|(name, uid)| cluster(name, uid)).collect();
+            ids(&mut FleetTeller::default(), &clusters)
+        };
+        assert_eq!(known(&[("eu", "1"), ("us", "2")]), ["1", "2"]);
+        assert_eq!(known(&[("eu", "1"), ("us", "1")]), ["1", "1@https://us.example.com"]);
+        assert_eq!(known(&[("eu", ""), ("us", "context eu")]), ["context eu", "context us"]);
+        let forged = "1@https://us.example.com";
+        assert_eq!(
+            known(&[("eu", "1"), ("evil", forged), ("us", "1")]),
+            ["1", forged, "1@https://us.example.com@us"]
+        );
+        assert_eq!(known(&[("eu", &"1".repeat(MAX_ID + 1)), ("us", "a\nb")]), ["context eu", "context us"]);
+    }
+
+    #[test]
+    fn cluster_that_is_read_from_the_beginning_keeps_its_identity() {
+        let mut teller = FleetTeller::default();
+        assert_eq!(ids(&mut teller, &[cluster("eu", "")]), ["context eu"]);
+        assert_eq!(ids(&mut teller, &[cluster("eu", "1")]), ["1"]);
+        assert_eq!(ids(&mut teller, &[cluster("eu", "")]), ["1"]);
+        assert_eq!(ids(&mut teller, &[cluster("eu", "2")]), ["2"]);
+    }
+}
