@@ -26,7 +26,7 @@ pub struct HubList<T> {
     /// The extent of the list.
     #[serde(flatten)]
     pub extent: PageExtent,
-    /// How much of the fleet the answer covers.
+    /// The part of the fleet that the answer covers.
     #[serde(flatten)]
     pub coverage: Coverage,
 }
@@ -43,7 +43,7 @@ pub struct PageExtent {
     pub next: Option<String>,
 }
 
-/// How much of the fleet an answer covers.
+/// The part of the fleet that an answer covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -83,7 +83,7 @@ pub enum AnswerState {
 pub struct MissingCluster {
     /// The name of the cluster; its identity as long as no name is known.
     pub cluster: String,
-    /// What it makes of the answer: `loading`, `partial` or `stale`.
+    /// The state that it gives the answer: `loading`, `partial` or `stale`.
     pub state: AnswerState,
     /// The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`,
     /// `UnknownCluster`.
@@ -154,7 +154,7 @@ pub struct Matrix {
     /// The extent of the list of rows.
     #[serde(flatten)]
     pub extent: PageExtent,
-    /// How much of the fleet the answer covers.
+    /// The part of the fleet that the answer covers.
     #[serde(flatten)]
     pub coverage: Coverage,
 }
@@ -224,7 +224,7 @@ pub struct Attention {
     pub apps: usize,
     /// Number of these with a problem that is more than a notice.
     pub problems: usize,
-    /// How much of the fleet the answer covers.
+    /// The part of the fleet that the answer covers.
     #[serde(flatten)]
     pub coverage: Coverage,
 }
@@ -400,9 +400,9 @@ pub struct HttpProblem {
     pub title: Cow<'static, str>,
     /// The HTTP status code.
     pub status: u16,
-    /// What failed, on what, and why.
+    /// The failure: what failed, on what, and why.
     pub detail: String,
-    /// What to do about it; left out if nothing can be said.
+    /// The remedy; left out if nothing can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

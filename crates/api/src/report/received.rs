@@ -59,7 +59,7 @@ pub struct KeptHalf<T> {
     fingerprint: u64,
 }
 
-/// What makes the freshness of a source and its halves change with time alone.
+/// The parts of a source that make its freshness, and that of its halves, change with time alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vitals {
     liveness: Liveness,

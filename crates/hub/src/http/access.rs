@@ -1,4 +1,4 @@
-//! Who may read: tokens, sessions of browsers, and the checks that keep pages of other origins out.
+//! Access: tokens, sessions of browsers, and the checks that keep pages of other origins out.
 //!
 //! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered only
 //! if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it has one,
@@ -18,7 +18,7 @@ use crate::store::{StoreError, Token, TokenHash, TokenRecord};
 /// The greatest number of sessions; with another one the oldest ends.
 const MAX_SESSIONS: usize = 64;
 
-/// Who may read from a hub, and by which names it is called.
+/// The tokens and sessions that may read from a hub, and the names by which it is called.
 #[derive(Debug)]
 pub struct Access {
     /// The values of `Host` that name the hub, in lower case.

@@ -14,7 +14,7 @@ pub(crate) struct Endpoint {
     pub(crate) answer: fn(&Request<'_>) -> Result<Vec<u8>, Refusal>,
 }
 
-/// What the OpenAPI document says of a path.
+/// The description of a path in the OpenAPI document.
 #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
 pub(crate) struct About {
     /// The name of the operation.

@@ -3,9 +3,10 @@
 //! An app in a cluster has a series of its own only while it is not well; the others are counted by app and by cluster.
 //! So a fleet of 10,000 clusters with 100 apps, 2 % of them not well, has about 41,000 series instead of 6,000,000.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
+use rustc_hash::FxHashMap;
 use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -49,7 +50,7 @@ pub(super) fn write(index: &FleetIndex, view: &FleetView, in_flight: usize, stre
 }
 
 fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {
-    let mut of_name: HashMap<u32, Counts> = HashMap::new();
+    let mut of_name: FxHashMap<u32, Counts> = FxHashMap::default();
     let mut unwell: Vec<(Status, &str, usize)> = Vec::new();
     view.each(&AppFilter::default(), |(place, _), pair, summary, now| {
         let key = &*pair.declared.body.key;

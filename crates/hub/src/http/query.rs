@@ -18,7 +18,7 @@ pub(crate) const MAX_LIMIT: usize = 500;
 /// The greatest number of values of all parameters of one request.
 const MAX_VALUES: usize = 1_000;
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) filter: AppFilter,

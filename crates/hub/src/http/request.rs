@@ -28,7 +28,7 @@ pub struct HubApi {
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) parking: Parking,
-    /// Who may read; `None` for everybody, in tests.
+    /// The access to the hub; `None` lets everybody read, in tests.
     pub(crate) access: Option<Access>,
     pub(crate) store: Option<Arc<dyn Store>>,
 }

@@ -1,4 +1,4 @@
-//! How much of a fleet an answer covers.
+//! The part of a fleet that an answer covers.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::ErrorRow;

@@ -1,9 +1,10 @@
 //! Apps counted by a value that they share.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 
+use rustc_hash::FxHashMap;
 use taffrail_api::hub::AppGroup;
 use taffrail_apps::{Axis, FreshnessState, Source};
 use taffrail_status::rollup::Counts;
@@ -57,7 +58,7 @@ impl GroupBy {
 impl FleetView {
     /// Counts the apps that match by a value; the groups are sorted by it.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
-        let mut groups: HashMap<Value<'_>, AppGroup> = HashMap::new();
+        let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         self.each(filter, |(place, _), pair, summary, now| {
             let value = self.value(by, place, pair, summary, now);
             let empty = || AppGroup {

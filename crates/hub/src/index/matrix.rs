@@ -1,7 +1,6 @@
 //! The table of apps by clusters, one character a cell.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use taffrail_api::API_VERSION;
 use taffrail_api::hub::{Matrix, MatrixColumn, MatrixLegend, MatrixRow, PageExtent};
 use taffrail_apps::{Freshness, FreshnessState};
@@ -29,7 +28,7 @@ impl FleetView {
     /// others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
-        let mut places: HashMap<Place, usize> = HashMap::new();
+        let mut places: FxHashMap<Place, usize> = FxHashMap::default();
         let mut columns = Vec::new();
         let mut columns_omitted = 0;
         for (place, cluster) in shown {
@@ -58,7 +57,7 @@ impl FleetView {
         keys.sort_unstable_by_key(|id| names.rank(*id));
         let is_cut = keys.len() > rows;
         keys.truncate(rows);
-        let rows: HashMap<NameId, usize> = keys.iter().enumerate().map(|(row, id)| (*id, row)).collect();
+        let rows: FxHashMap<NameId, usize> = keys.iter().enumerate().map(|(row, id)| (*id, row)).collect();
         // Of each cell its character, and the rank of the app that it shows: the least is the worst.
         let empty = (Matrix::EMPTY as u8, u8::MAX);
         let mut grid: Vec<Vec<(u8, u8)>> = vec![vec![empty; columns.len()]; keys.len()];

@@ -71,7 +71,7 @@ pub struct FleetIndex {
     changed: Notify,
 }
 
-/// What sources told, and what of it is not published yet.
+/// The state of all sources, and the changes that are not published yet.
 #[derive(Debug, Default)]
 struct Owner {
     fleet: FleetState,

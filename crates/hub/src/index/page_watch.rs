@@ -45,7 +45,7 @@ pub(crate) struct WatchedPair {
     pub(crate) now: PairNow,
 }
 
-/// What differs between two views besides the pairs that reports changed.
+/// The differences between two views besides the pairs that reports changed.
 #[derive(Debug)]
 pub(crate) struct Turned {
     /// The clusters of which a source became live, stale or lost, or proved itself while it is not live.

@@ -36,7 +36,7 @@ pub(crate) struct PublishedCluster {
     pub(crate) pairs: Arc<ClusterPairs>,
 }
 
-/// What one source told about a cluster as a whole.
+/// The report of one source about a cluster as a whole.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
     pub(crate) vitals: Vitals,

@@ -1,4 +1,4 @@
-//! What a client of a stream holds, and the frames that bring it up to date.
+//! The pages that a client of a stream holds, and the frames that bring it up to date.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
