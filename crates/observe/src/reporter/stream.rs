@@ -45,6 +45,8 @@ pub(super) const TOO_MANY: &str = "TooManyApps";
 pub(super) struct Stream {
     cluster: ClusterId,
     link: Link,
+    /// True once the hub was asked for a stream.
+    is_asked: bool,
     halves: HashMap<Arc<HalfId>, HeldHalf>,
     /// The number of apps with a half.
     apps: usize,
@@ -131,6 +133,7 @@ impl Stream {
         Stream {
             cluster,
             link: Link::Closed { ask_at: now },
+            is_asked: false,
             halves: HashMap::new(),
             apps: 0,
             is_cut: false,
@@ -247,6 +250,11 @@ impl Stream {
         self.held_until = until;
     }
 
+    /// Returns true if the hub may know of the cluster.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_asked
+    }
+
     /// Returns true if apps were left out for which there is room now.
     pub(super) fn has_room(&self) -> bool {
         self.is_cut && self.apps < MAX_APPS
@@ -332,7 +340,7 @@ impl Stream {
         let (_, task) = self.next_task().filter(|(due, _)| *due <= now)?;
         let content = match task {
             Task::Open => {
-                self.link = Link::Closed { ask_at: now + REOPEN };
+                (self.link, self.is_asked) = (Link::Closed { ask_at: now + REOPEN }, true);
                 return Some(SourceMessage::Open(self.cluster.clone()));
             }
             Task::Facts => self.facts.as_mut()?.tell(now),

@@ -64,7 +64,10 @@ impl ReportStreams {
         if let Some(due) = stream.next_due() {
             self.due.remove(&(due, cluster.clone()));
         }
-        self.closed.push_back(cluster.clone());
+        // However often a cluster changes its identity, only as many wait here as the hub took.
+        if stream.is_known() {
+            self.closed.push_back(cluster.clone());
+        }
     }
 
     /// Begins a pass over all halves of all clusters; [`ReportStreams::end_pass`] removes those that were not set.

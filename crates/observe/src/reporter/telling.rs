@@ -348,6 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn second_name_of_a_cluster_has_no_stream() {
+        let mut streams = ReportStreams::default();
+        let mut teller = FleetTeller::default();
+        let mut clusters = [cluster("eu", "1"), cluster("admin", "1")];
+        teller.identify(&clusters, &mut streams);
+        teller.clusters.iter().for_each(|cluster| streams.begin(&cluster.id, Duration::ZERO));
+        assert_eq!(streams.clusters().count(), 2);
+        clusters[1].set_same_as("eu", true);
+        teller.identify(&clusters, &mut streams);
+        assert_eq!(streams.clusters().collect::<Vec<_>>(), [&ClusterId("1".to_owned())]);
+    }
+
+    #[test]
     fn cluster_that_is_read_from_the_beginning_keeps_its_identity() {
         let mut teller = FleetTeller::default();
         assert_eq!(ids(&mut teller, &[cluster("eu", "")]), ["context eu"]);
