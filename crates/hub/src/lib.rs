@@ -8,6 +8,7 @@ mod clock;
 mod fleet;
 pub mod http;
 mod index;
+mod source;
 pub mod store;
 
 pub use clock::{HubClock, HubTime};

@@ -124,6 +124,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Action(arguments) => commands::actions::run(arguments, console),
         Command::Dump(arguments) => commands::dump::run(arguments, console),
         Command::Rules(arguments) => commands::rules::run(arguments, console),
+        #[cfg(feature = "hub")]
+        Command::Hub(arguments) => commands::hub::run(arguments, console),
         Command::Config(arguments) => commands::config::run(arguments, &config, console),
         Command::Completion(arguments) => commands::completion::run(arguments, console),
         #[cfg(feature = "demo")]

@@ -16,6 +16,8 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
 mod guard;
+#[cfg(feature = "hub")]
+pub(crate) mod hub;
 mod named;
 mod rows;
 pub(crate) mod rules;
@@ -41,6 +43,8 @@ use config::ConfigArguments;
 #[cfg(feature = "demo")]
 use demo::DemoArguments;
 use dump::DumpArguments;
+#[cfg(feature = "hub")]
+use hub::HubArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
 use verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -98,6 +102,8 @@ pub(crate) enum Command {
     Action(ActionArguments),
     Dump(DumpArguments),
     Rules(RulesArguments),
+    #[cfg(feature = "hub")]
+    Hub(HubArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
     #[cfg(feature = "demo")]
@@ -124,6 +130,11 @@ impl Command {
             Command::Actions(arguments) => &mut arguments.which.source,
             Command::Action(arguments) => &mut arguments.which.source,
             Command::Rules(arguments) => return arguments.clusters_mut(),
+            #[cfg(feature = "hub")]
+            Command::Hub(arguments) => {
+                let clusters = arguments.clusters_mut();
+                return Some((&mut clusters.context, &mut clusters.trust));
+            }
             Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
@@ -145,6 +156,8 @@ impl Command {
             Command::Wait(_) => true,
             #[cfg(feature = "demo")]
             Command::Demo(_) => true,
+            #[cfg(feature = "hub")]
+            Command::Hub(_) => true,
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
@@ -170,6 +183,8 @@ impl Command {
             | Command::Action(_) => false,
             #[cfg(feature = "demo")]
             Command::Demo(_) => false,
+            #[cfg(feature = "hub")]
+            Command::Hub(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }

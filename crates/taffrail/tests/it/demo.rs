@@ -62,6 +62,10 @@ impl Demo {
         answer["items"].as_array().map_or(answer.clone(), |items| items[0].clone())
     }
 
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     fn apps(&self) -> Apps {
         Apps::of(&self.ask(&["get", "apps", "-o", "json"]).json())
     }

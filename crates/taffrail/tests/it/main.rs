@@ -23,6 +23,7 @@ mod get;
 mod going;
 mod golden;
 mod hostile;
+mod hub;
 mod manifests;
 mod newcomer;
 mod one_status;

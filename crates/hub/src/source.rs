@@ -1,0 +1,79 @@
+//! The end of a source's stream of messages that is in the hub.
+
+use taffrail_api::report::{SourceMessage, SourceReply};
+use tokio::sync::mpsc;
+
+use crate::fleet::Tells;
+use crate::index::FleetIndex;
+
+impl FleetIndex {
+    /// Takes the `messages` of a source, which has this name and can tell the halves `tells`, and sends it `replies`. Ends
+    /// when the source is gone, and then forgets nothing: what it told grows old.
+    pub async fn receive(
+        &self,
+        source: &str,
+        tells: Tells,
+        mut messages: mpsc::Receiver<SourceMessage>,
+        replies: mpsc::Sender<SourceReply>,
+    ) {
+        while let Some(message) = messages.recv().await {
+            let reply = match message {
+                SourceMessage::Open(cluster) => {
+                    let epoch = self.open(&cluster, source, tells);
+                    Some(SourceReply::Accepted { cluster, epoch })
+                }
+                SourceMessage::Report(report) => {
+                    let (cluster, position) = (report.cluster.clone(), report.position);
+                    let taken = self.take(source, *report);
+                    SourceReply::to_report(&cluster, position, taken.as_ref().ok())
+                }
+                SourceMessage::Close(cluster) => {
+                    self.forget(&cluster, source);
+                    None
+                }
+            };
+            if let Some(reply) = reply
+                && replies.send(reply).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use taffrail_api::report::{Content, Report, StreamPosition};
+    use taffrail_apps::ClusterId;
+
+    use super::*;
+    use crate::clock::{HubClock, HubTime};
+
+    #[tokio::test]
+    async fn a_source_is_told_its_epoch_and_which_reports_are_refused() {
+        let time = HubTime { at: Duration::ZERO, now: Timestamp::UNIX_EPOCH };
+        let index = FleetIndex::new(HubClock::new(move || time));
+        let (outbox, messages) = mpsc::channel(8);
+        let (replies, mut inbox) = mpsc::channel(8);
+        let cluster = ClusterId::from("eu".to_owned());
+        let heartbeat = |epoch: u64| {
+            let position = StreamPosition { epoch, seq: 1 };
+            let content = Content::Heartbeat;
+            Report { cluster: cluster.clone(), position, age: Some(Duration::ZERO), content }
+        };
+        outbox.send(SourceMessage::Report(Box::new(heartbeat(7)))).await.unwrap();
+        outbox.send(SourceMessage::Open(cluster.clone())).await.unwrap();
+        outbox.send(SourceMessage::Report(Box::new(heartbeat(7)))).await.unwrap();
+        drop(outbox);
+        index.receive("observer", Tells::ALL, messages, replies).await;
+        let mut told = Vec::new();
+        while let Some(reply) = inbox.recv().await {
+            told.push(reply);
+        }
+        let refused = SourceReply::Refused { cluster: cluster.clone(), epoch: 7 };
+        assert_eq!(told, [refused.clone(), SourceReply::Accepted { cluster, epoch: 1 }, refused]);
+    }
+}

@@ -1,0 +1,128 @@
+//! A hub that follows the clusters of the demo answers as the command that reads them, and only to who has its token.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::demo::Demo;
+use super::{command, taffrail};
+
+struct Hub {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Hub {
+    /// Starts a hub of all clusters of the demo.
+    fn of(demo: &Demo) -> Hub {
+        let kubeconfig = demo.kubeconfig().to_str().unwrap();
+        let arguments =
+            ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"];
+        let mut command = command(&arguments);
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = || lines.next().unwrap().unwrap();
+        let (first, second) = (line(), line());
+        let address = first
+            .strip_prefix("follows 12 clusters, and answers at http://")
+            .unwrap_or_else(|| panic!("{first}"));
+        let address = address.strip_suffix("/api/v1").unwrap().to_owned();
+        let token = second.strip_prefix("ask it with: curl -H 'Authorization: Bearer ").unwrap();
+        let token = token.split('\'').next().unwrap().to_owned();
+        assert_eq!(
+            second,
+            format!("ask it with: curl -H 'Authorization: Bearer {token}' http://{address}/api/v1/apps")
+        );
+        Hub { child, address, token }
+    }
+
+    /// Returns the status and the body of the answer to `GET path`, sent with these headers.
+    fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    fn list(&self, path: &str) -> Value {
+        let (status, body) = self.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Removes what differs between two ways to the same state: when each cluster was heard of, and how it was read.
+fn timeless(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !name.ends_with("bservedAt") && name != "reading");
+            fields.values_mut().for_each(timeless);
+        }
+        Value::Array(items) => items.iter_mut().for_each(timeless),
+        _ => {}
+    }
+}
+
+fn items(mut list: Value) -> Vec<Value> {
+    timeless(&mut list);
+    let mut items = list["items"].as_array().unwrap().clone();
+    let key = |item: &Value| ["cluster", "namespace", "name", "delivery"].map(|part| item[part].to_string());
+    items.sort_by_key(key);
+    items
+}
+
+#[test]
+fn a_hub_shows_the_rows_of_the_direct_answer() {
+    let demo = Demo::start(&["--hold", "--skip", "2m"]);
+    let hub = Hub::of(&demo);
+    let direct = items(demo.ask(&["get", "apps", "-o", "json"]).json());
+    assert!(direct.len() > 20, "{}", direct.len());
+    let began = Instant::now();
+    loop {
+        let shown = items(hub.list("/api/v1/apps?limit=500"));
+        if shown == direct {
+            break;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            let pairs = shown.iter().zip(&direct).filter(|(shown, direct)| shown != direct);
+            let differing: Vec<String> =
+                pairs.take(3).map(|(shown, direct)| format!("{shown}\n{direct}")).collect();
+            panic!("{} rows of {}: {}", shown.len(), direct.len(), differing.join("\n\n"));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let clusters = hub.list("/api/v1/clusters");
+    assert_eq!(clusters["state"], "complete", "{}", clusters["missing"]);
+    assert_eq!(items(clusters), items(demo.ask(&["get", "clusters", "-o", "json"]).json()));
+
+    // Nobody reads without the token.
+    assert_eq!(hub.get("/api/v1/apps", "").0, 401);
+    assert_eq!(hub.get("/api/v1/apps", "Authorization: Bearer wrong\r\n").0, 401);
+    assert_eq!(hub.get("/healthz", "").0, 200);
+}
+
+#[test]
+fn a_hub_listens_on_this_machine_alone() {
+    let refused = taffrail(&["hub", "serve", "--listen", "0.0.0.0:0", "--kubeconfig", "/nowhere"], "");
+    assert_eq!(refused.code, 2);
+    snapbox::assert_data_eq!(
+        refused.stderr,
+        "error: 0.0.0.0:0 is not an address of this machine alone\n hint: use --listen 127.0.0.1:PORT\n"
+    );
+}
