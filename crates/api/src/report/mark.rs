@@ -45,6 +45,9 @@ impl Rank {
     /// The rank of a half without any problem.
     const BEST: Rank = Rank { status: Status::Current, problem: 3, sync: 2, freshness: 2 };
 
+    /// The rank than which a new half is worse: an app that is not synced yet has no problem.
+    const NEW: Rank = Rank { sync: 0, ..Rank::BEST };
+
     fn is_worse_than(self, other: Rank) -> bool {
         self.status < other.status
             || self.problem < other.problem
@@ -77,7 +80,7 @@ impl HalfMark {
             return None;
         }
         Some(match old {
-            _ if self.rank.is_worse_than(old.map_or(Rank::BEST, |old| old.rank)) => HalfChange::Worse,
+            _ if self.rank.is_worse_than(old.map_or(Rank::NEW, |old| old.rank)) => HalfChange::Worse,
             Some(old) if old.steady == self.steady => HalfChange::Volatile,
             _ => HalfChange::Other,
         })

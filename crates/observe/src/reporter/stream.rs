@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use taffrail_api::ErrorRow;
 use taffrail_api::report::{
-    AppId, Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
+    Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
     NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
 use taffrail_apps::{ClusterId, FreshnessState};
@@ -400,6 +400,11 @@ impl Stream {
             && *due <= now
             && let Some((_, id)) = self.due.pop_first()
         {
+            // A row of which only one half is new would be shown as it never was.
+            let other = Arc::new(other_half(&id));
+            if self.halves.get(&other).is_some_and(|other| other.due.is_some()) {
+                self.schedule(&other, Some(now));
+            }
             let Some(held) = self.halves.get_mut(&id) else { continue };
             held.due = None;
             held.told.iter().for_each(|told| self.told.toggle(told.fingerprint));
@@ -437,14 +442,17 @@ impl Stream {
     }
 
     fn has_other_half(&self, id: &HalfId) -> bool {
-        let HalfId { app, side } = id;
-        let side = match side {
-            HalfSide::Declared => HalfSide::Observed,
-            HalfSide::Observed => HalfSide::Declared,
-        };
-        let app: AppId = app.clone();
-        self.halves.contains_key(&HalfId { app, side })
+        self.halves.contains_key(&other_half(id))
     }
+}
+
+/// Returns the other half of the same app.
+fn other_half(id: &HalfId) -> HalfId {
+    let side = match id.side {
+        HalfSide::Declared => HalfSide::Observed,
+        HalfSide::Observed => HalfSide::Declared,
+    };
+    HalfId { app: id.app.clone(), side }
 }
 
 impl HeldHalf {

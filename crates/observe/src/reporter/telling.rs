@@ -306,23 +306,148 @@ fn labels(home: &Snapshot, app: &App) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use jiff::Timestamp;
-    use serde_json::json;
-    use taffrail_object::Projection;
+    use serde_json::{Value, json};
+    use taffrail_api::report::{Content, SourceMessage, SourceReply};
+    use taffrail_apps::{AppLabels, FreshnessState};
     use taffrail_object::json::OwnedDocument;
+    use taffrail_object::{GroupKind, ObjectKey, Projection};
+    use taffrail_status::ActiveRules;
 
     use super::*;
+    use crate::rows::KeptRows;
+    use crate::rules::FleetRules;
+
+    /// The built-in rules.
+    #[derive(Debug)]
+    struct BuiltIn;
+
+    impl FleetRules for BuiltIn {
+        fn active(&self) -> ActiveRules<'_> {
+            ActiveRules::default()
+        }
+    }
+
+    fn insert(snapshot: &mut Snapshot, object: &Value) {
+        let document = OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
+        snapshot.insert(document, Projection::Full).unwrap();
+    }
 
     /// A cluster that reports an identity.
     fn cluster(name: &str, uid: &str) -> Snapshot {
         let mut snapshot = Snapshot::live(name, Timestamp::UNIX_EPOCH);
         snapshot.add_server(format!("https://{name}.example.com"));
         if !uid.is_empty() {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}});
-            let document = OwnedDocument::parse(namespace.to_string().into_bytes()).unwrap();
-            snapshot.insert(document, Projection::Full).unwrap();
+            let metadata = json!({"name": "kube-system", "uid": uid});
+            insert(&mut snapshot, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
         }
         snapshot
+    }
+
+    /// A fleet that is followed, and the streams about it.
+    struct Stage {
+        fleet: FleetSnapshot,
+        teller: FleetTeller,
+        streams: ReportStreams,
+        now: Duration,
+    }
+
+    impl Stage {
+        /// Makes a fleet of two clusters, each with so many apps of one ConfigMap.
+        fn new(apps: usize) -> Stage {
+            let mut snapshots = vec![cluster("eu", "1"), cluster("us", "2")];
+            for snapshot in &mut snapshots {
+                (0..apps).for_each(|number| insert(snapshot, &settings(number, "a")));
+            }
+            let labels = AppLabels::default();
+            let fleet = FleetSnapshot {
+                snapshots,
+                now: Timestamp::from_second(1_800_000_000).unwrap(),
+                rules: Arc::new(BuiltIn),
+                problems: Vec::new(),
+                rows: Some(KeptRows::new(labels.clone())),
+                labels,
+            };
+            let mut stage = Stage {
+                fleet,
+                teller: FleetTeller::default(),
+                streams: ReportStreams::default(),
+                now: Duration::from_secs(1_000),
+            };
+            stage.look();
+            stage
+        }
+
+        /// Looks at the fleet, and returns what is told within some seconds, with the number of halves in it.
+        fn look(&mut self) -> Vec<(String, usize)> {
+            self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
+            let reading = [Reading::Settled; 2];
+            self.teller.look(&self.fleet, &reading, false, &mut self.streams, self.now);
+            let mut told = Vec::new();
+            let end = self.now + Duration::from_secs(6);
+            while self.now < end {
+                while let Some(message) = self.streams.next_message(self.now) {
+                    let report = match message {
+                        SourceMessage::Open(cluster) => {
+                            self.streams.take(&SourceReply::Accepted { cluster, epoch: 1 }, self.now);
+                            continue;
+                        }
+                        SourceMessage::Report(report) => report,
+                        SourceMessage::Close(_) => panic!("a cluster was closed"),
+                    };
+                    let halves = match report.content {
+                        Content::Changes { changed, gone } => changed.len() + gone.len(),
+                        Content::Snapshot { halves, .. } => halves.len(),
+                        Content::Cluster { .. } => 0,
+                        Content::Digest(_) | Content::Heartbeat => continue,
+                    };
+                    told.push((report.cluster.0, halves));
+                }
+                self.now += Duration::from_millis(100);
+            }
+            self.fleet.now += jiff::SignedDuration::from_secs(6);
+            told
+        }
+    }
+
+    /// A ConfigMap that is an app of its own.
+    fn settings(number: usize, value: &str) -> Value {
+        let labels = json!({"app.kubernetes.io/instance": format!("app-{number}")});
+        let metadata = json!({"namespace": "shop", "name": format!("settings-{number}"), "labels": labels});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}})
+    }
+
+    #[test]
+    fn change_of_one_app_tells_its_halves_alone() {
+        let mut stage = Stage::new(50);
+        assert_eq!(stage.look(), []);
+        // What no row shows is not told.
+        insert(&mut stage.fleet.snapshots[0], &settings(3, "b"));
+        assert_eq!(stage.look(), []);
+        insert(&mut stage.fleet.snapshots[0], &settings(50, "a"));
+        assert_eq!(stage.look(), [("1".to_owned(), 2)]);
+        let key = ObjectKey::new("", "ConfigMap", "shop", "settings-7");
+        stage.fleet.snapshots[1].remove(&key);
+        assert_eq!(stage.look(), [("2".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn dark_cluster_is_told_by_its_facts_and_a_stale_scope_by_the_halves_on_it() {
+        let mut stage = Stage::new(50);
+        let stale =
+            vec![(Scope::Kind { kind: GroupKind::new("", "ConfigMap"), namespace: None }, stage.fleet.now)];
+        let lost = Freshness { state: FreshnessState::Lost, observed_at: Some(stage.fleet.now) };
+        stage.fleet.snapshots[1].set_freshness(lost);
+        assert_eq!(stage.look(), [("2".to_owned(), 0)]);
+        let now = stage.fleet.now;
+        stage.fleet.snapshots[1].set_freshness(Freshness::live(now));
+        stage.fleet.snapshots[1].set_stale_scopes(stale);
+        // The halves are told first: none may look live.
+        assert_eq!(stage.look(), [("2".to_owned(), 50), ("2".to_owned(), 0)]);
+        stage.fleet.snapshots[1].set_stale_scopes(Vec::new());
+        assert_eq!(stage.look(), [("2".to_owned(), 50)]);
     }
 
     fn ids(teller: &mut FleetTeller, clusters: &[Snapshot]) -> Vec<String> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use taffrail_api::report::{
-    AppId, Content, HalfSide, LIVE, LOST, LostCluster, MAX_APPS, NotLive, ObservedHalf, Received, Report,
+    AppId, Content, DeclaredHalf, HalfSide, LIVE, LOST, LostCluster, MAX_APPS, NotLive, ObservedHalf,
+    Received, Report,
 };
 use taffrail_api::{AppName, ReadingView};
-use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity};
+use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, Sync, SyncState};
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
@@ -236,6 +237,36 @@ fn what_got_worse_is_told_at_once_and_the_rest_collected() {
     assert_eq!(changes(start, &told), expected_changes);
     let held = expected(&[(0, Status::Current, 1), (1, Status::Current, 3), (2, Status::Current, 1)]);
     assert_eq!(world.held(), held);
+}
+
+#[test]
+fn both_halves_of_a_row_are_told_together() {
+    let mut world = World::new([(0, observed(Status::Current, 1))]);
+    let start = world.now;
+    let declared = DeclaredHalf {
+        key: "app-0".to_owned(),
+        target: cluster("eu"),
+        sync: Sync {
+            state: SyncState::OutOfSync,
+            desired: None,
+            attempted: None,
+            applied: None,
+            last_success: None,
+        },
+        suspended: false,
+        source: None,
+        labels: BTreeMap::new(),
+        message: "".into(),
+        own: None,
+        problems: Vec::new(),
+        not_live: None,
+    };
+    let half = HalfId { side: HalfSide::Declared, ..id(0) };
+    world.streams.set(&cluster("eu"), half, HalfBody::Declared(Box::new(declared)), world.now);
+    assert_eq!(changes(start, &world.run(Duration::from_millis(100))), []);
+    world.set(0, observed(Status::Failed, 1));
+    let told = world.run(COLLECTING);
+    assert_eq!(changes(start, &told), [(Duration::from_millis(100), vec![id(0).app, id(0).app])]);
 }
 
 #[test]
