@@ -220,11 +220,11 @@ impl Stage {
 
     fn row(&self, home: &Received, app: &AppId) -> Option<AppRow> {
         let (at, now) = (self.at(), Timestamp::now());
-        let body = home.declared(app)?;
+        let body = &*home.declared(app)?.body;
         let freshness = home.freshness_of(app, HalfSide::Declared, at, now)?;
         let declared = HeldHalf { body, freshness, cluster: self.view(home) };
         let target = self.received.get(&body.target)?;
-        let observed = target.observed(app).zip(target.freshness_of(app, HalfSide::Observed, at, now));
+        let observed = target.observed(app).map(|half| &*half.body).zip(target.freshness_of(app, HalfSide::Observed, at, now));
         let cluster = self.view(target);
         let observed = observed.map(|(body, freshness)| HeldHalf { body, freshness, cluster });
         Some(timeless(join(app, declared, observed, cluster)))
@@ -322,7 +322,7 @@ async fn rows_of_a_hub_are_those_of_the_direct_answer_after_each_change() {
     let has_label = |stage: &Stage| {
         let eu = stage.of("eu").unwrap();
         let app = eu.apps().find(|app| app.app.name == "new").unwrap();
-        eu.declared(app).unwrap().labels.get("team").is_some_and(|team| team == "blue")
+        eu.declared(app).unwrap().body.labels.get("team").is_some_and(|team| team == "blue")
     };
     stage.until("the label is known", has_label).await;
     // Nothing was sent again.

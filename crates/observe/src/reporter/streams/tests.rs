@@ -143,7 +143,7 @@ impl World {
     fn held(&self) -> BTreeMap<AppId, (Status, usize)> {
         let held = |app: &AppId| {
             let half = self.hub.observed(app)?;
-            Some((app.clone(), (half.health, half.counts.total())))
+            Some((app.clone(), (half.body.health, half.body.counts.total())))
         };
         self.hub.apps().filter_map(held).collect()
     }
@@ -492,7 +492,7 @@ fn age_of_a_half_that_is_not_live_grows_until_it_is_told() {
     world.set(0, ObservedHalf { not_live, ..observed(Status::Current, 1) });
     world.now += seconds(7);
     world.run(Duration::ZERO);
-    let told = world.hub.observed(&id(0).app).unwrap().not_live.unwrap();
+    let told = world.hub.observed(&id(0).app).unwrap().body.not_live.unwrap();
     assert_eq!(told.age, Some(seconds(37)));
 }
 
