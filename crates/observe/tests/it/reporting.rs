@@ -224,7 +224,12 @@ impl Stage {
         let freshness = home.freshness_of(app, HalfSide::Declared, at, now)?;
         let declared = HeldHalf { body, freshness, cluster: self.view(home) };
         let target = self.received.get(&body.target)?;
-        let observed = target.observed(app).map(|half| &*half.body).zip(target.freshness_of(app, HalfSide::Observed, at, now));
+        let observed = target.observed(app).map(|half| &*half.body).zip(target.freshness_of(
+            app,
+            HalfSide::Observed,
+            at,
+            now,
+        ));
         let cluster = self.view(target);
         let observed = observed.map(|(body, freshness)| HeldHalf { body, freshness, cluster });
         Some(timeless(join(app, declared, observed, cluster)))

@@ -39,6 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Follow clusters, and answer questions about all of them by HTTP.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
+
+Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
 pub(crate) struct HubArguments {
     #[command(subcommand)]
     command: HubCommand,
@@ -63,7 +68,7 @@ changes, and stream, which sends lists as they change. /healthz and /readyz need
 The hub listens on loopback only. Its token is another one at each start. It keeps what it knows in
 memory.
 
-Exit codes: 130 it was interrupted; 2 wrong usage; 3 it could not be started.")]
+Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
 struct ServeArguments {
     /// Listen on this address of this machine; port 0 is any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7655")]
