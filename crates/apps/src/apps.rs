@@ -83,10 +83,12 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
         let (cluster, row) = judge.row(Arc::unwrap_or_clone(app));
         (cluster, App { delivered_by: via, ..row })
     };
-    let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();
+    let shown = found.apps.into_iter().enumerate().filter(|(place, _)| !found.left_out.has_app(*place));
+    let mut rows: Vec<(usize, App)> = shown.map(|(_, app)| row(app)).collect();
     rows.sort_by_cached_key(|(cluster, row)| order(*cluster, &row.app));
     let errors = errors(fleet, &found.errors, &judge);
-    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
+    let left_out = found.left_out.names(fleet);
+    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors, left_out }
 }
 
 /// Returns the sort key of an app: the index of the cluster that shows it, namespace, name, delivery, home cluster.
@@ -97,9 +99,9 @@ pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Del
 
 /// Returns the errors of reading the fleet, the errors `found` in declarations, and one for objects that were not
 /// judged, each once.
-pub(crate) fn errors(
+pub(crate) fn errors<'e>(
     fleet: &Fleet<'_>,
-    found: &[(usize, ScopeError)],
+    found: impl IntoIterator<Item = &'e (usize, ScopeError)>,
     judge: &Judge<'_, '_>,
 ) -> Vec<AppError> {
     let unjudged = judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it));
@@ -107,7 +109,8 @@ pub(crate) fn errors(
     let own = own.flat_map(|(cluster, member)| {
         member.objects.errors().iter().map(move |error| (cluster, error.clone()))
     });
-    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.iter().cloned()).chain(unjudged).collect();
+    let mut errors: Vec<(usize, ScopeError)> =
+        own.chain(found.into_iter().cloned()).chain(unjudged).collect();
     errors.sort();
     errors.dedup();
     let named = |(cluster, error): (usize, ScopeError)| AppError {

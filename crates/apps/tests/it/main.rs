@@ -36,6 +36,7 @@ mod identity;
 mod indexed;
 mod indexes;
 mod inventory;
+mod most_apps;
 mod one_verdict;
 mod patches;
 mod porch;
