@@ -419,6 +419,11 @@ impl Snapshot {
         self.size
     }
 
+    /// Returns the number of objects.
+    pub fn number(&self) -> u64 {
+        self.objects.len() as u64
+    }
+
     /// Removes all objects except those that declare apps. The others then count as unknown, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
