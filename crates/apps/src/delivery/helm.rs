@@ -12,7 +12,7 @@ use super::declared::Resolved;
 use super::flux::releases::{Elsewhere, Needed, Releases};
 use super::helm_storage::Storage;
 use super::most_apps::{self, Numbers, Shares};
-use super::notes::Notes;
+use super::notes::{Notes, ReleaseErrors};
 use super::release::Release;
 use super::{Applied, Declaration, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
@@ -105,7 +105,7 @@ pub(super) fn declare(
                     true => format!("{}, revision {}", written.chart, written.version),
                     false => written.description.clone(),
                 };
-                notes.report_release(home, newest.key, &written.malformed);
+                notes.report_release(&ReleaseErrors::of_storage(home, newest.key), &written.malformed);
                 let own = app(release.namespace.clone(), release.objects.clone(), sync, message);
                 apps.push(Declaration {
                     trouble: (!well).then(|| written.description.clone()),
@@ -127,7 +127,8 @@ pub(super) fn declare(
                     let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
                     older.map(|older| notes.release(older.key.namespace, fleet, home, older.key, None));
                 }
-                let message = notes.unreadable(home, newest.key, &error);
+                let of = ReleaseErrors::of_storage(home, newest.key);
+                let message = notes.unreadable(&of, newest.key, &error);
                 apps.push(Declaration {
                     unreadable: Some((newest.key.to_owned(), message)),
                     ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())

@@ -336,7 +336,7 @@ fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Not
     if app.destination != Destination::Cluster(app.home) && !fleet.trusts(app.home, trust) {
         app.claimant.marks.retain(|mark| !mark.is_label());
     }
-    let releases = release.and_then(|release| release.resolve(fleet, &mut app, notes));
+    let releases = release.and_then(|release| release.resolve(fleet, trust, &mut app, notes));
     Resolved { apps: vec![Arc::new(app)], releases: releases.map(Arc::new), ..Resolved::default() }
 }
 

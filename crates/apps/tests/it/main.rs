@@ -32,6 +32,7 @@ mod flux;
 mod golden;
 mod halves;
 mod helm;
+mod homes;
 mod identity;
 mod indexed;
 mod indexes;
