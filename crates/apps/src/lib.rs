@@ -66,6 +66,7 @@ mod ownership;
 mod problem;
 mod problems;
 mod questions;
+mod read_errors;
 mod reading;
 mod reads;
 mod reconciliation;

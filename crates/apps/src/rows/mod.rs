@@ -404,7 +404,7 @@ impl Look<'_, '_> {
         }
         let is_over = judge.is_over();
         if has_errors || is_over {
-            told = errors(self.fleet, kept.found.errors.iter().chain(&kept.left_out.errors), &judge);
+            told = errors(self.fleet, &kept.found, &kept.left_out.errors, &judge);
             left_out = kept.left_out.names(self.fleet);
         }
         self.rows.list = AppList { apps, errors: told, left_out };

@@ -1,11 +1,13 @@
 //! Errors that apps declared in one cluster cause in another one: they are those of the home.
 
 use serde_json::{Value, json};
-use taffrail_apps::{AppList, Objects, Snapshot, apps};
+use taffrail_apps::{Answer, AppLabels, AppList, AppRows, Objects, Read, Snapshot, Target, apps};
+use taffrail_object::Projection;
 use taffrail_status::assess::Options;
-use taffrail_status::{ActiveRules, Trust};
+use taffrail_status::{ActiveRules, Status, Trust};
 
-use super::dump::{NOW, base64, holding, release, storage};
+use super::dump::{NOW, base64, document, holding, release, storage};
+use super::problem::application;
 
 const SERVER: &str = "https://prod.example.com:6443";
 
@@ -72,4 +74,74 @@ fn errors_of_releases_in_a_cluster_are_its_own_too() {
         assert!(of_home.starts_with("dev: helm.toolkit.fluxcd.io/HelmRelease/apps/web: "), "{of_home}");
         assert!(of_target.starts_with("prod: /Secret/shop/sh.helm.release.v1.web.v1: "), "{of_target}");
     }
+}
+
+/// The read of the kinds `Widget` in the cluster `prod`, of which the apps of the cluster `dev` have an object.
+fn widgets() -> Read {
+    Read {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Widget".to_owned(),
+        plural: "widgets".to_owned(),
+        namespace: Some("shop".to_owned()),
+        target: Target::List { labels: None, fields: None },
+        projection: Projection::Full,
+    }
+}
+
+/// An app with a Widget in the namespace `shop` of the cluster at an address.
+fn with_widget(server: &str) -> Value {
+    let widget =
+        json!({"group": "example.com", "version": "v1", "kind": "Widget", "namespace": "shop", "name": "a"});
+    let mut app = application(json!({"sync": {"status": "Synced"}, "resources": [widget]}));
+    app["spec"]["destination"] = json!({"server": server});
+    app
+}
+
+#[test]
+fn kinds_that_only_another_home_names_are_errors_of_the_home() {
+    let dev = holding("dev", &[with_widget(SERVER)]);
+    let refused = |objects: &[Value], homes: &[&str]| {
+        let mut prod = Snapshot::live("prod", NOW);
+        prod.add_server(SERVER);
+        objects.iter().for_each(|object| prod.insert(document(object), Projection::Full).unwrap());
+        prod.set_homes(&widgets(), homes.iter().map(|home| (*home).to_owned()));
+        prod.answer(&widgets(), Answer::Forbidden { message: "widgets is forbidden".to_owned() });
+        prod
+    };
+    let of_target = "prod: example.com/Widget in shop: Forbidden: widgets is forbidden";
+    let of_home = "dev: example.com/Widget in shop in prod: Forbidden: its apps name objects of example.com/Widget in \
+                   shop in prod: widgets is forbidden";
+    let prod = refused(&[], &["dev"]);
+    let found = list(&[&dev, &prod], &[]);
+    assert_eq!(told(&found), [of_home]);
+    let [row] = found.apps.as_slice() else { panic!("{found:?}") };
+    assert_eq!(row.health, Status::Unknown);
+    assert_eq!(told(&list(&[&dev, &prod], &["dev"])), [of_target], "the user trusts the home");
+    assert_eq!(told(&list(&[&dev, &refused(&[], &[])], &[])), [of_target], "the cluster needs it itself");
+    // One of its own apps came to name it, too.
+    let own = with_widget("https://kubernetes.default.svc");
+    assert_eq!(told(&list(&[&dev, &refused(&[own], &["dev"])], &[]))[0], of_target);
+    assert_eq!(told(&list(&[&refused(&[], &["gone"])], &[])), [of_target], "nobody else can tell of it");
+}
+
+#[test]
+fn errors_of_another_home_are_kept_up_to_date() {
+    let dev = holding("dev", &[with_widget(SERVER)]);
+    let mut clusters = [dev, prod(&[])];
+    let mut rows = AppRows::new(AppLabels::default());
+    let mut check = |clusters: &mut [Snapshot; 2], expected: &str| {
+        let changes = [clusters[0].take_changes(), clusters[1].take_changes()];
+        let all: [&dyn Objects; 2] = [&clusters[0], &clusters[1]];
+        rows.look(&all, &changes, &ActiveRules::default(), NOW);
+        assert_eq!(told(rows.list()), told(&apps(&all, &ActiveRules::default(), NOW)));
+        assert!(told(rows.list()).iter().map(|it| &it[..4]).eq(expected.split_whitespace()), "{expected}");
+    };
+    check(&mut clusters, "");
+    clusters[1].answer(&widgets(), Answer::Forbidden { message: "widgets is forbidden".to_owned() });
+    check(&mut clusters, "prod");
+    clusters[1].set_homes(&widgets(), ["dev".to_owned()]);
+    check(&mut clusters, "dev:");
+    clusters[1].set_homes(&widgets(), []);
+    check(&mut clusters, "prod");
 }
