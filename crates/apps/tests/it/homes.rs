@@ -145,3 +145,17 @@ fn errors_of_another_home_are_kept_up_to_date() {
     clusters[1].set_homes(&widgets(), []);
     check(&mut clusters, "prod");
 }
+
+#[test]
+fn the_worst_app_of_a_cluster_is_named_with_its_home() {
+    let dev = holding("dev", &[with_widget(SERVER)]);
+    let clusters: [&dyn Objects; 2] = [&dev, &prod(&[])];
+    let rows =
+        serde_json::to_value(taffrail_api::ClusterList::new(&clusters, &list(&clusters, &[]))).unwrap();
+    let worst = json!({"delivery": "argo-application", "namespace": "argocd", "name": "shop"});
+    let row = &rows["items"][1];
+    assert_eq!([&row["name"], &row["worst"], &row["worstHome"]], [&json!("prod"), &worst, &json!("dev")]);
+    let own = holding("dev", &[with_widget("https://kubernetes.default.svc")]);
+    let rows = serde_json::to_value(taffrail_api::ClusterList::new(&[&own], &list(&[&own], &[]))).unwrap();
+    assert_eq!([&rows["items"][0]["worst"], &rows["items"][0]["worstHome"]], [&worst, &Value::Null]);
+}
