@@ -50,7 +50,7 @@ use flux::releases::{ReleaseClaims, Releases};
 use labels::LabelGroups;
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
-use most_apps::{LeftOut, MAX_APPS, Numbers, Shares};
+use most_apps::{ExcessApps, MAX_APPS, Numbers, Shares};
 use notes::{Complaint, Notes};
 pub(crate) use parts::{Part, Parts};
 
@@ -90,7 +90,7 @@ pub(crate) struct Declarations {
     pub(crate) totals: Vec<usize>,
     /// The apps of `apps` that are not shown because their cluster has too many. [`AppRows`](crate::AppRows) finds
     /// them itself.
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: ExcessApps,
     /// Number of errors in the declarations of each namespace, to limit how many are reported.
     complaints: Complaints,
 }
@@ -104,7 +104,7 @@ impl Declarations {
         let strong = Claims::new(found.claiming(), &index);
         let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
         let labelled: Vec<LabelGroups> = (0..fleet.members.len()).map(groups).collect();
-        let left_out = LeftOut::of(&found, &labelled);
+        let left_out = ExcessApps::of(&found, &labelled);
         for (_, app) in found.apps.iter_mut().enumerate().filter(|(place, _)| left_out.has_app(*place)) {
             // Nothing is read for what is not shown.
             let app = Arc::make_mut(app);

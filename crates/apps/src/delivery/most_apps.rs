@@ -113,7 +113,7 @@ pub(super) fn count(numbers: &mut Numbers, namespace: &str, more: usize) {
 
 /// The apps of a fleet that are left out, because their clusters declare more than [`MAX_APPS`].
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct LeftOut {
+pub(crate) struct ExcessApps {
     /// The indices of apps of tools.
     apps: HashSet<usize>,
     /// The label groups, each by index of the cluster, namespace and name.
@@ -123,10 +123,10 @@ pub(crate) struct LeftOut {
     pub(crate) errors: Vec<(usize, ScopeError)>,
 }
 
-impl LeftOut {
+impl ExcessApps {
     /// Returns the apps to leave out of those that tools declare and of the label groups of each cluster.
-    pub(crate) fn of(found: &Declarations, groups: &[LabelGroups]) -> LeftOut {
-        let mut left_out = LeftOut::default();
+    pub(crate) fn of(found: &Declarations, groups: &[LabelGroups]) -> ExcessApps {
+        let mut left_out = ExcessApps::default();
         for (home, groups) in groups.iter().enumerate() {
             let declared = found.totals.get(home).copied().unwrap_or_default();
             if declared.saturating_add(groups.number()) <= MAX_APPS {

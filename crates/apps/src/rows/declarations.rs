@@ -8,7 +8,7 @@ use taffrail_object::ObjectKey;
 use super::{Declaring, Kept, Plan, Subject};
 use crate::declaration::Declaration;
 use crate::delivery::Declarations;
-use crate::delivery::most_apps::LeftOut;
+use crate::delivery::most_apps::ExcessApps;
 
 /// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
 pub(super) fn note_parts(kept: &mut Kept) -> usize {
@@ -76,7 +76,7 @@ pub(super) fn reconcile(kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
 }
 
 /// Returns true if the app of a declaration has no row.
-pub(super) fn is_left_out(left_out: &LeftOut, declaring: &Declaring) -> bool {
+pub(super) fn is_left_out(left_out: &ExcessApps, declaring: &Declaring) -> bool {
     match declaring {
         Declaring::Tool(place) => left_out.has_app(*place),
         Declaring::Labels(name) => left_out.has_group(name),
@@ -86,7 +86,7 @@ pub(super) fn is_left_out(left_out: &LeftOut, declaring: &Declaring) -> bool {
 /// Decides again which apps are left out because their cluster has too many; adds to `plan` the rows to add and to
 /// remove. Returns true if any were left out before or are now.
 pub(super) fn leave_out(kept: &mut Kept, plan: &mut Plan) -> bool {
-    let left_out = LeftOut::of(&kept.found, &kept.groups);
+    let left_out = ExcessApps::of(&kept.found, &kept.groups);
     let before = std::mem::replace(&mut kept.left_out, left_out);
     let Kept { left_out, rows, found, groups, .. } = kept;
     if before.is_empty() && left_out.is_empty() {

@@ -41,7 +41,7 @@ use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, LabelGroups, Place};
-use crate::delivery::most_apps::LeftOut;
+use crate::delivery::most_apps::ExcessApps;
 use crate::delivery::{AppLabels, Declarations, Part, Parts};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
@@ -166,7 +166,7 @@ struct Kept {
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
     /// The apps and groups without a row, because their cluster has too many.
-    left_out: LeftOut,
+    left_out: ExcessApps,
     labelled: HashMap<(usize, ObjectKey), Node>,
     tools: Node,
     graph: Graph<Subject>,
@@ -331,7 +331,7 @@ impl Look<'_, '_> {
             groups.names().map(move |(namespace, name)| (home, namespace.to_owned(), name.to_owned()))
         });
         let by_tools = (0..found.apps.len()).map(Declaring::Tool);
-        let left_out = LeftOut::of(&found, &groups);
+        let left_out = ExcessApps::of(&found, &groups);
         let all = by_tools.chain(names.map(Declaring::Labels));
         let fresh = all.filter(|declaring| !is_left_out(&left_out, declaring)).collect();
         let mut kept = Kept {
