@@ -16,7 +16,7 @@ use super::going::Going;
 use super::sameness::merged;
 use super::served::Served;
 use super::wait::far_away;
-use super::{command, taffrail};
+use super::{Answer, command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -457,9 +457,8 @@ fn a_namespace_that_goes_on_making_secrets_keeps_nothing_of_others_from_being_re
     });
 }
 
-/// What an app of another cluster names says nothing of how completely a cluster is read.
-#[test]
-fn kinds_that_only_another_home_names_are_errors_of_the_home() {
+/// A cluster with an app that has Nodes in another cluster, of which these may not be read.
+fn with_nodes_of_another() -> Served {
     let fleet = honest(&["hub", "prod"]);
     let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
     serve_applications(hub);
@@ -479,7 +478,18 @@ fn kinds_that_only_another_home_names_are_errors_of_the_home() {
     let reader = prod.kubeconfig_for(&prod.add_user("reader", &[]));
     let both = merged(&Cluster::kubeconfig_of(std::slice::from_ref(hub)), &reader);
     std::fs::write(&fleet.kubeconfig, both).unwrap();
+    fleet
+}
 
+/// A cluster whose worst app another one declares.
+pub(crate) fn sample() -> Answer {
+    with_nodes_of_another().ask(&["get", "clusters", "-o", "json"])
+}
+
+/// What an app of another cluster names says nothing of how completely a cluster is read.
+#[test]
+fn kinds_that_only_another_home_names_are_errors_of_the_home() {
+    let fleet = with_nodes_of_another();
     let of_nodes = |list: &Value| -> Vec<String> {
         let errors = list["errors"].as_array().unwrap().iter();
         let errors =
