@@ -92,6 +92,9 @@ pub struct ClusterRow {
     /// The app with the worst status; left out if all apps are well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
+    /// The cluster that declares that app; left out if it is this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_home: Option<String>,
     /// The worst problem of the worst app; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
@@ -196,13 +199,15 @@ impl ClusterRow {
             None => String::new(),
         };
         let mut speaker = worst.map(|(app, _)| app.app_name());
+        let mut worst_home =
+            worst.filter(|(app, _)| app.home != app.cluster).map(|(app, _)| app.home.clone());
         let mut problem = worst.map(|(_, problem)| problem.clone());
         if let Some(blind) = &cluster.blind
             && Status::Unknown < status
         {
             status = Status::Unknown;
             message.clone_from(blind);
-            speaker = None;
+            (speaker, worst_home) = (None, None);
             problem = None;
         }
         if status == Status::Current && cluster.is_empty_dump {
@@ -260,6 +265,7 @@ impl ClusterRow {
             status,
             message,
             worst: speaker,
+            worst_home,
             problem,
             apps: apps.len(),
             problems,

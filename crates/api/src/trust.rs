@@ -3,17 +3,19 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use taffrail_apps::trust::{
     self, CheckedCluster, ClusterFindings, Finding, FindingCategory, Severity, TrustShape,
 };
-use taffrail_apps::{self as apps, App, Objects};
+use taffrail_apps::{self as apps, App, Objects, round_robin};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use crate::together::{earlier, grouped};
 use crate::{API_VERSION, AppName, ErrorRow, InClusters};
 
-/// The maximum number of objects and apps that a finding names; the others are counted.
+/// The maximum number of objects and apps that a finding names; the others are counted. Namespaces take turns, so that an
+/// author in one displaces none of others.
 const MAX_NAMED: usize = 10;
 
 /// The answer of `trust` about some apps.
@@ -54,12 +56,12 @@ pub struct TrustFinding {
     /// The time since when the finding is true, if known; of several objects the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The objects that the finding is about: the first ten by name.
+    /// The objects that the finding is about: at most ten, of each namespace in turn, in order of their keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<FindingObject>,
     /// Number of objects that the finding is about.
     pub object_count: usize,
-    /// The apps that the finding concerns: the first ten, green ones before the others.
+    /// The apps that the finding concerns: at most ten, green ones before the others, and of each namespace in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppName>,
     /// Number of apps that the finding concerns.
@@ -87,6 +89,12 @@ impl TrustFinding {
         let green = apps.iter().filter(|app| is_green(app)).count();
         let since = found.since.or_else(|| found.objects.iter().filter_map(|(_, since)| *since).min());
         let is_harmless = green == 0 && !apps.is_empty();
+        let object_count = found.objects.len();
+        let objects = few(found.objects, |(key, _)| &key.namespace);
+        let app_count = apps.len();
+        let others = apps.split_off(green);
+        let [mut named, others] = [apps, others].map(|apps| few(apps, |app| &app.app.namespace));
+        named.extend(others);
         TrustFinding {
             category: found.category,
             severity: if is_harmless { Severity::Low } else { found.severity },
@@ -95,10 +103,10 @@ impl TrustFinding {
             scope: found.scope,
             message: found.message,
             since,
-            object_count: found.objects.len(),
-            objects: found.objects.into_iter().take(MAX_NAMED).map(object).collect(),
-            app_count: apps.len(),
-            apps: apps.iter().take(MAX_NAMED).map(|app| AppName::from(&app.app)).collect(),
+            object_count,
+            objects: objects.into_iter().map(object).collect(),
+            app_count,
+            apps: named.iter().take(MAX_NAMED).map(|app| AppName::from(&app.app)).collect(),
             green,
             next: found.next,
             apps_differ: false,
@@ -130,11 +138,11 @@ impl TrustFinding {
         findings.sort_by(|one, other| one.place.first().cmp(other.place.first()));
         let names = findings.iter().map(|finding| finding.place.first().to_owned()).collect();
         let first = findings.first().map(|first| (first.apps.clone(), first.app_count))?;
-        let told = findings.into_iter().reduce(|mut one, other| {
+        let mut seen = HashSet::new();
+        let all = findings.iter().flat_map(|finding| &finding.apps).filter(|app| seen.insert(*app));
+        let apps = few(all.cloned().collect(), |app| &app.namespace);
+        let told = findings.into_iter().reduce(|one, other| {
             let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
-            let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
-            one.apps.extend(new);
-            one.apps.truncate(MAX_NAMED);
             let objects = one.objects.into_iter().zip(other.objects);
             let objects = objects
                 .map(|(object, other)| FindingObject { since: earlier(object.since, other.since), ..object });
@@ -149,7 +157,7 @@ impl TrustFinding {
                 ..one
             }
         })?;
-        Some(TrustFinding { place: InClusters::new(names), ..told })
+        Some(TrustFinding { place: InClusters::new(names), apps, ..told })
     }
 }
 
@@ -164,6 +172,15 @@ pub struct FindingObject {
     /// The time since when the finding is true of this object, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+}
+
+/// Returns at most [`MAX_NAMED`] of the items, of which namespaces take turns, in their order.
+fn few<T>(items: Vec<T>, namespace: impl Fn(&T) -> &str) -> Vec<T> {
+    let items: Vec<(usize, T)> = items.into_iter().enumerate().collect();
+    let mut few = round_robin(items, |(_, item)| namespace(item));
+    few.truncate(MAX_NAMED);
+    few.sort_by_key(|(place, _)| *place);
+    few.into_iter().map(|(_, item)| item).collect()
 }
 
 fn object((key, since): (ObjectKey, Option<Timestamp>)) -> FindingObject {

@@ -1,6 +1,6 @@
 //! One app in one cluster, and its declared objects with their status.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -217,4 +217,6 @@ pub struct AppList {
     pub apps: Vec<App>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<AppError>,
+    /// The namespaces with apps that were left out because their cluster has too many, each with the name of its cluster.
+    pub left_out: BTreeSet<(String, String)>,
 }

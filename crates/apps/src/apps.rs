@@ -19,6 +19,7 @@ use crate::identity::{AppRef, Delivery};
 use crate::memo::Memo;
 use crate::objects::{Objects, freshness_of, freshness_of_home, suffices, why_unread};
 use crate::problems;
+use crate::read_errors::read_errors;
 use crate::scope::{Scope, ScopeError};
 use crate::sync::{ObjectSync, Source, SyncState};
 use crate::teachers::{Standings, of_doubted, teachers};
@@ -83,10 +84,12 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
         let (cluster, row) = judge.row(Arc::unwrap_or_clone(app));
         (cluster, App { delivered_by: via, ..row })
     };
-    let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();
+    let shown = found.apps.iter().cloned().enumerate().filter(|(place, _)| !found.left_out.has_app(*place));
+    let mut rows: Vec<(usize, App)> = shown.map(|(_, app)| row(app)).collect();
     rows.sort_by_cached_key(|(cluster, row)| order(*cluster, &row.app));
-    let errors = errors(fleet, &found.errors, &judge);
-    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
+    let errors = errors(fleet, &found, &[], &judge);
+    let left_out = found.left_out.names(fleet);
+    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors, left_out }
 }
 
 /// Returns the sort key of an app: the index of the cluster that shows it, namespace, name, delivery, home cluster.
@@ -95,19 +98,17 @@ pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Del
     (cluster, namespace, name, delivery, home)
 }
 
-/// Returns the errors of reading the fleet, the errors `found` in declarations, and one for objects that were not
+/// Returns the errors of reading the fleet, those of the declarations `found`, `more`, and one for objects that were not
 /// judged, each once.
 pub(crate) fn errors(
     fleet: &Fleet<'_>,
-    found: &[(usize, ScopeError)],
+    found: &Declarations,
+    more: &[(usize, ScopeError)],
     judge: &Judge<'_, '_>,
 ) -> Vec<AppError> {
-    let unjudged = judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it));
-    let own = fleet.members.iter().enumerate();
-    let own = own.flat_map(|(cluster, member)| {
-        member.objects.errors().iter().map(move |error| (cluster, error.clone()))
-    });
-    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.iter().cloned()).chain(unjudged).collect();
+    let mut errors = read_errors(fleet, found, &judge.rules.options.trust);
+    errors.extend(found.errors.iter().chain(more).cloned());
+    errors.extend(judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it)));
     errors.sort();
     errors.dedup();
     let named = |(cluster, error): (usize, ScopeError)| AppError {

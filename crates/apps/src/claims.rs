@@ -15,6 +15,7 @@ use crate::claimants::contenders;
 use crate::declaration::Declaration;
 use crate::fleet::Fleet;
 use crate::noting::metadata_of;
+use crate::round_robin::round_robin;
 use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
@@ -244,24 +245,17 @@ impl<'a> Claims<'a> {
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
         for (cluster, claims) in &self.several(fleet) {
-            let (cluster, several) = (*cluster, claims.iter());
-            // Namespaces take turns, so that one with many overlaps does not displace the others.
-            let mut turns: HashMap<&str, usize> = HashMap::new();
-            let turn = |(object, claimants)| {
-                let object: &&'a ObjectKey = object;
-                let claimants: &Vec<usize> = claimants;
-                let turn = turns.entry(object.namespace.as_str()).or_default();
-                *turn += 1;
-                (*turn, *object, claimants)
-            };
-            let mut several: Vec<_> = several.map(turn).collect();
-            several.sort_by_key(|(turn, object, _)| (*turn, *object));
+            let cluster = *cluster;
+            // One namespace with many overlaps does not displace the others.
+            let several = claims.iter().map(|(object, claimants)| (*object, claimants)).collect();
+            let mut several: Vec<(&ObjectKey, &Vec<usize>)> =
+                round_robin(several, |(object, _)| &object.namespace);
             let mut left_out: Vec<&ObjectKey> =
-                several.iter().skip(MOST_OVERLAPS).map(|(_, object, _)| *object).collect();
+                several.iter().skip(MOST_OVERLAPS).map(|(object, _)| *object).collect();
             left_out.sort();
             several.truncate(MOST_OVERLAPS);
-            several.sort_by_key(|(_, object, _)| *object);
-            for (_, object, claimants) in several {
+            several.sort_by_key(|(object, _)| *object);
+            for (object, claimants) in several {
                 let more = claimants.len().saturating_sub(MOST_CLAIMANTS);
                 let named = claimants.iter().take(MOST_CLAIMANTS).filter_map(|&place| self.apps.get(place));
                 let mut names: Vec<String> = named.map(|app| name(app, cluster, fleet)).collect();

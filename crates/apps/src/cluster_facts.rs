@@ -1,6 +1,6 @@
 //! The facts about a cluster as a whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey};
@@ -46,6 +46,8 @@ pub struct ClusterFacts {
     pub(crate) repeated: Vec<ObjectKey>,
     /// The errors of reading the cluster.
     pub(crate) errors: Errors,
+    /// The scopes that only apps of other clusters need, each with the names of these clusters.
+    pub(crate) foreign_scopes: HashMap<Scope, BTreeSet<String>>,
 }
 
 impl ClusterFacts {
@@ -67,6 +69,7 @@ impl ClusterFacts {
             catalog: None,
             repeated: Vec::new(),
             errors: Errors::default(),
+            foreign_scopes: HashMap::new(),
         }
     }
 

@@ -28,6 +28,11 @@ impl Errors {
         }
     }
 
+    /// Returns true if there may be an error of a scope.
+    pub(crate) fn has(&self, scope: &Scope) -> bool {
+        self.scopes.contains(scope)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.scopes.clear();

@@ -67,9 +67,11 @@ mod ownership;
 mod problem;
 mod problems;
 mod questions;
+mod read_errors;
 mod reading;
 mod reads;
 mod reconciliation;
+mod round_robin;
 mod rows;
 mod scope;
 mod snapshot;
@@ -111,6 +113,7 @@ pub use reconciliation::{
     ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, application_details,
     reconciliation_details,
 };
+pub use round_robin::round_robin;
 pub use rows::{AppRows, ChangedRows, Looked, Propagation};
 pub use scope::{Scope, ScopeError, silence};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};

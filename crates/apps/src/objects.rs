@@ -1,5 +1,7 @@
 //! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
+use std::collections::{BTreeSet, HashMap};
+
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
@@ -116,6 +118,11 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Returns the errors of reading the cluster.
     fn errors(&self) -> &[ScopeError] {
         &asked(self, &Question::Errors).errors
+    }
+
+    /// Returns the scopes that only apps of other clusters need, each with the names of these clusters.
+    fn foreign_scopes(&self) -> &HashMap<Scope, BTreeSet<String>> {
+        &asked(self, &Question::Errors).foreign_scopes
     }
 
     /// Returns true if the time of observation is known. For a dump it is not, unless its author recorded it.

@@ -42,8 +42,14 @@ impl AppList {
         let sets = cluster.of_kind("apps", "StatefulSet", None);
         let templates: HashSet<(String, String)> = sets.flat_map(|set| claim_templates(&set)).collect();
         let belongings = self.belongings();
+        // An app that is left out may declare any object of its namespace.
+        let has_left_out = |namespace: &str| {
+            !self.left_out.is_empty()
+                && self.left_out.contains(&(cluster.name().to_owned(), namespace.to_owned()))
+        };
         let candidates = cluster.all().filter(|observed| {
             is_inside(observed.key.namespace)
+                && !has_left_out(observed.key.namespace)
                 && !kinds::is_noise(observed.key.group, observed.key.kind)
                 && !is_owned(observed)
                 && !is_made(observed)

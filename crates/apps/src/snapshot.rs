@@ -8,7 +8,7 @@ mod marks;
 mod state;
 
 use std::collections::btree_map::{Entry, Range};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -419,6 +419,11 @@ impl Snapshot {
         self.size
     }
 
+    /// Returns the number of objects.
+    pub fn number(&self) -> u64 {
+        self.objects.len() as u64
+    }
+
     /// Removes all objects except those that declare apps. The others then count as unknown, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
@@ -475,12 +480,27 @@ impl Snapshot {
         }
     }
 
+    /// Sets the names of the other clusters whose apps alone need the scope of `read`, so that a failure to read it is
+    /// theirs; none if the cluster needs it itself.
+    pub fn set_homes(&mut self, read: &Read, homes: impl IntoIterator<Item = String>) {
+        let (scope, homes) = (read.scope(), homes.into_iter().collect::<BTreeSet<String>>());
+        let before = match homes.is_empty() {
+            true => self.facts.foreign_scopes.remove(&scope),
+            false => self.facts.foreign_scopes.insert(scope.clone(), homes.clone()),
+        };
+        if before.unwrap_or_default() != homes && self.facts.errors.has(&scope) {
+            self.note_errors();
+        }
+    }
+
     /// Removes the result of reading the single object `key`, so that it is read again if it is needed.
     pub fn forget(&mut self, key: &ObjectKey) {
         if self.unread.remove(key).is_some() {
             self.note_sought(key);
         }
-        self.retract(&Scope::Object(key.clone()));
+        let scope = Scope::Object(key.clone());
+        self.retract(&scope);
+        self.facts.foreign_scopes.remove(&scope);
     }
 
     /// Records the answer to `read`: inserts its objects, or notes the failure.

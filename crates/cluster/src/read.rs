@@ -27,8 +27,6 @@ pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;
 
 /// The charge, in bytes, for each value in the index of a text.
 const BYTES_PER_VALUE: u64 = 16;
-/// The charge, in bytes, for each object in addition to its text.
-const BYTES_PER_OBJECT: u64 = 100;
 
 /// Maximum size of a response that is one object, in bytes.
 pub(crate) const MAX_OBJECT_BYTES: usize = 8 << 20;
@@ -226,7 +224,7 @@ impl Cluster {
             let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
             // Each object has its part of that index when it is read.
             let objects = listing.objects.len().saturating_sub(before) as u64;
-            self.charge.take(&what, objects * BYTES_PER_OBJECT)?;
+            self.charge.take_objects(&what, objects)?;
             match next {
                 // The same page again would be the same page for ever.
                 Some(token) if continued.as_ref() == Some(&token) => {
@@ -265,6 +263,7 @@ impl Cluster {
         if next.is_some() && (next.as_deref() == continued || listing.objects.is_empty()) {
             return Err(answer.unreadable(&what, "the server repeats a page, or sends an empty one"));
         }
+        self.charge.take_objects(&what, listing.objects.len() as u64)?;
         let _charge = Some(self.charge.clone());
         Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next, _charge })
     }

@@ -78,7 +78,7 @@ impl FleetSnapshot {
             Some(app)
         };
         let apps = members(&self.clusters()).into_iter().filter_map(of_cluster).collect();
-        AppList { apps, errors: list.errors.clone() }
+        AppList { apps, errors: list.errors.clone(), left_out: list.left_out.clone() }
     }
 
     /// Returns the snapshots as cluster states, the form that views take.

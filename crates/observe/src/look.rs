@@ -1,6 +1,6 @@
 //! One look at live clusters: all at once, each with its own deadline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -223,14 +223,7 @@ async fn go_on_by_turns(
     let mut rounds = Rounds::default();
     // Without discovery there is no plan, and what is planned late is not read.
     while snapshot.kinds().is_some() && !is_over {
-        let mut reads = aside(|| {
-            let mut before = rounds.clone();
-            let mut reads = plan_reads(snapshot, asked, rules, &mut rounds);
-            if let Some((turns, own)) = others.filter(|_| reads.len() > 1) {
-                turns.order(&plan_reads(snapshot, own, rules, &mut before).into_iter().collect(), &mut reads);
-            }
-            reads
-        });
+        let mut reads = aside(|| plan_by_turns(snapshot, asked, others, rules, &mut rounds));
         if reads.is_empty() {
             break;
         }
@@ -238,7 +231,7 @@ async fn go_on_by_turns(
         is_over = more_time.in_time("plan what to read").is_err();
         if is_over {
             // All that is still lacking fails for want of time, so that answers say what was not read.
-            reads = aside(|| plan_reads(snapshot, asked, rules, &mut Rounds::spent()));
+            reads = aside(|| plan_by_turns(snapshot, asked, others, rules, &mut Rounds::spent()));
         }
         let answers = match has_answered {
             true => read_all(&more_time, &reads).await,
@@ -248,6 +241,28 @@ async fn go_on_by_turns(
         take_all(snapshot, &reads, answers);
     }
     rounds.report(snapshot);
+}
+
+/// Plans the next reads in the order of [`go_on_by_turns`], and records in the snapshot which scopes only apps of other
+/// clusters need.
+fn plan_by_turns(
+    snapshot: &mut Snapshot,
+    asked: &ReadQuery,
+    others: Option<(&Turns, &ReadQuery)>,
+    rules: &ActiveRules<'_>,
+    rounds: &mut Rounds,
+) -> Vec<Read> {
+    let mut before = rounds.clone();
+    let mut reads = plan_reads(snapshot, asked, rules, rounds);
+    let Some((turns, own)) = others.filter(|_| !reads.is_empty()) else { return reads };
+    let own: BTreeSet<Read> = plan_reads(snapshot, own, rules, &mut before).into_iter().collect();
+    turns.order(&own, &mut reads);
+    let own_scopes: HashSet<Scope> = own.iter().map(Read::scope).collect();
+    for read in &reads {
+        let is_foreign = !own_scopes.contains(&read.scope());
+        snapshot.set_homes(read, turns.names(read).filter(|_| is_foreign).map(str::to_owned));
+    }
+    reads
 }
 
 /// Returns an empty snapshot of a connected cluster, with its address.

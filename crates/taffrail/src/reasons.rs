@@ -84,7 +84,7 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         Reason::TooManyRequests => "The server asks to wait longer than --timeout.",
         Reason::Gone => "The server no longer keeps the version that was being read.",
         Reason::OverLimit => {
-            "A limit is exceeded: a cluster sends too much, or apps name too many objects, kinds or namespaces in another cluster."
+            "A limit is exceeded: a cluster sends too much, a namespace has too many apps, or apps name too many objects, kinds or namespaces in another cluster."
         }
         Reason::BadRequest => "The server rejects the request.",
         Reason::Conflict => "Another client changed the object since it was read.",

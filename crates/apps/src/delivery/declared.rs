@@ -11,6 +11,7 @@ use super::destination::{Addresses, Target};
 use super::flux::releases::ReleaseClaims;
 use super::flux::sources::Sources;
 use super::flux::stored::DeclaredRelease;
+use super::most_apps::Numbers;
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 
@@ -60,4 +61,6 @@ pub(super) struct Resolved {
     pub(super) apps: Vec<Arc<Declaration>>,
     /// The releases that a HelmRelease claims.
     pub(super) releases: Option<Arc<ReleaseClaims>>,
+    /// The numbers of apps, by namespace, that were not read because the cluster declares too many.
+    pub(super) unread: Numbers,
 }

@@ -1,14 +1,18 @@
 //! Apps that are Helm releases, found in Helm's storage.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
+use super::declared::Resolved;
 use super::flux::releases::{Elsewhere, Needed, Releases};
 use super::helm_storage::Storage;
-use super::notes::Notes;
+use super::most_apps::{self, Numbers, Shares};
+use super::notes::{Notes, ReleaseErrors};
 use super::release::Release;
 use super::{Applied, Declaration, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
@@ -19,16 +23,37 @@ use crate::noting::metadata_of;
 use crate::sync::{Source, Sync, SyncState};
 
 /// Returns the apps of the releases in Helm's storage that no HelmRelease declares, of the cluster with index
-/// `home`.
+/// `home`. If `others` is not `None`, the cluster may have too many apps: it has these numbers of other apps.
 pub(super) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
     releases: &Releases<'_>,
+    others: Option<&Numbers>,
     notes: &mut Notes,
-) -> Vec<Arc<Declaration>> {
+) -> Resolved {
     let mut apps = Vec::new();
+    let mut unread = Numbers::new();
+    // Those that are surely apps of their own; the others are read first.
+    let is_counted = |namespace: &str, name: &str, versions: &BTreeMap<u64, Observed<'_>>| {
+        let is_there = |newest: &Observed<'_>| status_label(newest) != "uninstalled";
+        names::is_short(name)
+            && versions.values().next_back().is_some_and(is_there)
+            && releases.of(namespace, name).is_none()
+    };
+    let mut shares = others.map(|others| {
+        let all = fleet.storage(home).releases.iter();
+        let counted = all.filter(|((namespace, name), versions)| is_counted(namespace, name, versions));
+        Shares::beside(others, counted.map(|((namespace, _), _)| *namespace))
+    });
     for (&(namespace, name), versions) in &fleet.storage(home).releases {
         let Some((_, newest)) = versions.last_key_value() else { continue };
+        if let Some(shares) = &mut shares
+            && is_counted(namespace, name, versions)
+            && !shares.take(namespace)
+        {
+            most_apps::count(&mut unread, namespace, 1);
+            continue;
+        }
         let is_of_helm_release = match releases.of(namespace, name) {
             Some(needed) if needed.is_empty() => true,
             Some(needed) => is_marked(fleet, home, newest.key, &needed, notes),
@@ -78,7 +103,7 @@ pub(super) fn declare(
                     true => format!("{}, revision {}", written.chart, written.version),
                     false => written.description.clone(),
                 };
-                notes.report_release(home, newest.key, &written.malformed);
+                notes.report_release(&ReleaseErrors::of_storage(home, newest.key), &written.malformed);
                 let own = app(release.namespace.clone(), release.objects.clone(), sync, message);
                 apps.push(Declaration {
                     trouble: (!well).then(|| written.description.clone()),
@@ -100,7 +125,8 @@ pub(super) fn declare(
                     let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
                     older.map(|older| notes.release(older.key.namespace, fleet, home, older.key, None));
                 }
-                let message = notes.unreadable(home, newest.key, &error);
+                let of = ReleaseErrors::of_storage(home, newest.key);
+                let message = notes.unreadable(&of, newest.key, &error);
                 apps.push(Declaration {
                     unreadable: Some((newest.key.to_owned(), message)),
                     ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())
@@ -108,7 +134,7 @@ pub(super) fn declare(
             }
         }
     }
-    apps.into_iter().map(Arc::new).collect()
+    Resolved { apps: apps.into_iter().map(Arc::new).collect(), releases: None, unread }
 }
 
 /// Returns true if a release belongs to one of the HelmReleases `needed`, which are in other namespaces:
@@ -210,8 +236,12 @@ fn last_deployed(
 
 /// Returns true if the labels of a stored version say that it is or was deployed.
 fn was_deployed(version: &Observed<'_>) -> bool {
-    let label = version.object.text(&["metadata", "labels", "status"]);
-    matches!(&*label, "deployed" | "superseded")
+    matches!(&*status_label(version), "deployed" | "superseded")
+}
+
+/// Returns the status of a stored version by its label.
+fn status_label<'o>(version: &Observed<'o>) -> Cow<'o, str> {
+    version.object.text(&["metadata", "labels", "status"])
 }
 
 fn sync(release: &Release, deployed: Option<&Release>) -> Sync {

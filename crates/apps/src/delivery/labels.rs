@@ -230,6 +230,11 @@ impl LabelGroups {
         self.groups.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
+    /// Returns the number of groups.
+    pub(crate) fn number(&self) -> usize {
+        self.groups.len()
+    }
+
     /// Lists the namespace and app of each group.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.groups.keys().map(|(namespace, name)| (&**namespace, &**name))

@@ -18,6 +18,7 @@ pub(crate) mod labels;
 mod lacking;
 pub(crate) mod late;
 mod manifest;
+pub(crate) mod most_apps;
 mod notes;
 mod parts;
 pub(crate) mod porch;
@@ -49,6 +50,7 @@ use flux::releases::{ReleaseClaims, Releases};
 use labels::LabelGroups;
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
+use most_apps::{ExcessApps, MAX_APPS, Numbers, Shares};
 use notes::{Complaint, Notes};
 pub(crate) use parts::{Part, Parts};
 
@@ -81,6 +83,14 @@ pub(crate) struct Declarations {
     /// Unread Secrets and ConfigMaps that hold addresses of target clusters, each with the index of its
     /// cluster.
     pub(crate) addresses: Lacking,
+    /// The numbers of apps, by namespace, that are not among `apps` because their cluster declares too many; by index
+    /// of the cluster.
+    pub(crate) unread: Vec<Numbers>,
+    /// The number of apps that tools declare in each cluster, with those that are not read.
+    pub(crate) totals: Vec<usize>,
+    /// The apps of `apps` that are not shown because their cluster has too many. [`AppRows`](crate::AppRows) finds
+    /// them itself.
+    pub(crate) left_out: ExcessApps,
     /// Number of errors in the declarations of each namespace, to limit how many are reported.
     complaints: Complaints,
 }
@@ -94,8 +104,19 @@ impl Declarations {
         let strong = Claims::new(found.claiming(), &index);
         let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
         let labelled: Vec<LabelGroups> = (0..fleet.members.len()).map(groups).collect();
-        found.apps.extend(labelled.iter().flat_map(LabelGroups::declarations).map(Arc::new));
-        found.owners = owners;
+        let left_out = ExcessApps::of(&found, &labelled);
+        for (_, app) in found.apps.iter_mut().enumerate().filter(|(place, _)| left_out.has_app(*place)) {
+            // Nothing is read for what is not shown.
+            let app = Arc::make_mut(app);
+            (app.objects, app.claimant.hooks) = (ObjectKeys::default(), ObjectKeys::default());
+        }
+        let is_shown = |app: &Declaration| {
+            left_out.is_empty() || !left_out.has_group(&(app.home, app.namespace.clone(), app.name.clone()))
+        };
+        let groups = labelled.iter().flat_map(LabelGroups::declarations).filter(is_shown);
+        found.apps.extend(groups.map(Arc::new));
+        found.errors.extend(left_out.errors.iter().cloned());
+        (found.owners, found.left_out) = (owners, left_out);
         found
     }
 
@@ -112,6 +133,15 @@ impl Declarations {
     /// Returns the app at the index `place`; `None` if there is none.
     pub(crate) fn get(&self, place: usize) -> Option<&Declaration> {
         self.apps.get(place).map(|app| &**app)
+    }
+
+    /// Counts the apps that the cluster `home` declares, by namespace, with those that were not read.
+    pub(crate) fn numbers(&self, home: usize) -> Numbers {
+        let mut numbers = self.unread.get(home).cloned().unwrap_or_default();
+        for app in self.apps.iter().filter(|app| app.home == home) {
+            most_apps::count(&mut numbers, &app.namespace, 1);
+        }
+        numbers
     }
 
     /// Returns the apps that claim the objects they declare.
@@ -135,10 +165,17 @@ impl Declarations {
         let homes: Vec<_> =
             clusters.iter().map(|(home, objects)| parts.argo_homes(*objects, *home, trust)).collect();
         let mut releases: Vec<Vec<Arc<ReleaseClaims>>> = vec![Vec::new(); clusters.len()];
+        let mut shares: Vec<Shares> =
+            clusters.iter().map(|(_, objects)| Shares::of_declaring(*objects)).collect();
+        found.unread = vec![Numbers::new(); clusters.len()];
         for kinds in DECLARING {
-            for (&(home, objects), homes) in clusters.iter().zip(&homes) {
+            for ((&(home, objects), homes), shares) in clusters.iter().zip(&homes).zip(&mut shares) {
                 let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
                 for observed in kinds.iter().flat_map(|(group, kind)| keys_of(objects, group, kind)) {
+                    if !shares.take_for(objects, observed.key) {
+                        found.leave_unread(home, observed.key.namespace, 1);
+                        continue;
+                    }
                     let place = found.apps.len();
                     let declaring = Declaring::of(fleet, home, homes, &observed, now);
                     let (resolved, mut notes) = read(&declaring, fleet, trust, parts, place);
@@ -161,11 +198,17 @@ impl Declarations {
             }
         }
         bound_claims(&mut found, 0);
+        found.count_totals();
         for (&(home, objects), claims) in clusters.iter().zip(releases) {
-            let (resolved, notes) = parts.helm(objects, home, claims, |claims, notes| {
-                let apps = helm::declare(fleet, home, &Releases::of_claims(claims), notes);
-                Resolved { apps, releases: None }
+            let own = found.totals.get(home).copied().unwrap_or_default();
+            let number = own.saturating_add(fleet.storage(home).releases.len());
+            let others = (number > MAX_APPS).then(|| found.numbers(home));
+            let (resolved, notes) = parts.helm(objects, home, (claims, others), |(claims, others), notes| {
+                helm::declare(fleet, home, &Releases::of_claims(claims), others.as_ref(), notes)
             });
+            for (namespace, number) in &resolved.unread {
+                found.leave_unread(home, namespace, *number);
+            }
             found.add(&resolved, notes);
         }
         fleet.releases.clear();
@@ -176,6 +219,7 @@ impl Declarations {
         porch::declare(fleet, &mut found);
         let delivered = found.delivered;
         bound_claims(&mut found, delivered);
+        found.count_totals();
         let more = found.complaints.finish();
         found.errors.extend(more);
         found.addresses = fleet.addresses.take_lacking();
@@ -228,6 +272,21 @@ impl Declarations {
         self.definitions.extend(notes.definitions);
     }
 
+    fn count_totals(&mut self) {
+        let Declarations { apps, unread, totals, .. } = self;
+        *totals = unread.iter().map(|numbers| numbers.values().sum()).collect();
+        for app in apps.iter() {
+            totals.get_mut(app.home).into_iter().for_each(|total| *total += 1);
+        }
+    }
+
+    /// Counts apps of the cluster `home` that are not read.
+    fn leave_unread(&mut self, home: usize, namespace: &str, number: usize) {
+        if let Some(numbers) = self.unread.get_mut(home) {
+            most_apps::count(numbers, namespace, number);
+        }
+    }
+
     fn report(&mut self, cluster: usize, error: ScopeError) {
         self.errors.push((cluster, error));
     }
@@ -277,8 +336,8 @@ fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Not
     if app.destination != Destination::Cluster(app.home) && !fleet.trusts(app.home, trust) {
         app.claimant.marks.retain(|mark| !mark.is_label());
     }
-    let releases = release.and_then(|release| release.resolve(fleet, &mut app, notes));
-    Resolved { apps: vec![Arc::new(app)], releases: releases.map(Arc::new) }
+    let releases = release.and_then(|release| release.resolve(fleet, trust, &mut app, notes));
+    Resolved { apps: vec![Arc::new(app)], releases: releases.map(Arc::new), ..Resolved::default() }
 }
 
 /// A revision that a delivery tool applied, or tried to apply.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 
-use super::Lacking;
 use super::complaints::Subject;
 use super::release::{Release, ReleaseError};
+use super::{Declaration, Lacking};
 use crate::fleet::Fleet;
 use crate::scope::{Scope, ScopeError};
 
@@ -17,6 +17,31 @@ pub(super) struct Complaint {
     pub(super) key: ObjectKey,
     pub(super) subject: Subject,
     pub(super) errors: Vec<ScopeError>,
+}
+
+/// The object of which errors about a stored Helm release are reported.
+#[derive(Debug)]
+pub(super) struct ReleaseErrors {
+    /// The index of the cluster that holds the object.
+    cluster: usize,
+    key: ObjectKey,
+    /// The words before each message; empty if the object is the stored release itself.
+    prefix: String,
+}
+
+impl ReleaseErrors {
+    /// Reports errors of the object of a cluster that stores the release.
+    pub(super) fn of_storage(cluster: usize, key: ObjectKeyRef<'_>) -> ReleaseErrors {
+        ReleaseErrors { cluster, key: key.to_owned(), prefix: String::new() }
+    }
+
+    /// Reports errors of the object that declares `app` in another cluster than `target`, which stores the release: any
+    /// author of a cluster can name a release of another one, which is not the latter's fault.
+    pub(super) fn of_claim(app: &Declaration, target: &str) -> Option<ReleaseErrors> {
+        let key = app.declaring.clone()?;
+        let prefix = format!("{}: in cluster {target}, ", app.declaring_name());
+        Some(ReleaseErrors { cluster: app.home, key, prefix })
+    }
 }
 
 /// The errors in some declarations, and what is missing to read them in full.
@@ -50,12 +75,18 @@ impl Notes {
     }
 
     /// Adds the errors in a Helm release.
-    pub(super) fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
+    pub(super) fn report_release(&mut self, of: &ReleaseErrors, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
-        let errors = malformed.to_vec();
-        self.complaints.push(Complaint { cluster, key: key.to_owned(), subject: Subject::Releases, errors });
+        let told = |error: &ScopeError| ScopeError {
+            scope: Scope::Object(of.key.clone()),
+            reason: error.reason.clone(),
+            message: format!("{}{}", of.prefix, error.message),
+        };
+        let errors = malformed.iter().map(told).collect();
+        let (cluster, key) = (of.cluster, of.key.clone());
+        self.complaints.push(Complaint { cluster, key, subject: Subject::Releases, errors });
     }
 
     /// Parses a release of Helm's storage for an app of the namespace `asker`; an unread body is recorded as
@@ -84,13 +115,13 @@ impl Notes {
     /// not read yet.
     pub(super) fn unreadable(
         &mut self,
-        cluster: usize,
+        of: &ReleaseErrors,
         key: ObjectKeyRef<'_>,
         error: &ReleaseError,
     ) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
-            self.complain(cluster, key, "Unreadable", &message);
+            self.complain(of.cluster, of.key.as_ref(), "Unreadable", &format!("{}{message}", of.prefix));
         }
         message
     }

@@ -13,6 +13,7 @@ use super::argo::GROUP;
 use super::argo::homes::Homes;
 use super::declared::Resolved;
 use super::flux::releases::ReleaseClaims;
+use super::most_apps::Numbers;
 use super::notes::Notes;
 use crate::claims::ClaimIndex;
 use crate::noting::ask_at_once;
@@ -50,9 +51,13 @@ struct OfCluster {
     objects: HashMap<ObjectKey, OfObject>,
     /// The former value stays for a comparison with the new one; the flag is false if it must be read again.
     homes: Option<(Arc<Homes>, bool)>,
-    /// The apps of Helm's storage, with the claims of HelmReleases on its releases.
-    helm: Option<(Arc<Resolved>, Vec<Arc<ReleaseClaims>>)>,
+    /// The apps of Helm's storage, with the facts about other apps on which they depend.
+    helm: Option<(Arc<Resolved>, BesideHelm)>,
 }
+
+/// The claims of HelmReleases on the releases of Helm's storage, and, where the cluster may have too many apps, the
+/// numbers of its other apps.
+type BesideHelm = (Vec<Arc<ReleaseClaims>>, Option<Numbers>);
 
 /// The kept declaration of one object.
 #[derive(Debug)]
@@ -156,25 +161,25 @@ impl Parts {
         (found, notes)
     }
 
-    /// Returns the apps of Helm's storage in a cluster, on which HelmReleases make the claims `claims`; `find`
-    /// reads them if they are not kept.
+    /// Returns the apps of Helm's storage in a cluster, which depend on `beside`; `find` reads them if they are
+    /// not kept.
     pub(super) fn helm(
         &mut self,
         objects: &dyn Objects,
         home: usize,
-        claims: Vec<Arc<ReleaseClaims>>,
-        find: impl FnOnce(&[Arc<ReleaseClaims>], &mut Notes) -> Resolved,
+        beside: BesideHelm,
+        find: impl FnOnce(&BesideHelm, &mut Notes) -> Resolved,
     ) -> (Arc<Resolved>, Notes) {
         let own = self.clusters.get(&home).and_then(|own| own.helm.as_ref());
         if let Some((kept, before)) = own
-            && *before == claims
+            && *before == beside
         {
             return (kept.clone(), Notes::default());
         }
-        let (found, notes, is_kept) = self.read(objects, || Part::Helm(home), |notes| find(&claims, notes));
+        let (found, notes, is_kept) = self.read(objects, || Part::Helm(home), |notes| find(&beside, notes));
         if self.is_kept {
             let own = self.clusters.entry(home).or_default();
-            own.helm = is_kept.then(|| (found.clone(), claims));
+            own.helm = is_kept.then(|| (found.clone(), beside));
             if !is_kept {
                 self.gone.push(Part::Helm(home));
             }

@@ -13,6 +13,8 @@ type Homes = BTreeSet<usize>;
 /// excess of one home delays neither the target's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
+    /// The names of the home clusters, by their number.
+    names: Vec<String>,
     objects: BTreeMap<ObjectKey, Homes>,
     places: BTreeMap<(GroupKind, String), Homes>,
     kinds: BTreeMap<GroupKind, Homes>,
@@ -30,7 +32,8 @@ impl Turns {
         let numbers = |homes: &[String]| -> Homes {
             homes.iter().filter_map(|home| names.binary_search(&home.as_str()).ok()).collect()
         };
-        let mut turns = Turns::default();
+        let own = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut turns = Turns { names: own, ..Turns::default() };
         for (key, homes) in objects() {
             let homes = numbers(homes);
             turns.places.entry((key.group_kind(), key.namespace.clone())).or_default().extend(&homes);
@@ -64,6 +67,11 @@ impl Turns {
             *count += 1;
             *count
         });
+    }
+
+    /// Returns the names of the home clusters that need something of a read.
+    pub fn names(&self, read: &Read) -> impl Iterator<Item = &str> {
+        self.homes(read).filter_map(|home| self.names.get(home)).map(String::as_str)
     }
 
     /// Returns the numbers of the home clusters that need the object or kind of a read; if there are none, of those

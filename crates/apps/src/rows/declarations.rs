@@ -8,6 +8,7 @@ use taffrail_object::ObjectKey;
 use super::changes::RowLog;
 use super::{Declaring, Kept, Plan, Subject};
 use crate::declaration::Declaration;
+use crate::delivery::most_apps::ExcessApps;
 use crate::delivery::{Declarations, Part};
 
 /// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
@@ -93,6 +94,36 @@ pub(super) fn reconcile(kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
             plan.again.insert(row.number);
         }
     }
+}
+
+/// Returns true if the app of a declaration has no row.
+pub(super) fn is_left_out(left_out: &ExcessApps, declaring: &Declaring) -> bool {
+    match declaring {
+        Declaring::Tool(place) => left_out.has_app(*place),
+        Declaring::Labels(name) => left_out.has_group(name),
+    }
+}
+
+/// Decides again which apps are left out because their cluster has too many; adds to `plan` the rows to add and to
+/// remove. Returns true if any were left out before or are now.
+pub(super) fn leave_out(kept: &mut Kept, plan: &mut Plan) -> bool {
+    let left_out = ExcessApps::of(&kept.found, &kept.groups);
+    let before = std::mem::replace(&mut kept.left_out, left_out);
+    let Kept { left_out, rows, found, groups, .. } = kept;
+    if before.is_empty() && left_out.is_empty() {
+        return false;
+    }
+    let gone = rows.iter().filter(|row| is_left_out(left_out, &row.declaring)).map(|row| row.number);
+    plan.gone.extend(gone);
+    let with_rows: HashSet<&Declaring> =
+        rows.iter().filter(|row| !plan.gone.contains(&row.number)).map(|row| &row.declaring).collect();
+    let of_groups = groups.iter().enumerate().flat_map(|(home, groups)| {
+        let name = move |(namespace, name): (&str, &str)| (home, namespace.to_owned(), name.to_owned());
+        groups.names().map(name).map(Declaring::Labels)
+    });
+    let all = (0..found.apps.len()).map(Declaring::Tool).chain(of_groups);
+    plan.fresh = all.filter(|it| !is_left_out(left_out, it) && !with_rows.contains(it)).collect();
+    true
 }
 
 /// Returns the objects that an app claims in only one of two lists of declarations, each with the index of its

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use changes::RowLog;
-use declarations::{moved_claims, note_declared, note_parts, reconcile};
+use declarations::{is_left_out, leave_out, moved_claims, note_declared, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
@@ -43,6 +43,7 @@ use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, LabelGroups, Place};
+use crate::delivery::most_apps::ExcessApps;
 use crate::delivery::{AppLabels, Declarations, Part, Parts};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
@@ -169,6 +170,8 @@ struct Kept {
     claims: Arc<ClaimIndex>,
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
+    /// The apps and groups without a row, because their cluster has too many.
+    left_out: ExcessApps,
     labelled: HashMap<(usize, ObjectKey), Node>,
     tools: Node,
     graph: Graph<Subject>,
@@ -191,7 +194,7 @@ type Known = (Freshness, Vec<(Scope, Timestamp)>);
 type GroupName = (usize, String, String);
 
 /// The declaration from which a row was made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Declaring {
     /// The declaration of a tool, by its index in [`Declarations::apps`].
     Tool(usize),
@@ -342,7 +345,9 @@ impl Look<'_, '_> {
             groups.names().map(move |(namespace, name)| (home, namespace.to_owned(), name.to_owned()))
         });
         let by_tools = (0..found.apps.len()).map(Declaring::Tool);
-        let fresh = by_tools.chain(names.map(Declaring::Labels)).collect();
+        let left_out = ExcessApps::of(&found, &groups);
+        let all = by_tools.chain(names.map(Declaring::Labels));
+        let fresh = all.filter(|declaring| !is_left_out(&left_out, declaring)).collect();
         let mut kept = Kept {
             identity,
             now,
@@ -351,6 +356,7 @@ impl Look<'_, '_> {
             part_nodes: HashMap::new(),
             claims,
             groups,
+            left_out,
             labelled,
             tools,
             graph,
@@ -373,7 +379,7 @@ impl Look<'_, '_> {
     fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
-        let AppList { mut apps, errors: mut told } = std::mem::take(&mut self.rows.list);
+        let AppList { mut apps, errors: mut told, mut left_out } = std::mem::take(&mut self.rows.list);
         looked.judged = again.len() + fresh.len();
         let mut is_bounded = false;
         let mut is_in_order = gone.is_empty() && fresh.is_empty();
@@ -419,9 +425,10 @@ impl Look<'_, '_> {
         }
         let is_over = judge.is_over();
         if has_errors || is_over {
-            told = errors(self.fleet, &kept.found.errors, &judge);
+            told = errors(self.fleet, &kept.found, &kept.left_out.errors, &judge);
+            left_out = kept.left_out.names(self.fleet);
         }
-        self.rows.list = AppList { apps, errors: told };
+        self.rows.list = AppList { apps, errors: told, left_out };
         self.freshen(&mut kept);
         is_bounded |= is_over || !kept.graph.is_within_bounds();
         if is_bounded && !looked.is_whole {
@@ -610,8 +617,9 @@ impl Look<'_, '_> {
                 None => {}
             }
         }
+        let is_cut_otherwise = leave_out(&mut kept, &mut plan);
         plan.again.retain(|number| !plan.gone.contains(number));
-        let has_errors = is_put_together || changes.iter().any(|batch| batch.has_errors);
+        let has_errors = is_put_together || is_cut_otherwise || changes.iter().any(|batch| batch.has_errors);
         self.judge(kept, plan, has_errors, looked)
     }
 

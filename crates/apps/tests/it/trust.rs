@@ -197,6 +197,38 @@ fn equal_findings_are_joined_with_a_count() {
     assert_eq!(mute.objects[0].key.name, "s00");
 }
 
+/// Whoever names objects `aaa…` displaces none of other namespaces.
+#[test]
+fn namespaces_take_turns_in_joined_findings() {
+    let setting = |namespace: &str, name: String| {
+        json!({"apiVersion": "acme.dev/v1", "kind": "Setting",
+            "metadata": {"namespace": namespace, "name": name, "labels": {"app.kubernetes.io/instance": name}}})
+    };
+    let settings = |tenant: &str| -> Vec<Value> {
+        let own = (0..30).map(|at| setting(tenant, format!("a{at:02}")));
+        own.chain(["shop", "web"].map(|namespace| setting(namespace, "s".to_owned()))).collect()
+    };
+    let named = |found: &[TrustFinding]| {
+        let mute = found.iter().find(|finding| finding.reason == "NoStatus").unwrap().clone();
+        assert_eq!((mute.objects.len(), mute.apps.len()), (10, 10));
+        let objects: Vec<String> =
+            mute.objects.iter().map(|it| format!("{}/{}", it.key.namespace, it.key.name)).collect();
+        let apps: Vec<String> = mute.apps.iter().map(|it| format!("{}/{}", it.namespace, it.name)).collect();
+        (objects, apps)
+    };
+    let (objects, apps) = named(&findings(&holding("cluster", &settings("aaa"))));
+    let tenants = (0..8).map(|at| format!("aaa/a{at:02}"));
+    let expected: Vec<String> = tenants.chain(["shop/s".to_owned(), "web/s".to_owned()]).collect();
+    assert_eq!(objects, expected);
+    assert!(apps.contains(&"shop/s".to_owned()) && apps.contains(&"web/s".to_owned()), "{apps:?}");
+    // The same of several clusters, of which the first has all places.
+    let (one, two) = (holding("one", &settings("aaa")), holding("two", &settings("aaa")));
+    let both = report(&[&one, &two], NOW, TrustShape::default()).together();
+    let (objects, apps) = named(&both.items);
+    assert_eq!(objects, expected);
+    assert!(apps.contains(&"shop/s".to_owned()) && apps.contains(&"web/s".to_owned()), "{apps:?}");
+}
+
 #[test]
 fn equal_findings_of_several_objects_are_joined() {
     let lease = |name: &str, at: &str| {

@@ -475,7 +475,7 @@ impl<'a> Task<'a> {
         let length = page.len() as u64;
         let kept = length.saturating_add(index_cost(&page));
         // Until the page is split, it is held beside the objects that are copied from it.
-        if let Err(over) = held.set(&self.what, length.saturating_add(cost_while_parsed(&page))) {
+        if let Err(over) = held.set(&self.what, length.saturating_add(cost_while_parsed(&page)), 0) {
             return Ok(Some(over.into()));
         }
         // Splitting a large page must not block other tasks.
@@ -485,7 +485,7 @@ impl<'a> Task<'a> {
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
         };
         // Charging less always succeeds.
-        let _ = held.set(&self.what, kept);
+        let _ = held.set(&self.what, kept, 0);
         for items in parts {
             self.batch(Vec::new(), WireFormat::Items(items)).await?;
             // The reader takes turns between clusters.
@@ -753,7 +753,7 @@ async fn read_whole(
 
 /// Charges the cluster for `bytes` of a response in progress, if they exceed [`MAX_UNCHARGED`].
 fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
-    held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
+    held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 }, 0)
 }
 
 /// Returns the `Accept` header for a scope's objects. Protobuf requires that the fields of the kind are known here.

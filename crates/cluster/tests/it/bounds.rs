@@ -139,6 +139,33 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
     }
 }
 
+/// Their records take far more memory than their texts.
+#[tokio::test]
+async fn list_of_tiny_objects_is_charged_for_each() {
+    for (number, is_read) in [(50_000, false), (20_000, true)] {
+        let server = Server::start(move |_| {
+            gzip(|to| {
+                let head = br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#;
+                to.write_all(head).unwrap();
+                let items: Vec<String> =
+                    (0..number).map(|at| format!(r#"{{"metadata":{{"name":"a{at}"}}}}"#)).collect();
+                to.write_all(items.join(",").as_bytes()).unwrap();
+                to.write_all(b"]}").unwrap();
+            })
+        });
+        let (things, memory) = (things(), Memory::of(48 << 20));
+        let request = ListRequest::all(&things);
+        let over = (!is_read).then_some(Reason::OverLimit);
+        let cluster = connected(&server, &memory, LONG).await;
+        let error = cluster.list(&request).await.err();
+        assert_eq!(error.map(|error| error.reason()), over);
+        drop(cluster);
+        let cluster = connected(&server, &memory, LONG).await;
+        let error = cluster.list_page(&request, None).await.err();
+        assert_eq!(error.map(|error| error.reason()), over);
+    }
+}
+
 /// Returns a response with one object, or a list of it with `as_list`, whose status is so many bytes of zeros.
 fn dense(size: usize, as_list: bool) -> Reply {
     gzip(|to| {

@@ -281,8 +281,12 @@ impl FleetWatcher {
                 followed.broken = None;
                 following.changed = true;
                 self.has_moved |= may_declare(&followed.kind);
-                snapshot.retract_read(&followed.read);
-                snapshot.answer(&followed.read, answer);
+                let (read, is_foreign) = (followed.read.clone(), followed.is_foreign);
+                if is_foreign {
+                    following.note_homes(snapshot, &read);
+                }
+                snapshot.retract_read(&read);
+                snapshot.answer(&read, answer);
                 true
             }
             WatchEvent::Batch(batch) => {

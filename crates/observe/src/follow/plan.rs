@@ -299,7 +299,8 @@ impl FleetWatcher {
         let holds_up = !awaited.is_empty();
         let reads = || awaited.iter().chain(&loose);
         // What is wanted without them too is no matter of other clusters.
-        let own: Option<BTreeSet<Read>> = reads().any(|read| following.is_elsewhere(read)).then(|| {
+        let is_elsewhere = |read: &Read| following.homes_in_scope(read).next().is_some();
+        let own: Option<BTreeSet<Read>> = reads().any(is_elsewhere).then(|| {
             let ReadPlan { awaited, loose, .. } = plan(without_others, &mut before.clone());
             awaited.into_iter().chain(loose).collect()
         });
@@ -313,8 +314,8 @@ impl FleetWatcher {
         };
         let awaited = awaited.into_iter().map(|read| (read, false));
         for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
-            let is_foreign =
-                following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
+            let is_of_others = own.as_ref().is_some_and(|own| !own.contains(&read));
+            let is_foreign = is_of_others && following.is_elsewhere(&read);
             let admitted = match is_foreign {
                 true => following.at_most(snapshot, read).map(|read| (read, None)),
                 false if is_value(&read) => Some((read, None)),
@@ -327,6 +328,10 @@ impl FleetWatcher {
                 continue;
             }
             let Some(read) = read.filter(|read| following.planned.insert(read.clone())) else { continue };
+            match is_of_others {
+                true => following.note_homes(snapshot, &read),
+                false => snapshot.set_homes(&read, []),
+            }
             let Some(feeds) = &mut following.feeds else { return false };
             if let Some(key) = value {
                 following.values.insert(key, read.clone());
@@ -411,6 +416,30 @@ impl Following {
         one.into_iter().chain(inside).chain(dependents).flatten()
     }
 
+    /// Lists the names of the clusters whose apps the read concerns; of a list in all namespaces, those whose apps name an
+    /// object of the kind.
+    fn homes_in_scope<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
+        let is_whole = read.namespace.is_none() && named(read).is_none();
+        let first = is_whole.then(|| ObjectKey::new(&*read.group, &*read.kind, "", ""));
+        let of_kind = first.into_iter().flat_map(|first| {
+            let all = self.homes.range(first.clone()..);
+            all.take_while(move |(key, _)| key.group == first.group && key.kind == first.kind)
+                .flat_map(|(_, homes)| homes)
+        });
+        self.homes_of(read).chain(of_kind)
+    }
+
+    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless another read has it. If
+    /// none needs it any more, what was recorded stays.
+    pub(super) fn note_homes(&self, snapshot: &mut Snapshot, read: &Read) {
+        let scope = read.scope();
+        let is_needed = |other: &Followed| !other.is_foreign && other.read.scope() == scope;
+        let homes: BTreeSet<String> = self.homes_in_scope(read).cloned().collect();
+        if !homes.is_empty() && !self.scopes.values().any(is_needed) {
+            snapshot.set_homes(read, homes);
+        }
+    }
+
     /// Returns the read to start in place of `read`, which only apps of other clusters need: `read` itself, or,
     /// beyond [`FOREIGN_OF_A_KIND`], the list of its whole kind; `None` if the kind cannot be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
@@ -442,6 +471,7 @@ impl Following {
             return;
         };
         followed.is_foreign = false;
+        snapshot.set_homes(read, []);
         let answer = match followed.state.0.clone() {
             WatchState::CatchingUp | WatchState::Live => return,
             WatchState::Forbidden { message } => Answer::Forbidden { message },

@@ -48,7 +48,7 @@ impl Followed {
 impl Following {
     /// Updates the memory that the cluster's snapshot is charged for. Fails if the cluster exceeds its share.
     pub(super) fn charge(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
-        self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size()))
+        self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size(), snapshot.number()))
     }
 }
 
@@ -244,6 +244,27 @@ pub(super) mod tests {
         }
         until(&mut follow, |follow| follow.fleet.snapshots[0].size() > 800_000).await;
         assert_eq!(follow.fleet.snapshots[0].errors(), []);
+        drop(fleet);
+    }
+
+    /// Their texts take a tenth of what their records do.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_cluster_of_very_many_tiny_objects_is_let_go_of() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("eu").await.unwrap();
+        cluster.apply(kustomizations()).unwrap();
+        cluster.apply(namespace("shop")).unwrap();
+        let tiny = |at: usize| {
+            json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                "metadata": {"namespace": "shop", "name": format!("a{at}")}})
+        };
+        cluster.seed((0..8_000).map(tiny)).unwrap();
+        let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(8 << 20)).await;
+        let is_over = |follow: &FleetWatcher| {
+            follow.fleet.snapshots[0].errors().iter().any(|it| it.reason == "OverLimit")
+        };
+        until(&mut follow, |follow| is_over(follow) || follow.fleet.snapshots[0].number() >= 8_000).await;
+        assert!(is_over(&follow), "{} bytes of text", follow.fleet.snapshots[0].size());
         drop(fleet);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(
         Some(_) => named::concerning(&list, &found),
         None => named::asked_for(&list, &found, which.namespace.as_deref()),
     };
-    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    let all = AppList { apps: list.apps.clone(), errors: errors.clone(), ..AppList::default() };
     let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
     if !arguments.per_cluster {
         events = events.together();

@@ -16,7 +16,7 @@ use super::going::Going;
 use super::sameness::merged;
 use super::served::Served;
 use super::wait::far_away;
-use super::{command, taffrail};
+use super::{Answer, command, taffrail};
 
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -455,4 +455,61 @@ fn a_namespace_that_goes_on_making_secrets_keeps_nothing_of_others_from_being_re
         is_over.store(true, Ordering::Relaxed);
         assert!(row.contains("Ready"), "{row}");
     });
+}
+
+/// A cluster with an app that has Nodes in another cluster, of which these may not be read.
+fn with_nodes_of_another() -> Served {
+    let fleet = honest(&["hub", "prod"]);
+    let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
+    serve_applications(hub);
+    let rbac = "rbac.authorization.k8s.io";
+    prod.apply(json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": "few"},
+        "rules": [{"apiGroups": [""], "resources": ["namespaces", "configmaps", "secrets"], "verbs": ["get", "list", "watch"]}]}))
+        .unwrap();
+    prod.apply(
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "few"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "few"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "reader"}]}),
+    )
+    .unwrap();
+    let node =
+        |at: usize| json!({"version": "v1", "kind": "Node", "name": format!("n{at}"), "status": "Synced"});
+    hub.apply(application(&prod.url(), (0..3).map(node).collect())).unwrap();
+    let reader = prod.kubeconfig_for(&prod.add_user("reader", &[]));
+    let both = merged(&Cluster::kubeconfig_of(std::slice::from_ref(hub)), &reader);
+    std::fs::write(&fleet.kubeconfig, both).unwrap();
+    fleet
+}
+
+/// A cluster whose worst app another one declares.
+pub(crate) fn sample() -> Answer {
+    with_nodes_of_another().ask(&["get", "clusters", "-o", "json"])
+}
+
+/// What an app of another cluster names says nothing of how completely a cluster is read.
+#[test]
+fn kinds_that_only_another_home_names_are_errors_of_the_home() {
+    let fleet = with_nodes_of_another();
+    let of_nodes = |list: &Value| -> Vec<String> {
+        let errors = list["errors"].as_array().unwrap().iter();
+        let errors =
+            errors.filter(|error| error["scope"].as_str().is_some_and(|scope| scope.contains("Node")));
+        errors.map(|error| format!("{}: {}", error["cluster"], error["reason"])).collect()
+    };
+    let answer = taffrail(&fleet.all(&["get", "apps", "-o", "json"]), "");
+    let list = answer.json();
+    let told = of_nodes(&list);
+    assert!(
+        !told.is_empty() && told.iter().all(|error| error == r#""hub": "Forbidden""#),
+        "{:#}",
+        list["errors"]
+    );
+    assert_eq!(list["items"][0]["health"], "Unknown", "{list:#}");
+    let mut going = begin(&fleet.kubeconfig, &["get", "apps", "-w", "-o", "json"]);
+    let line = going.until_line("errors of nodes", |line| {
+        serde_json::from_str(line)
+            .is_ok_and(|list: Value| list["errors"].is_array() && !of_nodes(&list).is_empty())
+    });
+    let told = of_nodes(&serde_json::from_str(&line).unwrap());
+    assert!(told.iter().all(|error| error == r#""hub": "Forbidden""#), "{told:?}");
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_status::Trust;
 
 use super::super::helm_storage::Storage;
-use super::super::notes::Notes;
+use super::super::notes::{Notes, ReleaseErrors};
 use super::super::{Declaration, dedup};
 use super::releases::{Needed, ReleaseClaims, ReleaseName};
 use crate::agreement::Mark;
@@ -32,6 +33,7 @@ impl DeclaredRelease {
     pub(in crate::delivery) fn resolve(
         self,
         fleet: &Fleet<'_>,
+        trust: &Trust,
         app: &mut Declaration,
         notes: &mut Notes,
     ) -> Option<ReleaseClaims> {
@@ -52,18 +54,30 @@ impl DeclaredRelease {
             listed: self.has_inventory.then(listed),
         });
         if !self.has_inventory {
-            self.read_objects(fleet, cluster, app, notes);
+            let is_own = cluster == app.home || fleet.trusts(app.home, trust);
+            self.read_objects(fleet, cluster, is_own, app, notes);
         }
         let DeclaredRelease { names, storage_namespace: namespace, .. } = self;
         Some(ReleaseClaims { cluster, namespace, names, needed })
     }
 
-    /// Adds the objects of the stored release to `app`.
-    fn read_objects(&self, fleet: &Fleet<'_>, cluster: usize, app: &mut Declaration, notes: &mut Notes) {
+    /// Adds the objects of the stored release to `app`. If `is_own`, errors about the release are those of the cluster
+    /// that stores it; else of the cluster that declares the app.
+    fn read_objects(
+        &self,
+        fleet: &Fleet<'_>,
+        cluster: usize,
+        is_own: bool,
+        app: &mut Declaration,
+        notes: &mut Notes,
+    ) {
         let Some(key) = self.stored(fleet.storage(cluster)) else { return };
+        let of_claim = || ReleaseErrors::of_claim(app, fleet.objects(cluster).name());
+        let of = if is_own { None } else { of_claim() };
+        let of = of.unwrap_or_else(|| ReleaseErrors::of_storage(cluster, key.as_ref()));
         match notes.release(&app.namespace, fleet, cluster, key.as_ref(), Some(&self.delivered)) {
             Ok(release) => {
-                notes.report_release(cluster, key.as_ref(), &release.written.malformed);
+                notes.report_release(&of, &release.written.malformed);
                 // They are not part of the release, but helm-controller labels those that it applies.
                 let own = fleet.definitions.of(fleet.objects(cluster), cluster, &app.namespace, &app.name);
                 app.objects = release.objects.clone();
@@ -76,7 +90,7 @@ impl DeclaredRelease {
                 app.claimant.hooks = release.hooks.clone();
             }
             Err(error) => {
-                let message = notes.unreadable(cluster, key.as_ref(), &error);
+                let message = notes.unreadable(&of, key.as_ref(), &error);
                 app.unreadable = Some((key, message));
             }
         }

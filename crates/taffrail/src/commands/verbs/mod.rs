@@ -146,7 +146,7 @@ fn chosen<'l>(
         return Ok(apps);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
-    let mut admitted = AppList { apps: list.apps.clone(), errors: Vec::new() };
+    let mut admitted = AppList { apps: list.apps.clone(), ..AppList::default() };
     let clusters: Vec<&dyn Objects> = fleet.clusters();
     filter.apps(&mut admitted, &clusters);
     let inside = named::inside(&arguments.which, &admitted);
