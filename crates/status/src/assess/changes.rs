@@ -70,8 +70,10 @@ words! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The time of the change.
-    pub when: Timestamp,
+    /// The time of the change; `None` if managed fields do not tell it, as after `kubectl scale`. Never `None` for a
+    /// change before a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Timestamp>,
     /// The kind of the change.
     pub what: ChangeKind,
     /// The object that changed.
@@ -96,7 +98,21 @@ pub struct Change {
 impl Change {
     /// Creates a change of `object` at `when`, without values, fields or field manager.
     pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
-        Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
+        Change {
+            when: Some(when),
+            what,
+            object,
+            container: None,
+            fields: Vec::new(),
+            from: None,
+            to: None,
+            by: None,
+        }
+    }
+
+    /// Returns true if both times are known and differ by a few seconds at most.
+    fn is_near(&self, when: Timestamp) -> bool {
+        self.when.is_some_and(|own| own.duration_since(when).abs() <= SLACK * 5)
     }
 }
 
@@ -174,11 +190,11 @@ impl<'e> History<'e> {
         let installed = objects.iter().filter_map(|object| object.created).min();
         let mut found = Vec::new();
         for object in &objects {
-            let later = object.changes.partition_point(|change| is_after(change.when, turn));
+            let later = object.changes.partition_point(|change| change.when.is_some_and(|when| is_after(when, turn)));
             let told = object.changes.iter().skip(later).take_while(|change| {
                 // An object that a Pod uses existed before the workload, unless it was written after.
-                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > installed);
-                is_new && is_before(change.when, turn)
+                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > Some(installed));
+                is_new && change.when.is_some_and(|when| is_before(when, turn))
             });
             found.extend(told.take(most).cloned());
         }
@@ -262,7 +278,8 @@ impl<'e> History<'e> {
 const MAX_LAST: usize = 3;
 
 /// Returns the most recent spec writes of an object and of its top controller: at most three, newest first, each with
-/// its field manager. The writer of `spec.replicas` is among them if managed fields name it.
+/// its field manager; those without a time are last. The writer of `spec.replicas` is among them if managed fields name
+/// it.
 ///
 /// Only managed fields are read, so the object may be well or not. Writes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
@@ -300,8 +317,10 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
         let fields = entry.get("fieldsV1")?;
         let parts = members(fields).into_iter().filter(|part| !matches!(&**part, "f:metadata" | "f:status"));
         let parts: Vec<String> = parts.collect();
-        let when = time(entry.get("time"))?;
-        let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
+        // The API server leaves out the time of a scale.
+        let when = time(entry.get("time"));
+        let is_made = created_at(object).zip(when);
+        let is_made = is_made.is_some_and(|(created, when)| when.duration_since(created) <= SLACK);
         let is_config = |part: &String| matches!(&**part, "f:data" | "f:binaryData" | "f:immutable");
         let what = match parts.as_slice() {
             [] => return None,
@@ -309,8 +328,8 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
             parts if parts.iter().all(is_config) => ChangeKind::Config,
             _ => ChangeKind::Spec,
         };
-        let change = Change::new(when, what, ObjectKey::of(object));
-        let change = Change { by: manager(entry), ..change };
+        let change = Change::new(Timestamp::UNIX_EPOCH, what, ObjectKey::of(object));
+        let change = Change { when, by: manager(entry), ..change };
         Some(if what == ChangeKind::Spec { only_field(change, object, fields) } else { change })
     });
     told.collect()
@@ -346,7 +365,7 @@ fn manager(entry: Value<'_>) -> Option<String> {
 /// Returns the changes that may have caused the failure at `turn`, which happened at most `MAX_DISTANCE` before it,
 /// nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
-    changes.retain(|change| is_before(change.when, turn));
+    changes.retain(|change| change.when.is_some_and(|when| is_before(when, turn)));
     sort(&mut changes);
     changes
 }
@@ -529,7 +548,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
     // The changes seen in the ReplicaSets are more precise.
     let is_told = found.iter().any(|change| {
-        change.object == ObjectKey::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
+        change.object == ObjectKey::of(object) && change.is_near(when)
     });
     // A new ReplicaSet does not name the writer of the template.
     if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
@@ -537,13 +556,13 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
             change.object == ObjectKey::of(object)
                 && matches!(change.what, ChangeKind::Image | ChangeKind::Template)
                 && change.by.is_none()
-                && change.when.duration_since(when).abs() <= SLACK * 5
+                && change.is_near(when)
         }) {
             change.by.clone_from(&by);
         }
     }
     if !is_made && !is_told {
-        let scaled = writes(object).into_iter().find(|change| change.when == when && change.by == by);
+        let scaled = writes(object).into_iter().find(|change| change.when == Some(when) && change.by == by);
         let change = Change { by, ..Change::new(when, ChangeKind::Spec, ObjectKey::of(object)) };
         found.push(scaled.filter(|it| it.what == ChangeKind::Spec).unwrap_or(change));
     }

@@ -382,3 +382,22 @@ metadata: {namespace: shop, name: web}
     let table = taffrail(&["get", "resources", "--from", "-"], objects);
     assert!(table.stdout.contains("Ready, unconfirmed"), "{}", table.stdout);
 }
+
+/// The API server writes no time into the entry of a scale (`managedfields.ScaleHandler`).
+#[test]
+fn last_changes_tell_who_scaled_at_an_unknown_time() {
+    let objects = SCALED.replace("subresource: scale, time: \"2026-02-20T10:00:00Z\"", "subresource: scale");
+    assert_ne!(objects, SCALED);
+    let ask = |form: &[&str]| {
+        let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", NOW];
+        taffrail(&[&now[..], form].concat(), &objects)
+    };
+    let text = ask(&[]).stdout;
+    assert!(
+        text.ends_with("\n  time not known: Deployment shop/web, replicas, by kubectl: 3\n"),
+        "{text}"
+    );
+    let json = ask(&["-o", "json"]).json();
+    let scaled = &json["lastChanged"][2];
+    assert_eq!((&scaled["by"], &scaled["to"], scaled.get("when")), (&"kubectl".into(), &"3".into(), None));
+}
