@@ -642,7 +642,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
 }
 
-/// Prints the last writers of the object's spec, unless [`changed`] has printed them.
+/// Prints the last change of the object by each field manager, unless [`changed`] has printed them.
 fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
     let is_told = |last: &Change| {
         let same = |told: &Change| told.object == last.object && told.by == last.by;
