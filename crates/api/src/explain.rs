@@ -69,8 +69,8 @@ pub struct Explanation {
     /// The last changes before the app or object became unhealthy, at most three, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
-    /// For a named object: the last writers of its desired state, or that of its controllers, at most three,
-    /// the latest first.
+    /// For a named object: the last change of it, or of its top controller, by each field manager, labels and
+    /// annotations included, at most five, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_changed: Vec<Change>,
     /// For a named app that is green: the findings of `trust` that its green status is wrong.
@@ -212,7 +212,7 @@ impl Explanation {
         Explanation { doubts, ..self }
     }
 
-    /// Adds `last`, the last writers of the desired state of the object that the user named.
+    /// Adds `last`, the last changes of the object that the user named, by field manager.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
         Explanation { last_changed: last.to_vec(), ..self }

@@ -71,6 +71,7 @@ pub fn change(change: &Change) -> String {
         (ChangeKind::Image, Some(container)) => &*format!("image of container {container}"),
         (ChangeKind::Template, _) => "Pod template",
         (ChangeKind::Config, _) => "contents",
+        (ChangeKind::Metadata, _) => "metadata",
         (ChangeKind::Node, _) => "lost",
         (ChangeKind::Quota, _) => "used up",
         (ChangeKind::Spec, _) if is_only => change.fields.first().map_or("spec", String::as_str),

@@ -251,7 +251,7 @@ impl Alikes {
         }
         names.rename(own.object.iter_mut());
         for change in &mut own.changed {
-            change.when = Timestamp::UNIX_EPOCH;
+            change.when = None;
             names.rename([&mut change.object].into_iter());
         }
         Alike { own, message, problems, chain, others }

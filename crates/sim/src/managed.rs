@@ -344,7 +344,11 @@ impl Inner {
                 fields.is_member = false;
                 fields.add(found.touched);
                 entry["fieldsV1"] = fields.write();
-                entry["time"] = json!(stamp(self.fleet.clock.now()));
+                // The API server derives the entry of a scale from its parent, where the entry is new at each scale, and
+                // so without time (`managedfields.ScaleHandler`).
+                if subresource != "scale" {
+                    entry["time"] = json!(stamp(self.fleet.clock.now()));
+                }
                 if !subresource.is_empty() {
                     entry["subresource"] = json!(subresource);
                 }

@@ -25,20 +25,21 @@ const MAX_OBJECTS: usize = 20;
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
 /// The maximum number of values that are compared in one object, and for all apps that one namespace declares.
-const MAX_STEPS: usize = 100_000;
-const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
+pub(super) const MAX_STEPS: usize = 100_000;
+pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
 /// The maximum number of fields that are told of an object.
-const MAX_FIELDS: usize = 5;
+pub(super) const MAX_FIELDS: usize = 5;
 
 /// The maximum length of a path in bytes; fields below such a path are not compared one by one.
 const MAX_PATH: usize = 200;
 
 /// The maximum number of levels below an object that are compared one by one: a path need not grow with each level.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
-/// Annotations that are written by controllers, and never declared.
-const COMPUTED: [&str; 2] = [LAST_APPLIED, "deployment.kubernetes.io/revision"];
+/// Annotations that controllers and commands write, and that are never declared.
+const COMPUTED: [&str; 3] =
+    [LAST_APPLIED, "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/restartedAt"];
 
 /// Returns the objects of each app that are not synced, with the fields in which those that are OutOfSync differ, where
 /// that is recorded. Objects that were not compared in full, because of a bound, are marked.
@@ -143,10 +144,10 @@ fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found,
 }
 
 /// The number of values that may still be compared in an object.
-struct Steps {
-    left: usize,
+pub(super) struct Steps {
+    pub(super) left: usize,
     /// True if something was not compared, because no steps were left or it is nested too deeply.
-    is_cut: bool,
+    pub(super) is_cut: bool,
 }
 
 impl Steps {
@@ -182,12 +183,19 @@ type Members<'a> = HashMap<Cow<'a, str>, Value<'a>>;
 
 /// Paths of fields, as many as are told, and the number of the others.
 #[derive(Default)]
-struct Paths {
+pub(super) struct Paths {
     fields: Vec<String>,
     more: usize,
+    /// True if labels and annotations of the object itself are not wanted.
+    without_metadata: bool,
 }
 
 impl Paths {
+    /// Creates an empty list to which no labels and annotations of the object itself are added.
+    pub(super) fn without_metadata() -> Paths {
+        Paths { without_metadata: true, ..Paths::default() }
+    }
+
     fn add(&mut self, path: &str) {
         let path = short(path.to_owned());
         if self.fields.contains(&path) {
@@ -199,8 +207,8 @@ impl Paths {
         }
     }
 
-    fn by(self, by: Option<String>) -> Option<DifferingFields> {
-        let Paths { fields, more } = self;
+    pub(super) fn by(self, by: Option<String>) -> Option<DifferingFields> {
+        let Paths { fields, more, .. } = self;
         (!fields.is_empty()).then_some(DifferingFields { fields, more, by })
     }
 }
@@ -330,15 +338,26 @@ fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Ve
         }
         time(entry.get("time")).filter(|at| *at > synced)?;
         let mut paths = Paths::default();
-        written(entry.get("fieldsV1")?, "", MAX_DEPTH, steps, &mut paths);
+        written(entry.get("fieldsV1")?, &[], "", MAX_DEPTH, steps, &mut paths);
         paths.by(Some(short(manager)))
     });
     written.take(MAX_FIELDS).collect()
 }
 
-/// Adds the paths of the fields that a manager wrote below `path`, down to `depth` levels.
-fn written(fields: Value<'_>, path: &str, depth: usize, steps: &mut Steps, paths: &mut Paths) {
+/// Adds the paths of the fields that a manager wrote below `path`, down to `depth` levels, without those that one of
+/// `others`, the fields of other managers, has as well.
+pub(super) fn written(
+    fields: Value<'_>,
+    others: &[Value<'_>],
+    path: &str,
+    depth: usize,
+    steps: &mut Steps,
+    paths: &mut Paths,
+) {
     let depth = depth.saturating_sub(1);
+    let others = others.iter().map(|other| steps.take(other.members().into_iter().flatten()));
+    let Some(others) = others.collect::<Option<Vec<_>>>() else { return };
+    let others: Vec<Members<'_>> = others.into_iter().map(|all| all.into_iter().collect()).collect();
     for (part, inside) in fields.members().into_iter().flatten() {
         let Some(left) = steps.left.checked_sub(1) else {
             steps.is_cut = true;
@@ -347,8 +366,9 @@ fn written(fields: Value<'_>, path: &str, depth: usize, steps: &mut Steps, paths
         steps.left = left;
         let path = match part.split_once(':') {
             Some(("f", "status")) if path.is_empty() => continue,
+            Some(("f", "metadata")) if path.is_empty() && paths.without_metadata => continue,
             Some(("f", name)) if path == "metadata" && !["labels", "annotations"].contains(&name) => continue,
-            Some(("f", name)) if path == "metadata.annotations" && COMPUTED.contains(&name) => continue,
+            Some(("f", name)) if path.ends_with("metadata.annotations") && COMPUTED.contains(&name) => continue,
             Some(("f", name)) => below(path, name),
             Some(("k", keys)) => format!("{path}[{}]", named(keys)),
             Some((_, value)) => format!("{path}[{value}]"),
@@ -356,9 +376,11 @@ fn written(fields: Value<'_>, path: &str, depth: usize, steps: &mut Steps, paths
             None => continue,
         };
         let is_leaf = inside.members().into_iter().flatten().all(|(part, _)| part == ".");
+        let others: Vec<Value<'_>> = others.iter().filter_map(|other| other.get(&part).copied()).collect();
         match is_leaf || depth == 0 || path.len() > MAX_PATH {
-            true => paths.add(&path),
-            false => written(inside, &path, depth, steps, paths),
+            true if others.is_empty() => paths.add(&path),
+            true => {}
+            false => written(inside, &others, &path, depth, steps, paths),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod argo;
 mod bounds;
+pub(crate) mod by_hand;
 mod complaints;
 pub(crate) mod config_sync;
 pub(crate) mod controllers;

@@ -4,6 +4,7 @@
 //! scopes that could not be read, controllers and nodes that stopped reporting, disagreements, suspensions,
 //! and clock skew. Each finding says how many green apps depend on it, and what to do next.
 
+mod by_hand;
 mod cluster_context;
 mod disagreeing;
 mod fallback;
@@ -224,8 +225,9 @@ fn is_green(app: &App) -> bool {
 }
 
 /// The functions that search for findings in a cluster.
-const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 9] = [
+const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     disagreeing::look,
+    by_hand::look,
     unconfirmed::look,
     problems::look,
     silent::look,

@@ -54,7 +54,7 @@ fn written(kind: &str, name: &str, fields: &str, at: &str) -> Value {
 fn told(app: &App, cluster: &dyn Objects) -> Vec<String> {
     let rows = changes(app, &[], &[cluster]);
     let told =
-        |row: &Change| format!("{} {} {}, {}", row.when, row.object.kind, row.object.name, text::change(row));
+        |row: &Change| format!("{} {} {}, {}", row.when.unwrap(), row.object.kind, row.object.name, text::change(row));
     rows.iter().map(told).collect()
 }
 

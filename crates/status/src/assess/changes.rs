@@ -16,6 +16,7 @@ use taffrail_object::{Object, ObjectKey, words};
 use crate::assess::CauseStep;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, Owner, controller};
+use crate::assess::last_changes::writes;
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use crate::event::time;
 
@@ -24,16 +25,16 @@ use crate::event::time;
 const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Tolerance when times are compared: they are whole seconds, and come from several clocks.
-const SLACK: SignedDuration = SignedDuration::from_secs(1);
+pub(super) const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// Maximum number of template fields that one change names.
-const MAX_FIELDS: usize = 10;
+pub(super) const MAX_FIELDS: usize = 10;
 
 /// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
 const MAX_SETS: usize = 1_000;
 
 /// Maximum number of owners followed: Pod, ReplicaSet, Deployment.
-const MAX_OWNERS: usize = 3;
+pub(super) const MAX_OWNERS: usize = 3;
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ pub enum ChangeKind {
     Created,
     /// Another field of an object's spec changed, such as its replicas.
     Spec,
+    /// Labels or annotations of an object changed, and nothing else of it.
+    Metadata,
     /// A ConfigMap or Secret that the Pods use was written.
     Config,
     /// A node became not ready.
@@ -60,8 +63,8 @@ pub enum ChangeKind {
 
 words! {
     ChangeKind {
-        Image = "image", Template = "template", Created = "created", Spec = "spec", Config = "config", Node = "node",
-        Quota = "quota", Revision = "revision",
+        Image = "image", Template = "template", Created = "created", Spec = "spec", Metadata = "metadata",
+        Config = "config", Node = "node", Quota = "quota", Revision = "revision",
     }
 }
 
@@ -70,8 +73,10 @@ words! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The time of the change.
-    pub when: Timestamp,
+    /// The time of the change; `None` if managed fields do not tell it, as after `kubectl scale`. Never `None` for a
+    /// change before a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Timestamp>,
     /// The kind of the change.
     pub what: ChangeKind,
     /// The object that changed.
@@ -79,7 +84,8 @@ pub struct Change {
     /// The name of the container if an image changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The names of the template fields that differ, never their values; empty for other kinds of changes.
+    /// The names of the template fields that differ, or of the labels and annotations that were written, never their
+    /// values; empty for other kinds of changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// The value before the change; `None` if there was none or it is not shown.
@@ -96,7 +102,21 @@ pub struct Change {
 impl Change {
     /// Creates a change of `object` at `when`, without values, fields or field manager.
     pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
-        Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
+        Change {
+            when: Some(when),
+            what,
+            object,
+            container: None,
+            fields: Vec::new(),
+            from: None,
+            to: None,
+            by: None,
+        }
+    }
+
+    /// Returns true if both times are known and differ by a few seconds at most.
+    fn is_near(&self, when: Timestamp) -> bool {
+        self.when.is_some_and(|own| own.duration_since(when).abs() <= SLACK * 5)
     }
 }
 
@@ -174,11 +194,11 @@ impl<'e> History<'e> {
         let installed = objects.iter().filter_map(|object| object.created).min();
         let mut found = Vec::new();
         for object in &objects {
-            let later = object.changes.partition_point(|change| is_after(change.when, turn));
+            let later = object.changes.partition_point(|change| change.when.is_some_and(|when| is_after(when, turn)));
             let told = object.changes.iter().skip(later).take_while(|change| {
                 // An object that a Pod uses existed before the workload, unless it was written after.
-                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > installed);
-                is_new && is_before(change.when, turn)
+                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > Some(installed));
+                is_new && change.when.is_some_and(|when| is_before(when, turn))
             });
             found.extend(told.take(most).cloned());
         }
@@ -258,87 +278,11 @@ impl<'e> History<'e> {
     }
 }
 
-/// Maximum number of changes that [`last_changes`] returns.
-const MAX_LAST: usize = 3;
-
-/// Returns the most recent spec writes of an object and of its top controller: at most three, newest first, each with
-/// its field manager. The writer of `spec.replicas` is among them if managed fields name it.
-///
-/// Only managed fields are read, so the object may be well or not. Writes of the status do not count.
-pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
-    let evidence = evidence.into();
-    let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
-    // Dependents have the spec that their controller wants.
-    let mut top = None;
-    let mut above = owner(object);
-    for _ in 0..MAX_OWNERS {
-        let Some(found) = above.as_ref().and_then(there) else { break };
-        above = owner(&found);
-        top = Some(found);
-    }
-    let object = top.as_ref().unwrap_or(object);
-    let mut found = writes(object);
-    found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
-    let scaled = found.iter().skip(MAX_LAST).find(|change| change.fields == ["replicas"]).cloned();
-    found.truncate(MAX_LAST);
-    if let Some((scaled, last)) = scaled.filter(|_| !is_scaled(&found)).zip(found.last_mut()) {
-        *last = scaled;
-    }
-    found
-}
-
-fn is_scaled(changes: &[Change]) -> bool {
-    changes.iter().any(|change| change.fields == ["replicas"])
-}
-
-/// Returns a change for each field manager that wrote more of an object than metadata and status.
-fn writes(object: &Object<'_>) -> Vec<Change> {
-    let told = object.managed_fields().filter_map(|entry| {
-        if entry.get("subresource").is_some_and(|it| it.is_str("status")) {
-            return None;
-        }
-        let fields = entry.get("fieldsV1")?;
-        let parts = members(fields).into_iter().filter(|part| !matches!(&**part, "f:metadata" | "f:status"));
-        let parts: Vec<String> = parts.collect();
-        let when = time(entry.get("time"))?;
-        let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
-        let is_config = |part: &String| matches!(&**part, "f:data" | "f:binaryData" | "f:immutable");
-        let what = match parts.as_slice() {
-            [] => return None,
-            _ if is_made => ChangeKind::Created,
-            parts if parts.iter().all(is_config) => ChangeKind::Config,
-            _ => ChangeKind::Spec,
-        };
-        let change = Change::new(when, what, ObjectKey::of(object));
-        let change = Change { by: manager(entry), ..change };
-        Some(if what == ChangeKind::Spec { only_field(change, object, fields) } else { change })
-    });
-    told.collect()
-}
-
-/// The spec fields that a change shows by name and value if its manager wrote no other spec field.
-const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
-
-/// Returns the change with the name and value of the field, if `fields` (the manager's) holds one spec field only, as
-/// after `kubectl scale`; else returns it as it is.
-fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
-    let wrote = fields.get("f:spec").map(members).unwrap_or_default();
-    let [only] = wrote.as_slice() else { return change };
-    let Some(field) = only.strip_prefix("f:").filter(|field| TOLD_ALONE.contains(field)) else {
-        return change;
-    };
-    let to = object.at(&["spec", field]).and_then(|value| {
-        let number = value.as_i64().map(|number| number.to_string());
-        number.or_else(|| value.as_bool().map(|truth| truth.to_string()))
-    });
-    Change { fields: vec![field.to_owned()], to, ..change }
-}
-
-fn members(value: Value<'_>) -> Vec<String> {
+pub(super) fn members(value: Value<'_>) -> Vec<String> {
     value.members().into_iter().flatten().map(|(key, _)| key.into_owned()).collect()
 }
 
-fn manager(entry: Value<'_>) -> Option<String> {
+pub(super) fn manager(entry: Value<'_>) -> Option<String> {
     let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
     manager.map(Cow::into_owned)
 }
@@ -346,7 +290,7 @@ fn manager(entry: Value<'_>) -> Option<String> {
 /// Returns the changes that may have caused the failure at `turn`, which happened at most `MAX_DISTANCE` before it,
 /// nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
-    changes.retain(|change| is_before(change.when, turn));
+    changes.retain(|change| change.when.is_some_and(|when| is_before(when, turn)));
     sort(&mut changes);
     changes
 }
@@ -359,7 +303,7 @@ fn sort(changes: &mut Vec<Change>) {
 
 /// Returns the key of an object's controller, which is assumed to be in the object's namespace unless it is a Node;
 /// `None` if it has none.
-fn owner(object: &Object<'_>) -> Option<ObjectKey> {
+pub(super) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
     let version = text("apiVersion")?;
@@ -370,7 +314,7 @@ fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, kind, namespace, name))
 }
 
-fn created_at(object: &Object<'_>) -> Option<Timestamp> {
+pub(super) fn created_at(object: &Object<'_>) -> Option<Timestamp> {
     time(object.at(&["metadata", "creationTimestamp"]))
 }
 
@@ -529,7 +473,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
     // The changes seen in the ReplicaSets are more precise.
     let is_told = found.iter().any(|change| {
-        change.object == ObjectKey::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
+        change.object == ObjectKey::of(object) && change.is_near(when)
     });
     // A new ReplicaSet does not name the writer of the template.
     if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
@@ -537,13 +481,13 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
             change.object == ObjectKey::of(object)
                 && matches!(change.what, ChangeKind::Image | ChangeKind::Template)
                 && change.by.is_none()
-                && change.when.duration_since(when).abs() <= SLACK * 5
+                && change.is_near(when)
         }) {
             change.by.clone_from(&by);
         }
     }
     if !is_made && !is_told {
-        let scaled = writes(object).into_iter().find(|change| change.when == when && change.by == by);
+        let scaled = writes(object).into_iter().find(|change| change.when == Some(when) && change.by == by);
         let change = Change { by, ..Change::new(when, ChangeKind::Spec, ObjectKey::of(object)) };
         found.push(scaled.filter(|it| it.what == ChangeKind::Spec).unwrap_or(change));
     }

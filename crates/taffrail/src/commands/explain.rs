@@ -610,7 +610,7 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     say!(out, "{}Changes before{:#}", bold, bold)?;
     let turn = explanation.chain.iter().find_map(|link| link.since);
     for change in &explanation.changed {
-        let span = turn.map(|turn| turn.as_second() - change.when.as_second());
+        let span = turn.zip(change.when).map(|(turn, when)| turn.as_second() - when.as_second());
         let before = match span {
             Some(seconds @ 1..) => format!("{} before", text::span(seconds)),
             _ => "at that time".to_owned(),
@@ -642,7 +642,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
 }
 
-/// Prints the last writers of the object's spec, unless [`changed`] has printed them.
+/// Prints the last change of the object by each field manager, unless [`changed`] has printed them.
 fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
     let is_told = |last: &Change| {
         let same = |told: &Change| told.object == last.object && told.by == last.by;
@@ -656,7 +656,7 @@ fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp)
     say!(out)?;
     say!(out, "{}Last changed{:#}", bold, bold)?;
     for change in last {
-        let when = text::ago(change.when, now);
+        let when = change.when.map_or_else(|| "time not known".to_owned(), |when| text::ago(when, now));
         indented(out, "  ", &format!("{when}: {}, {}", object(&change.object), text::change(change)))?;
     }
     Ok(())

@@ -309,11 +309,15 @@ metadata: {name: web, namespace: shop, uid: u-web, generation: 3, creationTimest
     {manager: helm, operation: Update, time: "2026-02-01T00:00:00Z", fieldsV1: {"f:spec": {"f:template": {}, "f:selector": {}}}},
     {manager: argocd, operation: Apply, time: "2026-03-01T11:00:00Z", fieldsV1: {"f:spec": {"f:template": {}, "f:strategy": {}}}},
     {manager: flux, operation: Apply, time: "2026-03-01T11:10:00Z", fieldsV1: {"f:spec": {"f:template": {}}}},
-    {manager: kubectl-set, operation: Update, time: "2026-03-01T11:20:00Z", fieldsV1: {"f:spec": {"f:template": {}}}},
+    {manager: kubectl-set, operation: Update, time: "2026-03-01T11:20:00Z", fieldsV1: {"f:spec": {"f:template": {"f:spec": {
+      "f:containers": {'k:{"name":"app"}': {"f:image": {}}}}}}}},
+    {manager: kubectl-set, operation: Update, time: "2026-03-01T11:15:00Z", apiVersion: apps/v1beta1, fieldsV1: {"f:spec": {"f:paused": {}}}},
     {manager: kubectl, operation: Update, subresource: scale, time: "2026-02-20T10:00:00Z", fieldsV1: {"f:spec": {"f:replicas": {}}}},
-    {manager: labeller, operation: Update, time: "2026-03-01T11:50:00Z", fieldsV1: {"f:metadata": {"f:labels": {}}}},
+    {manager: labeller, operation: Update, time: "2026-03-01T11:50:00Z", fieldsV1: {"f:metadata": {
+      "f:labels": {".": {}, "f:team": {}}, "f:annotations": {"f:note": {}}}}},
+    {manager: old-controller, operation: Update, time: "2026-03-01T11:55:00Z", fieldsV1: {"f:metadata": {"f:annotations": {"f:a": {}}}, "f:status": {}}},
     {manager: kube-controller-manager, operation: Update, subresource: status, time: "2026-03-01T11:59:00Z", fieldsV1: {"f:status": {}, "f:spec": {}}}]}
-spec: {replicas: 3}
+spec: {replicas: 3, template: {spec: {containers: [{name: app, image: "web:3"}]}}}
 status: {observedGeneration: 3, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3,
   conditions: [{type: Available, status: "True"}]}
 ---
@@ -332,15 +336,17 @@ status: {observedGeneration: 1, replicas: 3, fullyLabeledReplicas: 3, readyRepli
 "#;
 
 #[test]
-fn last_changes_include_who_scaled() {
+fn last_changes_are_the_newest_of_each_manager_and_include_who_scaled() {
     let ask = |what: &str, form: &[&str]| {
         let now = ["explain", what, "-n", "shop", "--from", "-", "--now", NOW];
         taffrail(&[&now[..], form].concat(), SCALED)
     };
     let last = "
 Last changed
-  40 min ago: Deployment shop/web, spec, by kubectl-set
+  10 min ago: Deployment shop/web, metadata, by labeller: label team, annotation note
+  40 min ago: Deployment shop/web, image of container app, by kubectl-set: web:3
   50 min ago: Deployment shop/web, spec, by flux
+  1 h ago: Deployment shop/web, spec, by argocd
   9 d ago: Deployment shop/web, replicas, by kubectl: 3
 ";
     // What controllers made is as what controls it wants it.
@@ -351,7 +357,7 @@ Last changed
     let json = ask("deploy/web", &["-o", "json"]).json();
     assert_eq!(json["object"]["name"], "web");
     assert_eq!(json.get("changed"), None);
-    let scaled = &json["lastChanged"][2];
+    let scaled = &json["lastChanged"][4];
     assert_eq!(
         (&scaled["by"], &scaled["to"], &scaled["fields"][0]),
         (&"kubectl".into(), &"3".into(), &"replicas".into())
@@ -381,4 +387,23 @@ metadata: {namespace: shop, name: web}
     assert!(json["belongsTo"].is_null(), "{json}");
     let table = taffrail(&["get", "resources", "--from", "-"], objects);
     assert!(table.stdout.contains("Ready, unconfirmed"), "{}", table.stdout);
+}
+
+/// The API server writes no time into the entry of a scale (`managedfields.ScaleHandler`).
+#[test]
+fn last_changes_tell_who_scaled_at_an_unknown_time() {
+    let objects = SCALED.replace("subresource: scale, time: \"2026-02-20T10:00:00Z\"", "subresource: scale");
+    assert_ne!(objects, SCALED);
+    let ask = |form: &[&str]| {
+        let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", NOW];
+        taffrail(&[&now[..], form].concat(), &objects)
+    };
+    let text = ask(&[]).stdout;
+    assert!(
+        text.ends_with("\n  time not known: Deployment shop/web, replicas, by kubectl: 3\n"),
+        "{text}"
+    );
+    let json = ask(&["-o", "json"]).json();
+    let scaled = &json["lastChanged"][4];
+    assert_eq!((&scaled["by"], &scaled["to"], scaled.get("when")), (&"kubectl".into(), &"3".into(), None));
 }

@@ -124,6 +124,13 @@ async fn a_scale_has_a_manager_of_its_own(api: &Api) -> Result<()> {
     send(api, Method::PATCH, &scale, "kubectl", MERGE, json!({"spec": {"replicas": 1}})).await?;
     let scaled = api.get(&format!("{path}/web")).await?.ok()?;
     are(&scaled, "kubectl", "scale", &json!({"f:spec": {"f:replicas": {}}}))?;
+    // The API server loses the time on the way from the Scale object to its parent, however often it is scaled.
+    send(api, Method::PATCH, &scale, "kubectl", MERGE, json!({"spec": {"replicas": 2}})).await?;
+    for object in [&scaled, &api.get(&format!("{path}/web")).await?.ok()?] {
+        let entries = object.at("/metadata/managedFields").as_array();
+        let of_scale = entries.into_iter().flatten().find(|entry| entry["subresource"] == "scale");
+        ensure!(of_scale.is_some_and(|entry| entry.get("time").is_none()), "{}", object.body);
+    }
     ensure!(fields(&scaled, "creator", "")["f:spec"].get("f:replicas").is_none(), "{}", scaled.body);
     Ok(())
 }

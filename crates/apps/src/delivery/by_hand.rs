@@ -1,0 +1,93 @@
+//! What people changed by hand in an object since its delivery tool applied it, by its field managers.
+//!
+//! The API server gives a field to the manager that changed its value, so what a tool had set and somebody changed is no
+//! longer the tool's. A later write by the tool takes it back.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use taffrail_object::json::Value;
+use taffrail_object::Object;
+
+use super::fields::{MAX_DEPTH, MAX_STEPS, Paths, Steps, written};
+use super::{short, text, time};
+use crate::identity::Delivery;
+use crate::sync::DifferingFields;
+
+/// The maximum number of field managers of an object that are examined, on either side.
+const MAX_MANAGERS: usize = 10;
+
+/// A change by hand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ByHand {
+    /// The time of the last write; `None` if managed fields do not tell it, as after `kubectl scale`.
+    pub(crate) when: Option<Timestamp>,
+    /// The fields, with their field manager.
+    pub(crate) fields: DifferingFields,
+}
+
+/// The changes by hand since a tool applied an object.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Since {
+    /// The field manager of the tool.
+    pub(crate) tool: String,
+    /// The changes, at least one.
+    pub(crate) changes: Vec<ByHand>,
+}
+
+/// Returns true if a field manager is that of a tool which delivers apps of this sort.
+fn is_of_tool(delivery: Delivery, manager: &str) -> bool {
+    match delivery {
+        Delivery::FluxKustomization => manager == "kustomize-controller",
+        Delivery::FluxHelmRelease => manager == "helm-controller",
+        Delivery::Helm => manager == "helm",
+        Delivery::ArgoApplication => manager.starts_with("argocd"),
+        _ => false,
+    }
+}
+
+/// Returns true if a field manager is that of a program by which people write; controllers have others.
+fn is_of_people(manager: &str) -> bool {
+    let manager = manager.strip_suffix(".exe").unwrap_or(manager);
+    matches!(manager, "kubectl" | "oc" | "k9s" | "dashboard" | "headlamp-server" | "node-fetch" | "Mozilla")
+        || manager.starts_with("kubectl-")
+}
+
+/// Returns what people changed by hand in an object since a tool of `deliveries` applied it; `None` if nothing, or if no
+/// such tool is among the field managers.
+///
+/// The object's labels and annotations do not count, for a tool may well leave them to people, nor does the status. `steps` is the number of fields that may be read; what is read is
+/// taken from it.
+pub(crate) fn changed_by_hand(object: &Object<'_>, deliveries: &BTreeSet<Delivery>, steps: &mut usize) -> Option<Since> {
+    let is_applied = |manager: &str| deliveries.iter().any(|delivery| is_of_tool(*delivery, manager));
+    let entries = || {
+        object.managed_fields().filter_map(|entry| {
+            let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
+            Some((text(entry, &["manager"])?, entry)).filter(|_| !is_of_status)
+        })
+    };
+    let applied: Vec<(String, Value<'_>)> =
+        entries().filter(|(manager, _)| is_applied(manager)).take(MAX_MANAGERS).collect();
+    let (tool, last) = applied
+        .iter()
+        .map(|(manager, entry)| (manager, time(entry.get("time"))))
+        .max_by_key(|(_, last)| *last)?;
+    let owned: Vec<Value<'_>> = applied.iter().filter_map(|(_, entry)| entry.get("fieldsV1")).collect();
+    let by_people = entries().filter(|(manager, _)| is_of_people(manager)).take(MAX_MANAGERS);
+    let mut changes: Vec<ByHand> = by_people
+        .filter_map(|(manager, entry)| {
+            let when = time(entry.get("time"));
+            if when.is_some_and(|when| last.is_some_and(|last| when <= last)) {
+                return None;
+            }
+            let granted = (*steps).min(MAX_STEPS);
+            let mut of_entry = Steps { left: granted, is_cut: false };
+            let mut paths = Paths::without_metadata();
+            written(entry.get("fieldsV1")?, &owned, "", MAX_DEPTH, &mut of_entry, &mut paths);
+            *steps -= granted - of_entry.left;
+            Some(ByHand { when, fields: paths.by(Some(short(manager)))? })
+        })
+        .collect();
+    changes.sort();
+    (!changes.is_empty()).then(|| Since { tool: short(tool.clone()), changes })
+}

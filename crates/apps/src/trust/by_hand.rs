@@ -1,0 +1,58 @@
+//! Findings: people changed by hand what a delivery tool applied, and the tool has not put it right.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::cluster_context::ClusterContext;
+use super::{Finding, FindingCategory, Severity};
+use crate::command;
+use crate::delivery::by_hand::{ByHand, Since, changed_by_hand};
+use crate::delivery::fields::MAX_STEPS_OF_NAMESPACE;
+use crate::identity::Delivery;
+use crate::sync::SyncState;
+
+/// Finds objects that people changed by hand since the tool of an app applied them, by their field managers.
+///
+/// Argo CD compares the objects of its apps itself, and says OutOfSync; only where it did not compare is anything found.
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
+    // Who writes managed fields is in the object's namespace.
+    let mut steps: HashMap<&str, usize> = HashMap::new();
+    let mut findings = Vec::new();
+    for (resource, observed, apps) in cluster.resources() {
+        let claimants = || apps.iter().filter_map(|place| cluster.list.apps.get(*place));
+        let is_compared = claimants().any(|app| {
+            app.app.delivery == Delivery::ArgoApplication && app.sync.state != SyncState::Unknown
+        });
+        if is_compared {
+            continue;
+        }
+        let deliveries: BTreeSet<Delivery> = claimants().map(|app| app.app.delivery).collect();
+        let steps = steps.entry(&resource.key.namespace).or_insert(MAX_STEPS_OF_NAMESPACE);
+        let Some(since) = changed_by_hand(&observed.object, &deliveries, steps) else { continue };
+        let key = &resource.key;
+        let kind = command::resource(&key.group, &key.kind);
+        let shown = ["get", &*kind, &*key.name, "-o", "yaml", "--show-managed-fields"];
+        let next = cluster.kubectl(&shown, &key.namespace);
+        let first = since.changes.iter().filter_map(|change| change.when).min();
+        findings.push(
+            Finding::new(FindingCategory::Disagreeing, Severity::Medium, "ChangedByHand")
+                .object(key, first)
+                .since(first)
+                .says(message(&since))
+                .of(apps)
+                .next(next),
+        );
+    }
+    findings
+}
+
+/// Returns the message: `was changed by hand since helm-controller applied it: kubectl-edit wrote data.key`.
+fn message(Since { tool, changes }: &Since) -> String {
+    let words = |ByHand { when, fields }: &ByHand| {
+        let by = fields.by.as_deref().unwrap_or_default();
+        let more = if fields.more > 0 { format!(" and {} more", fields.more) } else { String::new() };
+        let when = if when.is_none() { " (time not known)" } else { "" };
+        format!("{by} wrote {}{more}{when}", fields.fields.join(", "))
+    };
+    let changes: Vec<String> = changes.iter().map(words).collect();
+    format!("was changed by hand since {tool} applied it: {}", changes.join("; "))
+}
