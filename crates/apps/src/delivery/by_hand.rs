@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use taffrail_object::json::Value;
 use taffrail_object::Object;
+use taffrail_object::json::Value;
 
 use super::fields::{MAX_DEPTH, MAX_STEPS, Paths, Steps, written};
 use super::{short, text, time};
@@ -58,7 +58,11 @@ fn is_of_people(manager: &str) -> bool {
 ///
 /// The object's labels and annotations do not count, for a tool may well leave them to people, nor does the status. `steps` is the number of fields that may be read; what is read is
 /// taken from it.
-pub(crate) fn changed_by_hand(object: &Object<'_>, deliveries: &BTreeSet<Delivery>, steps: &mut usize) -> Option<Since> {
+pub(crate) fn changed_by_hand(
+    object: &Object<'_>,
+    deliveries: &BTreeSet<Delivery>,
+    steps: &mut usize,
+) -> Option<Since> {
     let is_applied = |manager: &str| deliveries.iter().any(|delivery| is_of_tool(*delivery, manager));
     let entries = || {
         object.managed_fields().filter_map(|entry| {

@@ -368,7 +368,9 @@ pub(super) fn written(
             Some(("f", "status")) if path.is_empty() => continue,
             Some(("f", "metadata")) if path.is_empty() && paths.without_metadata => continue,
             Some(("f", name)) if path == "metadata" && !["labels", "annotations"].contains(&name) => continue,
-            Some(("f", name)) if path.ends_with("metadata.annotations") && COMPUTED.contains(&name) => continue,
+            Some(("f", name)) if path.ends_with("metadata.annotations") && COMPUTED.contains(&name) => {
+                continue;
+            }
             Some(("f", name)) => below(path, name),
             Some(("k", keys)) => format!("{path}[{}]", named(keys)),
             Some((_, value)) => format!("{path}[{value}]"),

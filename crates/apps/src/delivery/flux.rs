@@ -270,7 +270,8 @@ impl<'a> Reader<'_, 'a> {
             None => None,
         };
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
-        let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed"))).max(self.handled());
+        let last_success =
+            deployed.and_then(|snapshot| time(snapshot.get("lastDeployed"))).max(self.handled());
         let (state, trouble) = self.sync(&artifact, applied.as_deref(), attempted.as_deref(), is_chart_of);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
         let inventory = self.inventory(notes);
@@ -440,7 +441,8 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| {
             let since = self.ready()?.since();
             let source = source.and_then(|source| self.source(source));
-            let source = source.filter(|source| applied.is_some() && source.artifact.revision().as_deref() == applied);
+            let source =
+                source.filter(|source| applied.is_some() && source.artifact.revision().as_deref() == applied);
             since.max(source.and_then(|source| source.fetched)).max(self.handled())
         })
     }

@@ -19,9 +19,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
         let claimants = || apps.iter().filter_map(|place| cluster.list.apps.get(*place));
-        let is_compared = claimants().any(|app| {
-            app.app.delivery == Delivery::ArgoApplication && app.sync.state != SyncState::Unknown
-        });
+        let is_compared = claimants()
+            .any(|app| app.app.delivery == Delivery::ArgoApplication && app.sync.state != SyncState::Unknown);
         if is_compared {
             continue;
         }

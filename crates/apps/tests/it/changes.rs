@@ -53,8 +53,9 @@ fn written(kind: &str, name: &str, fields: &str, at: &str) -> Value {
 
 fn told(app: &App, cluster: &dyn Objects) -> Vec<String> {
     let rows = changes(app, &[], &[cluster]);
-    let told =
-        |row: &Change| format!("{} {} {}, {}", row.when.unwrap(), row.object.kind, row.object.name, text::change(row));
+    let told = |row: &Change| {
+        format!("{} {} {}, {}", row.when.unwrap(), row.object.kind, row.object.name, text::change(row))
+    };
     rows.iter().map(told).collect()
 }
 

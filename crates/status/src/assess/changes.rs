@@ -1,40 +1,43 @@
-//! The changes before an object failed.
+//! The changes before an object failed, and the last changes of an object, well or not.
 //!
-//! They contain only times, names and images, never values from ConfigMaps, Secrets or environments.
+//! They contain only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets or
+//! environments.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, words};
+use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::{LAST_APPLIED, Object, ObjectKey, words};
 
 use crate::assess::CauseStep;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, Owner, controller};
-use crate::assess::last_changes::writes;
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use crate::event::time;
+
+/// Maximum number of changes that [`last_changes`] returns.
+const MAX_LAST: usize = 5;
 
 /// Maximum time between a change and the failure: a rollout may take its progress deadline, and a container may restart
 /// late after a changed ConfigMap.
 const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Tolerance when times are compared: they are whole seconds, and come from several clocks.
-pub(super) const SLACK: SignedDuration = SignedDuration::from_secs(1);
+const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// Maximum number of template fields that one change names.
-pub(super) const MAX_FIELDS: usize = 10;
+const MAX_FIELDS: usize = 10;
 
 /// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
 const MAX_SETS: usize = 1_000;
 
 /// Maximum number of owners followed: Pod, ReplicaSet, Deployment.
-pub(super) const MAX_OWNERS: usize = 3;
+const MAX_OWNERS: usize = 3;
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -194,10 +197,12 @@ impl<'e> History<'e> {
         let installed = objects.iter().filter_map(|object| object.created).min();
         let mut found = Vec::new();
         for object in &objects {
-            let later = object.changes.partition_point(|change| change.when.is_some_and(|when| is_after(when, turn)));
+            let later =
+                object.changes.partition_point(|change| change.when.is_some_and(|when| is_after(when, turn)));
             let told = object.changes.iter().skip(later).take_while(|change| {
                 // An object that a Pod uses existed before the workload, unless it was written after.
-                let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > Some(installed));
+                let is_new =
+                    !object.is_pod || installed.is_none_or(|installed| change.when > Some(installed));
                 is_new && change.when.is_some_and(|when| is_before(when, turn))
             });
             found.extend(told.take(most).cloned());
@@ -278,11 +283,11 @@ impl<'e> History<'e> {
     }
 }
 
-pub(super) fn members(value: Value<'_>) -> Vec<String> {
+fn members(value: Value<'_>) -> Vec<String> {
     value.members().into_iter().flatten().map(|(key, _)| key.into_owned()).collect()
 }
 
-pub(super) fn manager(entry: Value<'_>) -> Option<String> {
+fn manager(entry: Value<'_>) -> Option<String> {
     let manager = entry.get("manager").and_then(Value::as_str).filter(|manager| !manager.is_empty());
     manager.map(Cow::into_owned)
 }
@@ -303,7 +308,7 @@ fn sort(changes: &mut Vec<Change>) {
 
 /// Returns the key of an object's controller, which is assumed to be in the object's namespace unless it is a Node;
 /// `None` if it has none.
-pub(super) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
+fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
     let version = text("apiVersion")?;
@@ -314,7 +319,7 @@ pub(super) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, kind, namespace, name))
 }
 
-pub(super) fn created_at(object: &Object<'_>) -> Option<Timestamp> {
+fn created_at(object: &Object<'_>) -> Option<Timestamp> {
     time(object.at(&["metadata", "creationTimestamp"]))
 }
 
@@ -472,9 +477,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
     // The changes seen in the ReplicaSets are more precise.
-    let is_told = found.iter().any(|change| {
-        change.object == ObjectKey::of(object) && change.is_near(when)
-    });
+    let is_told = found.iter().any(|change| change.object == ObjectKey::of(object) && change.is_near(when));
     // A new ReplicaSet does not name the writer of the template.
     if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
         for change in found.iter_mut().filter(|change| {
@@ -499,4 +502,138 @@ fn node(link: &CauseStep) -> Option<Change> {
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());
     let to = Some(link.reason.clone()).filter(|reason| !reason.is_empty());
     Some(Change { from: Some("Ready".to_owned()), to, ..change })
+}
+
+/// Returns the last change of an object, or of its top controller, by each field manager: at most five, newest first;
+/// those without a time are last. The writer of `spec.replicas` is among them if managed fields name it.
+///
+/// Only managed fields are read, so the object may be well or not. Changes of the status do not count.
+pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
+    let evidence = evidence.into();
+    let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
+    // Dependents have the spec that their controller wants.
+    let mut top = None;
+    let mut above = owner(object);
+    for _ in 0..MAX_OWNERS {
+        let Some(found) = above.as_ref().and_then(there) else { break };
+        above = owner(&found);
+        top = Some(found);
+    }
+    let object = top.as_ref().unwrap_or(object);
+    let mut found = writes(object);
+    found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
+    // A manager that applied and updated is told once, but each one that scaled by itself.
+    let mut managers = HashSet::new();
+    found.retain(|change| managers.insert((change.by.clone(), is_scale(change))));
+    let scaled = found.iter().skip(MAX_LAST).find(|change| is_scale(change)).cloned();
+    found.truncate(MAX_LAST);
+    if let Some((scaled, last)) = scaled.filter(|_| !found.iter().any(is_scale)).zip(found.last_mut()) {
+        *last = scaled;
+    }
+    found
+}
+
+fn is_scale(change: &Change) -> bool {
+    change.fields == ["replicas"]
+}
+
+/// Returns a change for each entry of managed fields that has more of an object than its status.
+fn writes(object: &Object<'_>) -> Vec<Change> {
+    let told = object.managed_fields().filter_map(|entry| {
+        if entry.get("subresource").is_some_and(|it| it.is_str("status")) {
+            return None;
+        }
+        let fields = entry.get("fieldsV1")?;
+        let all = members(fields);
+        let parts: Vec<&str> = all
+            .iter()
+            .map(String::as_str)
+            .filter(|part| !matches!(*part, "f:metadata" | "f:status"))
+            .collect();
+        // The API server leaves out the time of a scale.
+        let when = time(entry.get("time"));
+        let is_made = created_at(object).zip(when);
+        let is_made = is_made.is_some_and(|(created, when)| when.duration_since(created) <= SLACK);
+        let is_config = |part: &&str| matches!(*part, "f:data" | "f:binaryData" | "f:immutable");
+        let what = match parts.as_slice() {
+            // Before Kubernetes 1.22 the writer of the status has no subresource.
+            [] if all.iter().any(|part| part == "f:status") => return None,
+            [] if !is_made => ChangeKind::Metadata,
+            _ if is_made => ChangeKind::Created,
+            parts if parts.iter().all(is_config) => ChangeKind::Config,
+            _ => ChangeKind::Spec,
+        };
+        let change = Change::new(Timestamp::UNIX_EPOCH, what, ObjectKey::of(object));
+        let change = Change { when, by: manager(entry), ..change };
+        match what {
+            ChangeKind::Spec => Some(only_field(change, object, fields)),
+            ChangeKind::Metadata => {
+                let fields = labels_and_annotations(fields);
+                (!fields.is_empty()).then_some(Change { fields, ..change })
+            }
+            _ => Some(change),
+        }
+    });
+    told.collect()
+}
+
+/// Returns the labels and annotations among the fields of a manager: `label team`, `annotation note`.
+fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
+    let of = |(key, called): (&str, &'static str)| {
+        let names = fields.at(&["f:metadata", key]).map(members).unwrap_or_default().into_iter();
+        names.filter_map(move |name| {
+            let name = name.strip_prefix("f:").filter(|name| *name != LAST_APPLIED)?;
+            Some(format!("{called} {name}"))
+        })
+    };
+    [("f:labels", "label"), ("f:annotations", "annotation")]
+        .into_iter()
+        .flat_map(of)
+        .take(MAX_FIELDS)
+        .collect()
+}
+
+/// The spec fields that a change shows by name and value if its manager wrote no other spec field.
+const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
+
+/// Returns the change with the name and value of the field, if `fields` (the manager's) holds one spec field only: as
+/// after `kubectl scale`, or an image, as after `kubectl set image`; else returns it as it is.
+fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
+    let wrote = fields.get("f:spec").map(members).unwrap_or_default();
+    let [only] = wrote.as_slice() else { return change };
+    if let Some((container, image)) = only_image(object, fields) {
+        return Change { what: ChangeKind::Image, container: Some(container), to: Some(image), ..change };
+    }
+    let Some(field) = only.strip_prefix("f:").filter(|field| TOLD_ALONE.contains(field)) else {
+        return change;
+    };
+    let to = object.at(&["spec", field]).and_then(|value| {
+        let number = value.as_i64().map(|number| number.to_string());
+        number.or_else(|| value.as_bool().map(|truth| truth.to_string()))
+    });
+    Change { fields: vec![field.to_owned()], to, ..change }
+}
+
+/// Returns the name and the present image of a container, if its image is the only spec field among `fields`.
+fn only_image(object: &Object<'_>, fields: Value<'_>) -> Option<(String, String)> {
+    let mut inside = fields.get("f:spec")?;
+    for part in ["f:template", "f:spec"] {
+        inside = alone(inside).filter(|(key, _)| key == part)?.1;
+    }
+    let (list, containers) = alone(inside)?;
+    let (key, container) = alone(containers)?;
+    alone(container).filter(|(field, _)| field == "f:image")?;
+    let key = OwnedDocument::parse(key.strip_prefix("k:")?.as_bytes().to_vec()).ok()?;
+    let name = key.root().get("name")?.as_str()?.into_owned();
+    let containers = object.at(&["spec", "template", "spec", list.strip_prefix("f:")?])?.items()?;
+    let image =
+        containers.filter(|it| it.get("name").is_some_and(|own| own.is_str(&name))).last()?.get("image")?;
+    Some((name, image.as_str()?.into_owned()))
+}
+
+/// Returns the only member of a set of fields; `None` if it has none or several.
+fn alone(fields: Value<'_>) -> Option<(String, Value<'_>)> {
+    let mut members = fields.members()?.filter(|(key, _)| key != ".");
+    let (key, value) = members.next()?;
+    members.next().is_none().then(|| (key.into_owned(), value))
 }

@@ -24,7 +24,6 @@ mod edges;
 mod evidence;
 mod extension;
 mod flux;
-mod last_changes;
 mod network;
 mod node;
 mod pod;
@@ -52,11 +51,10 @@ pub use crate::costs::{Costs, ExcessSteps, Patience, UNJUDGED, Unjudged, elapsed
 pub use crate::event::{Event, Regarding};
 pub use crate::options::{Budgets, Options};
 pub use batch::unproven_run;
-pub use changes::{Change, ChangeKind, History, nearest};
+pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, owners};
 pub use extension::may_own_workload;
-pub use last_changes::last_changes;
 pub use since::{reads_spec_written, spec_written};
 
 /// The ways in which an object is switched off on purpose.

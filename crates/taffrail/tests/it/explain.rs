@@ -399,10 +399,7 @@ fn last_changes_tell_who_scaled_at_an_unknown_time() {
         taffrail(&[&now[..], form].concat(), &objects)
     };
     let text = ask(&[]).stdout;
-    assert!(
-        text.ends_with("\n  time not known: Deployment shop/web, replicas, by kubectl: 3\n"),
-        "{text}"
-    );
+    assert!(text.ends_with("\n  time not known: Deployment shop/web, replicas, by kubectl: 3\n"), "{text}");
     let json = ask(&["-o", "json"]).json();
     let scaled = &json["lastChanged"][4];
     assert_eq!((&scaled["by"], &scaled["to"], scaled.get("when")), (&"kubectl".into(), &"3".into(), None));
