@@ -10,6 +10,7 @@ use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 use super::cluster::ClusterReport;
 use super::digest::{Buckets, is_in};
 use super::half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf};
+use super::limits::Limited;
 use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
@@ -39,6 +40,8 @@ pub struct Received {
     errors: Arc<[ErrorRow]>,
     /// The number of halves refused since the last snapshot.
     refused: usize,
+    /// The number of halves of which something was cut since the last snapshot.
+    cut: usize,
     guards: Guards,
 }
 
@@ -112,6 +115,9 @@ struct Pending {
     buckets: u64,
     next: u32,
     halves: Vec<Half>,
+    cut: usize,
+    /// The number of halves that are in no list, because there is no room for more.
+    refused: usize,
 }
 
 /// The checks of order and age. A test disables each to show that what is known is then wrong.
@@ -189,6 +195,7 @@ impl Received {
             told: Duration::ZERO,
             errors: Arc::default(),
             refused: 0,
+            cut: 0,
             guards: Guards::default(),
         }
     }
@@ -257,14 +264,20 @@ impl Received {
                     self.remove(id);
                 }
                 let touched = gone.into_iter().map(|id| id.app);
-                outcome.changed = touched.chain(changed.iter().map(|half| half.app.clone())).collect();
-                changed.into_iter().for_each(|half| self.insert(half, at));
+                let told = changed.iter().map(|half| &half.app).filter(|app| app.is_short()).cloned();
+                outcome.changed = touched.chain(told).collect();
+                for mut half in changed {
+                    self.cut += usize::from(half.body.limit());
+                    self.insert(half, at);
+                }
             }
             Content::Snapshot { buckets, part, is_last, halves } => {
                 outcome.changed = self.snapshot(buckets, part, is_last, halves, at);
             }
-            Content::Cluster { facts, mut errors } => {
+            Content::Cluster { mut facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
+                facts.limit();
+                errors.limit();
                 outcome.is_cluster_changed = *self.facts != *facts || *self.errors != *errors;
                 (self.facts, self.errors, self.told) = (Arc::from(facts), Arc::from(errors), at);
             }
@@ -289,7 +302,7 @@ impl Received {
         at: Duration,
     ) -> Vec<AppId> {
         if part == 0 {
-            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new() });
+            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new(), cut: 0, refused: 0 });
         }
         let Some(pending) = &mut self.pending else { return Vec::new() };
         if pending.next != part || pending.buckets != buckets {
@@ -298,18 +311,24 @@ impl Received {
             return Vec::new();
         }
         pending.next += 1;
-        pending.halves.extend(halves);
-        // Twice, because each app may have two halves.
-        pending.halves.truncate(2 * MAX_APPS);
+        for mut half in halves {
+            // Twice, because each app may have two halves.
+            if pending.halves.len() >= 2 * MAX_APPS || !half.app.is_short() {
+                pending.refused += 1;
+                continue;
+            }
+            pending.cut += usize::from(half.body.limit());
+            pending.halves.push(half);
+        }
         if !is_last {
             return Vec::new();
         }
-        let Some(Pending { halves, .. }) = self.pending.take() else { return Vec::new() };
+        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else { return Vec::new() };
         let replaced = self.in_buckets(buckets);
         let changed = replaced.iter().map(|id| id.app.clone());
         let changed = changed.chain(halves.iter().map(|half| half.app.clone())).collect();
         replaced.iter().for_each(|id| self.remove(id));
-        self.refused = 0;
+        (self.refused, self.cut) = (refused, cut);
         halves.into_iter().for_each(|half| self.insert(half, at));
         if buckets == u64::MAX {
             (self.is_whole, self.has_gap) = (true, false);
@@ -347,7 +366,7 @@ impl Received {
         let Half { app, fingerprint, body } = half;
         // Only the home declares. Others could else put apps into clusters that are none of theirs.
         let is_foreign = body.side() == HalfSide::Declared && app.home != self.cluster;
-        if is_foreign || (self.apps.len() >= MAX_APPS && !self.apps.contains_key(&app)) {
+        if is_foreign || !app.is_short() || (self.apps.len() >= MAX_APPS && !self.apps.contains_key(&app)) {
             self.refused += 1;
             return;
         }
@@ -378,10 +397,15 @@ impl Received {
         &self.errors
     }
 
-    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, or declared for another
-    /// home. Their source is not live, for its digest differs.
+    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, declared for another
+    /// home, or with too long a name. Their source is not live, for its digest differs.
     pub fn refused(&self) -> usize {
         self.refused
+    }
+
+    /// Returns the number of halves since the last snapshot of which something was cut, because it was too long.
+    pub fn cut(&self) -> usize {
+        self.cut
     }
 
     /// Returns true once all halves have come.
