@@ -15,7 +15,8 @@ use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
 
-/// The greatest number of apps that are kept of one cluster.
+/// The greatest number of apps that are kept of one cluster, and of those that others declare for it: so these leave room
+/// for its own.
 pub const MAX_APPS: usize = 20_000;
 
 /// The greatest number of failures that are kept of one cluster.
@@ -32,6 +33,8 @@ pub struct Received {
     has_gap: bool,
     liveness: Liveness,
     apps: HashMap<AppId, Halves>,
+    /// The number of the apps that another cluster declares.
+    guests: usize,
     buckets: Buckets,
     pending: Option<Pending>,
     facts: Arc<ClusterReport>,
@@ -189,6 +192,7 @@ impl Received {
             has_gap: false,
             liveness: Liveness::default(),
             apps: HashMap::new(),
+            guests: 0,
             buckets: Buckets::default(),
             pending: None,
             facts: Arc::default(),
@@ -312,8 +316,8 @@ impl Received {
         }
         pending.next += 1;
         for mut half in halves {
-            // Twice, because each app may have two halves.
-            if pending.halves.len() >= 2 * MAX_APPS || !half.app.is_short() {
+            // Each own app may have two halves, and each of others has one.
+            if pending.halves.len() >= 3 * MAX_APPS || !half.app.is_short() {
                 pending.refused += 1;
                 continue;
             }
@@ -358,6 +362,7 @@ impl Received {
         };
         if halves.declared.is_none() && halves.observed.is_none() {
             self.apps.remove(&id.app);
+            self.guests -= usize::from(id.app.home != self.cluster);
         }
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
@@ -365,11 +370,15 @@ impl Received {
     fn insert(&mut self, half: Half, received: Duration) {
         let Half { app, fingerprint, body } = half;
         // Only the home declares. Others could else put apps into clusters that are none of theirs.
-        let is_foreign = body.side() == HalfSide::Declared && app.home != self.cluster;
-        if is_foreign || !app.is_short() || (self.apps.len() >= MAX_APPS && !self.apps.contains_key(&app)) {
+        let is_guest = app.home != self.cluster;
+        let is_foreign = body.side() == HalfSide::Declared && is_guest;
+        let alike = if is_guest { self.guests } else { self.apps.len() - self.guests };
+        let is_new = !self.apps.contains_key(&app);
+        if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) {
             self.refused += 1;
             return;
         }
+        self.guests += usize::from(is_new && is_guest);
         let halves = self.apps.entry(app).or_default();
         let old = match body {
             HalfBody::Declared(body) => {

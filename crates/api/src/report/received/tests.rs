@@ -438,3 +438,23 @@ fn facts_and_failures_are_cut() {
     let errors = serde_json::to_vec(&**hub.errors()).unwrap().len();
     assert!(facts < 160_000 && errors < 10_000, "{facts} and {errors} bytes are kept");
 }
+
+#[test]
+fn apps_of_others_leave_room_for_those_of_the_cluster() {
+    let mut hub = Received::new(cluster(), 1);
+    let guest = |number: usize| {
+        let mut guest = half(0, Status::Current, 1);
+        (guest.app.home, guest.fingerprint) = (ClusterId("evil".to_owned()), number as u64);
+        guest.app.app.name = format!("app-{number}");
+        guest
+    };
+    let changed = (0..=MAX_APPS).map(guest).collect();
+    take(&mut hub, 1, Content::Changes { changed, gone: Vec::new() });
+    assert_eq!((hub.apps().count(), hub.refused()), (MAX_APPS, 1));
+    take(&mut hub, 2, Content::Changes { changed: vec![half(0, Status::Failed, 1)], gone: Vec::new() });
+    assert!(hub.observed(&app(0)).is_some());
+    // Room is given back.
+    let gone = vec![guest(0).id()];
+    take(&mut hub, 3, Content::Changes { changed: vec![guest(MAX_APPS)], gone });
+    assert_eq!((hub.apps().count(), hub.refused()), (MAX_APPS + 1, 1));
+}
