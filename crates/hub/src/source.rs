@@ -58,7 +58,7 @@ mod tests {
         let index = FleetIndex::new(HubClock::new(move || time));
         let (outbox, messages) = mpsc::channel(8);
         let (replies, mut inbox) = mpsc::channel(8);
-        let cluster = ClusterId::from("eu".to_owned());
+        let cluster = ClusterId("eu".to_owned());
         let heartbeat = |epoch: u64| {
             let position = StreamPosition { epoch, seq: 1 };
             let content = Content::Heartbeat;
