@@ -98,9 +98,8 @@ impl Limited for Sync {
 impl Limited for Source {
     fn limit(&mut self) -> bool {
         let Source { kind, namespace, name: own, url, path, reference } = self;
-        let names = [namespace, own, reference].into_iter().flatten();
-        let names = names.fold(name(kind), |is_cut, text| is_cut | name(text));
-        [url, path].into_iter().flatten().fold(names, |is_cut, text| is_cut | message(text))
+        let texts = [namespace, own, url, path, reference].into_iter().flatten();
+        texts.fold(name(kind), |is_cut, text| is_cut | name(text))
     }
 }
 

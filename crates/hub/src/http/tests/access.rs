@@ -194,7 +194,7 @@ async fn too_large_requests_are_refused_with_the_reason() {
     let (router, token) = loopback();
     let bearer = format!("Bearer {}", token.as_str());
     let headers = [HOST, ("authorization", &*bearer)];
-    let long = "a".repeat(9_000);
+    let long = "a".repeat(17_000);
     let (got, _) = ask(&router, Method::GET, &format!("/api/v1/apps?text={long}"), &headers, "").await;
     assert_eq!((got.status.as_u16(), &*got.content_type), (414, "application/problem+json"));
     let many = "a".repeat(40_000);
