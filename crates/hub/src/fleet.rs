@@ -93,6 +93,15 @@ pub(crate) struct Source {
     pub(crate) received: Received,
 }
 
+/// A row of an app.
+struct ShownRow {
+    /// The place of the cluster that shows it: the target, or the home if no source tells of the target.
+    place: usize,
+    /// True if no source tells of the target.
+    is_stray: bool,
+    row: AppRow,
+}
+
 impl FleetState {
     /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
     ///
@@ -153,35 +162,41 @@ impl FleetState {
     /// Returns the rows of all apps: by cluster in the order in which clusters were opened, then by namespace, name,
     /// delivery and home.
     pub fn apps(&self, moment: HubTime) -> List<AppRow> {
-        let mut rows: Vec<(usize, AppRow)> = Vec::new();
+        List::of(self.rows(moment).into_iter().map(|shown| shown.row).collect(), self.errors())
+    }
+
+    /// Returns the rows of all apps in their order.
+    fn rows(&self, moment: HubTime) -> Vec<ShownRow> {
+        let mut rows: Vec<ShownRow> = Vec::new();
         for home in self.clusters.values() {
             for app in home.declared_apps() {
                 rows.extend(self.row(home, app, moment));
             }
         }
-        rows.sort_by(|(place, row), (other_place, other)| {
+        rows.sort_by(|one, other| {
             let key =
                 |row: &AppRow| (row.namespace.clone(), row.name.clone(), row.delivery, row.home.clone());
-            place.cmp(other_place).then_with(|| key(row).cmp(&key(other)))
+            one.place.cmp(&other.place).then_with(|| key(&one.row).cmp(&key(&other.row)))
         });
-        List::of(rows.into_iter().map(|(_, row)| row).collect(), self.errors())
+        rows
     }
 
     /// Returns the rows of all clusters, in the order in which they were opened.
     pub fn clusters(&self, moment: HubTime) -> ClusterList {
-        let apps = self.apps(moment);
-        let mut of_cluster: HashMap<&str, Vec<&AppRow>> = HashMap::new();
-        for app in &apps.items {
-            of_cluster.entry(&app.cluster).or_default().push(app);
+        // Two clusters may have one name.
+        let rows = self.rows(moment);
+        let mut of_cluster: HashMap<usize, Vec<&AppRow>> = HashMap::new();
+        for ShownRow { place, row, .. } in rows.iter().filter(|shown| !shown.is_stray) {
+            of_cluster.entry(*place).or_default().push(row);
         }
         let row = |known: &KnownCluster| {
             let source = known.best(None, moment.at)?;
             let facts = source.received.facts();
-            let apps = of_cluster.get(&*facts.name).map(Vec::as_slice).unwrap_or_default();
+            let apps = of_cluster.get(&known.place).map(Vec::as_slice).unwrap_or_default();
             let errors = source.received.errors().len();
             Some(ClusterRow::new(facts, apps, errors, source.received.freshness(moment.at, moment.now)))
         };
-        List::of(self.in_order().filter_map(row).collect(), apps.errors.clone())
+        List::of(self.in_order().filter_map(row).collect(), self.errors())
     }
 
     /// Returns the halves of rows of which two live sources have told different things for [`MAX_DISAGREEMENT`].
@@ -198,8 +213,8 @@ impl FleetState {
         self.differing.iter().filter_map(is_due).collect()
     }
 
-    /// Returns the row of an app that `home` declares, with the place of the cluster that shows it.
-    fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<(usize, AppRow)> {
+    /// Returns the row of an app that `home` declares.
+    fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<ShownRow> {
         let HubTime { at, now } = moment;
         let declaring = home.best(Some((app, HalfSide::Declared)), at)?;
         let body: &DeclaredHalf = &declaring.received.declared(app)?.body;
@@ -207,7 +222,11 @@ impl FleetState {
         let declared = HeldHalf { body, freshness, cluster: home.view(moment) };
         let Some(target) = self.clusters.get(&body.target) else {
             let view = ClusterView { name: &body.target.0, is_live: false, silence: None };
-            return Some((home.place, join(app, declared, None, view)));
+            return Some(ShownRow {
+                place: home.place,
+                is_stray: true,
+                row: join(app, declared, None, view),
+            });
         };
         let observing = target.best(Some((app, HalfSide::Observed)), at);
         let observed = observing.and_then(|source| {
@@ -215,7 +234,8 @@ impl FleetState {
             let body: &ObservedHalf = &source.received.observed(app)?.body;
             Some(HeldHalf { body, freshness, cluster: target.view(moment) })
         });
-        Some((target.place, join(app, declared, observed, target.view(moment))))
+        let row = join(app, declared, observed, target.view(moment));
+        Some(ShownRow { place: target.place, is_stray: false, row })
     }
 
     fn in_order(&self) -> impl Iterator<Item = &KnownCluster> {

@@ -10,11 +10,13 @@ use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 use super::cluster::ClusterReport;
 use super::digest::{Buckets, is_in};
 use super::half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf};
+use super::limits::Limited;
 use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
 
-/// The greatest number of apps that are kept of one cluster.
+/// The greatest number of apps that are kept of one cluster, and of those that others declare for it: so these leave room
+/// for its own.
 pub const MAX_APPS: usize = 20_000;
 
 /// The greatest number of failures that are kept of one cluster.
@@ -31,6 +33,8 @@ pub struct Received {
     has_gap: bool,
     liveness: Liveness,
     apps: HashMap<AppId, Halves>,
+    /// The number of the apps that another cluster declares.
+    guests: usize,
     buckets: Buckets,
     pending: Option<Pending>,
     facts: Arc<ClusterReport>,
@@ -39,6 +43,8 @@ pub struct Received {
     errors: Arc<[ErrorRow]>,
     /// The number of halves refused since the last snapshot.
     refused: usize,
+    /// The number of halves of which something was cut since the last snapshot.
+    cut: usize,
     guards: Guards,
 }
 
@@ -112,6 +118,9 @@ struct Pending {
     buckets: u64,
     next: u32,
     halves: Vec<Half>,
+    cut: usize,
+    /// The number of halves that are in no list, because there is no room for more.
+    refused: usize,
 }
 
 /// The checks of order and age. A test disables each to show that what is known is then wrong.
@@ -183,12 +192,14 @@ impl Received {
             has_gap: false,
             liveness: Liveness::default(),
             apps: HashMap::new(),
+            guests: 0,
             buckets: Buckets::default(),
             pending: None,
             facts: Arc::default(),
             told: Duration::ZERO,
             errors: Arc::default(),
             refused: 0,
+            cut: 0,
             guards: Guards::default(),
         }
     }
@@ -257,14 +268,20 @@ impl Received {
                     self.remove(id);
                 }
                 let touched = gone.into_iter().map(|id| id.app);
-                outcome.changed = touched.chain(changed.iter().map(|half| half.app.clone())).collect();
-                changed.into_iter().for_each(|half| self.insert(half, at));
+                let told = changed.iter().map(|half| &half.app).filter(|app| app.is_short()).cloned();
+                outcome.changed = touched.chain(told).collect();
+                for mut half in changed {
+                    self.cut += usize::from(half.body.limit());
+                    self.insert(half, at);
+                }
             }
             Content::Snapshot { buckets, part, is_last, halves } => {
                 outcome.changed = self.snapshot(buckets, part, is_last, halves, at);
             }
-            Content::Cluster { facts, mut errors } => {
+            Content::Cluster { mut facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
+                facts.limit();
+                errors.limit();
                 outcome.is_cluster_changed = *self.facts != *facts || *self.errors != *errors;
                 (self.facts, self.errors, self.told) = (Arc::from(facts), Arc::from(errors), at);
             }
@@ -289,7 +306,7 @@ impl Received {
         at: Duration,
     ) -> Vec<AppId> {
         if part == 0 {
-            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new() });
+            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new(), cut: 0, refused: 0 });
         }
         let Some(pending) = &mut self.pending else { return Vec::new() };
         if pending.next != part || pending.buckets != buckets {
@@ -298,18 +315,24 @@ impl Received {
             return Vec::new();
         }
         pending.next += 1;
-        pending.halves.extend(halves);
-        // Twice, because each app may have two halves.
-        pending.halves.truncate(2 * MAX_APPS);
+        for mut half in halves {
+            // Each own app may have two halves, and each of others has one.
+            if pending.halves.len() >= 3 * MAX_APPS || !half.app.is_short() {
+                pending.refused += 1;
+                continue;
+            }
+            pending.cut += usize::from(half.body.limit());
+            pending.halves.push(half);
+        }
         if !is_last {
             return Vec::new();
         }
-        let Some(Pending { halves, .. }) = self.pending.take() else { return Vec::new() };
+        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else { return Vec::new() };
         let replaced = self.in_buckets(buckets);
         let changed = replaced.iter().map(|id| id.app.clone());
         let changed = changed.chain(halves.iter().map(|half| half.app.clone())).collect();
         replaced.iter().for_each(|id| self.remove(id));
-        self.refused = 0;
+        (self.refused, self.cut) = (refused, cut);
         halves.into_iter().for_each(|half| self.insert(half, at));
         if buckets == u64::MAX {
             (self.is_whole, self.has_gap) = (true, false);
@@ -339,6 +362,7 @@ impl Received {
         };
         if halves.declared.is_none() && halves.observed.is_none() {
             self.apps.remove(&id.app);
+            self.guests -= usize::from(id.app.home != self.cluster);
         }
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
@@ -346,11 +370,15 @@ impl Received {
     fn insert(&mut self, half: Half, received: Duration) {
         let Half { app, fingerprint, body } = half;
         // Only the home declares. Others could else put apps into clusters that are none of theirs.
-        let is_foreign = body.side() == HalfSide::Declared && app.home != self.cluster;
-        if is_foreign || (self.apps.len() >= MAX_APPS && !self.apps.contains_key(&app)) {
+        let is_guest = app.home != self.cluster;
+        let is_foreign = body.side() == HalfSide::Declared && is_guest;
+        let alike = if is_guest { self.guests } else { self.apps.len() - self.guests };
+        let is_new = !self.apps.contains_key(&app);
+        if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) {
             self.refused += 1;
             return;
         }
+        self.guests += usize::from(is_new && is_guest);
         let halves = self.apps.entry(app).or_default();
         let old = match body {
             HalfBody::Declared(body) => {
@@ -378,10 +406,15 @@ impl Received {
         &self.errors
     }
 
-    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, or declared for another
-    /// home. Their source is not live, for its digest differs.
+    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, declared for another
+    /// home, or with too long a name. Their source is not live, for its digest differs.
     pub fn refused(&self) -> usize {
         self.refused
+    }
+
+    /// Returns the number of halves since the last snapshot of which something was cut, because it was too long.
+    pub fn cut(&self) -> usize {
+        self.cut
     }
 
     /// Returns true once all halves have come.

@@ -170,3 +170,16 @@ fn freshest_live_source_speaks_and_lasting_disagreement_is_listed() {
         Err(FleetError::NotOpen { .. })
     ));
 }
+
+#[test]
+fn clusters_of_one_name_have_their_own_apps() {
+    let mut world = World::default();
+    for cluster in ["1", "2"] {
+        world.open(cluster, "observer");
+        let facts = Box::new(ClusterReport { name: "eu".to_owned(), ..ClusterReport::default() });
+        world.send(cluster, "observer", 0, Content::Cluster { facts, errors: Vec::new() });
+        world.snapshot(cluster, "observer", 0, vec![declared(cluster, cluster)]);
+    }
+    let clusters = world.fleet.clusters(moment(1)).items;
+    assert_eq!(clusters.iter().map(|row| row.apps).collect::<Vec<_>>(), [1, 1]);
+}

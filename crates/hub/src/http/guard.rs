@@ -65,21 +65,25 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
         let why = format!("the body is longer than {} bytes", limits.body);
         return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
     }
-    let is_stream = path == STREAM;
-    let permits: &Arc<Semaphore> = if is_stream { &hub.streams } else { &hub.requests };
-    let permit = Arc::clone(permits).try_acquire_owned();
-    let permit = permit.map_err(|_| Refusal::busy("the hub answers as many requests as it can"))?;
+    let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
+    let is_entrance = path == SESSION && parts.method == Method::POST;
     if let Some(access) = &hub.access {
-        let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
         // Probes do not know the name of the hub.
         if !is_open {
             access.check_origin(&parts)?;
         }
-        let is_entrance = path == SESSION && parts.method == Method::POST;
         if !is_open && !is_entrance {
             access.check_reader(&parts, hub.index.clock().time().now)?;
         }
     }
+    let permits: &Arc<Semaphore> = match path {
+        // Whoever may not read takes no place of readers, however slowly a body is sent.
+        _ if is_open || is_entrance => &hub.strangers,
+        STREAM => &hub.streams,
+        _ => &hub.requests,
+    };
+    let permit = Arc::clone(permits).try_acquire_owned();
+    let permit = permit.map_err(|_| Refusal::busy("the hub answers as many requests as it can"))?;
     let body = Body::new(http_body_util::Limited::new(body, limits.body));
     let request = axum::extract::Request::from_parts(parts, body);
     let response = tokio::time::timeout(limits.time, next.run(request)).await;

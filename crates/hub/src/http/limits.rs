@@ -24,7 +24,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            url: 8 * 1024,
+            // The cursor of a page fits, whatever names the apps have.
+            url: 16 * 1024,
             headers: 32 * 1024,
             body: 16 * 1024,
             requests: 64,

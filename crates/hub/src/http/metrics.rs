@@ -120,9 +120,8 @@ fn names(view: &FleetView) -> BTreeMap<usize, String> {
     let mut names = BTreeMap::new();
     for (place, cluster) in view.fleet().all() {
         let mut name = view.name(cluster).to_owned();
-        if !taken.insert(name.clone()) {
+        while !taken.insert(name.clone()) {
             name = format!("{name} ({})", cluster.id.0);
-            taken.insert(name.clone());
         }
         names.insert(place, name);
     }

@@ -27,6 +27,8 @@ pub struct HubApi {
     pub(crate) limits: Limits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
+    /// The requests that need no access: probes, and those for a session.
+    pub(crate) strangers: Arc<Semaphore>,
     pub(crate) parking: Parking,
     /// The access to the hub; `None` lets everybody read, in tests.
     pub(crate) access: Option<Access>,
@@ -65,6 +67,7 @@ impl HubApi {
             computed: Arc::new(Semaphore::new(COMPUTED)),
             requests: Arc::new(Semaphore::new(limits.requests)),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            strangers: Arc::new(Semaphore::new(limits.requests)),
             parking: Parking::default(),
             limits,
             access,

@@ -277,3 +277,40 @@ async fn answers_are_as_the_openapi_document_says() {
         assert!(faults.is_empty(), "{path} {query}: {faults:?}");
     }
 }
+
+#[tokio::test]
+async fn long_texts_of_one_app_hide_no_others_and_are_said() {
+    let long = "\u{1}".repeat(20_000);
+    let fleet = SampleFleet::new();
+    fleet.open("eu-1", "observer");
+    let halves = ["a", "b", "c"].map(|name| {
+        declared(&app("eu-1", name), "eu-1", |half| {
+            half.key = format!("{name}{long}");
+            half.source = Some(taffrail_apps::Source {
+                kind: "git".to_owned(),
+                namespace: None,
+                name: None,
+                url: Some(format!("{name}{long}")),
+                path: Some(long.clone()),
+                reference: None,
+            });
+        })
+    });
+    fleet.snapshot("eu-1", halves.into());
+    fleet.index.publish();
+    let router = open_router(&fleet);
+    for path in ["/api/v1/apps?group-by=source", "/api/v1/apps?group-by=key", "/api/v1/matrix?"] {
+        let (mut next, mut pages) = (String::new(), 0);
+        loop {
+            let request = http::Request::get(format!("{path}&limit=1{next}")).body(Body::empty()).unwrap();
+            let got = send(&router, request).await;
+            assert_eq!(got.status, StatusCode::OK, "{path} {got:?}");
+            pages += 1;
+            let Some(cursor) = got.body["next"].as_str() else { break };
+            next = format!("&cursor={cursor}");
+        }
+        assert_eq!(pages, 3, "{path}");
+    }
+    let got = fetch(&fleet, "/api/v1/apps").await;
+    assert_eq!(got.body["errors"][0]["reason"], "TooLong", "{got:?}");
+}

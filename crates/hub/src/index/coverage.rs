@@ -86,7 +86,9 @@ impl FleetView {
         }
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
-            let message = format!("{refused} halves of apps were refused, because the cluster has too many");
+            let message = format!(
+                "{refused} halves of apps were refused: there are too many, or their names are too long"
+            );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }
         None

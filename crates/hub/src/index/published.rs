@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::ErrorRow;
-use taffrail_api::report::{AppId, ClusterReport, Vitals};
+use taffrail_api::report::{AppId, ClusterReport, Received, Vitals};
 use taffrail_apps::ClusterId;
 
 use super::names::{NameTable, Names};
@@ -100,12 +100,25 @@ impl PublishedSource {
         let source = |source: &crate::fleet::Source| PublishedSource {
             vitals: source.received.vitals(),
             facts: Arc::clone(source.received.facts()),
-            errors: Arc::clone(source.received.errors()),
+            errors: errors(&source.received),
             is_whole: source.received.is_whole(),
             refused: source.received.refused(),
         };
         known.sources.iter().map(source).collect()
     }
+}
+
+/// Returns the failures that a source told, and that something of what it told was cut.
+fn errors(received: &Received) -> Arc<[ErrorRow]> {
+    let errors = received.errors();
+    if received.cut() == 0 {
+        return Arc::clone(errors);
+    }
+    let message =
+        format!("texts or labels of {} halves of apps are too long or too many, and are cut", received.cut());
+    let (cluster, scope) = (received.facts().name.clone(), "cluster".to_owned());
+    let cut = ErrorRow { cluster, scope, reason: "TooLong".to_owned(), message };
+    [cut].into_iter().chain(errors.iter().cloned()).collect()
 }
 
 impl ClusterPairs {

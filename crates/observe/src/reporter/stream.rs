@@ -8,7 +8,7 @@ use std::time::Duration;
 use taffrail_api::ErrorRow;
 use taffrail_api::report::{
     Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
-    NotLive, Report, SourceMessage, StreamPosition, is_in,
+    MAX_NAME, NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
 use taffrail_apps::{ClusterId, FreshnessState};
 
@@ -40,6 +40,9 @@ const MAX_ERRORS: usize = 1_000;
 /// The reason of the error that apps were left out because a cluster has too many.
 pub(super) const TOO_MANY: &str = "TooManyApps";
 
+/// The reason of the error that something of apps was cut or left out because it is too long.
+pub(super) const TOO_LONG: &str = "TooLong";
+
 /// The stream of reports about one cluster.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -48,10 +51,14 @@ pub(super) struct Stream {
     /// True once the hub was asked for a stream.
     is_asked: bool,
     halves: HashMap<Arc<HalfId>, HeldHalf>,
-    /// The number of apps with a half.
-    apps: usize,
-    /// True if apps were left out because there are too many.
-    is_cut: bool,
+    /// The number of apps with a half: those of the cluster itself, and those that others declare for it.
+    apps: [usize; 2],
+    /// True if such apps were left out because there are too many.
+    is_full: [bool; 2],
+    /// True if an app was left out because its name is too long.
+    is_unnamable: bool,
+    /// The number of halves of which something was cut.
+    cut: usize,
     /// The halves to tell, by the moment at which they are due.
     due: BTreeSet<(Duration, Arc<HalfId>)>,
     facts: Option<HeldFacts>,
@@ -84,6 +91,8 @@ enum Link {
 struct HeldHalf {
     /// The contents, and their mark; `None` if the half is gone.
     now: Option<(HalfBody, HalfMark)>,
+    /// True if something in the contents was cut because it was too long.
+    is_cut: bool,
     /// The moment at which the age in the contents was right.
     observed: Duration,
     told: Option<HalfMark>,
@@ -135,8 +144,10 @@ impl Stream {
             link: Link::Closed { ask_at: now },
             is_asked: false,
             halves: HashMap::new(),
-            apps: 0,
-            is_cut: false,
+            apps: [0; 2],
+            is_full: [false; 2],
+            is_unnamable: false,
+            cut: 0,
             due: BTreeSet::new(),
             facts: None,
             told: Buckets::default(),
@@ -152,7 +163,7 @@ impl Stream {
     /// Begins a pass in which each half that there is will be set; [`Stream::end_pass`] ends it.
     pub(super) fn begin_pass(&mut self) {
         self.pass += 1;
-        self.is_cut = false;
+        (self.is_full, self.is_unnamable) = ([false; 2], false);
     }
 
     /// Removes the halves that were not set in the pass.
@@ -163,20 +174,31 @@ impl Stream {
         old.iter().for_each(|id| self.remove(id, now));
     }
 
-    /// Sets what is known of a half at the moment `now`. Beyond [`MAX_APPS`] apps it is left out.
-    pub(super) fn set(&mut self, id: HalfId, body: HalfBody, key: &RandomState, now: Duration) {
+    /// Sets what is known of a half at the moment `now`. Beyond [`MAX_APPS`] apps it is left out, and what is
+    /// too long is cut.
+    pub(super) fn set(&mut self, id: HalfId, mut body: HalfBody, key: &RandomState, now: Duration) {
+        if !id.app.is_short() {
+            self.is_unnamable = true;
+            return;
+        }
+        let is_cut = body.limit();
         let mark = HalfMark::new(&id, &body, key);
         let is_known = self.halves.contains_key(&id);
         if !is_known && !self.has_other_half(&id) {
-            if self.apps >= MAX_APPS {
-                self.is_cut = true;
+            let [own, guests] = &mut self.apps;
+            let [is_full, is_full_of_guests] = &mut self.is_full;
+            let is_own = id.app.home == self.cluster;
+            let (apps, is_full) = if is_own { (own, is_full) } else { (guests, is_full_of_guests) };
+            if *apps >= MAX_APPS {
+                *is_full = true;
                 return;
             }
-            self.apps += 1;
+            *apps += 1;
         }
         let id = Arc::new(id);
         let held = self.halves.entry(id.clone()).or_insert(HeldHalf {
             now: None,
+            is_cut: false,
             observed: now,
             told: None,
             due: None,
@@ -185,6 +207,8 @@ impl Stream {
         });
         let pending = held.due.filter(|_| held.now.is_some());
         held.now = Some((body, mark));
+        self.cut = self.cut + usize::from(is_cut) - usize::from(held.is_cut);
+        held.is_cut = is_cut;
         (held.observed, held.pass) = (now, self.pass);
         let due = match mark.change(held.told.as_ref()) {
             _ if held.is_in_snapshot => None,
@@ -212,10 +236,36 @@ impl Stream {
 
     /// Sets what is known of the cluster as a whole at the moment `now`.
     pub(super) fn set_facts(&mut self, facts: ClusterReport, mut errors: Vec<ErrorRow>, now: Duration) {
-        if self.is_cut {
-            let message = format!("only {MAX_APPS} apps of the cluster are shown, and it has more");
+        let left_out = [
+            (
+                self.cut > 0,
+                TOO_LONG,
+                format!(
+                    "texts or labels of {} halves of apps are too long or too many, and are cut",
+                    self.cut
+                ),
+            ),
+            (
+                self.is_unnamable,
+                TOO_LONG,
+                format!("apps with names longer than {MAX_NAME} bytes are not shown"),
+            ),
+            (
+                self.is_full[1],
+                TOO_MANY,
+                format!(
+                    "only {MAX_APPS} apps that other clusters declare for it are shown, and there are more"
+                ),
+            ),
+            (
+                self.is_full[0],
+                TOO_MANY,
+                format!("only {MAX_APPS} apps of the cluster are shown, and it has more"),
+            ),
+        ];
+        for (_, reason, message) in left_out.into_iter().filter(|(is_so, ..)| *is_so) {
             let (cluster, scope) = (facts.name.clone(), "cluster".to_owned());
-            errors.insert(0, ErrorRow { cluster, scope, reason: TOO_MANY.to_owned(), message });
+            errors.insert(0, ErrorRow { cluster, scope, reason: reason.to_owned(), message });
         }
         let more = errors.len().saturating_sub(MAX_ERRORS);
         if more > 0 {
@@ -257,7 +307,7 @@ impl Stream {
 
     /// Returns true if apps were left out for which there is room now.
     pub(super) fn has_room(&self) -> bool {
-        self.is_cut && self.apps < MAX_APPS
+        self.is_full.into_iter().zip(self.apps).any(|(is_full, apps)| is_full && apps < MAX_APPS)
     }
 
     /// Begins a stream of this epoch with a snapshot, unless a newer one has begun.
@@ -438,7 +488,11 @@ impl Stream {
         if let Some(due) = held.due {
             self.due.remove(&(due, id.clone()));
         }
-        self.apps -= usize::from(!self.has_other_half(&id));
+        self.cut -= usize::from(held.is_cut);
+        if !self.has_other_half(&id) {
+            let [own, guests] = &mut self.apps;
+            *(if id.app.home == self.cluster { own } else { guests }) -= 1;
+        }
     }
 
     fn has_other_half(&self, id: &HalfId) -> bool {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use taffrail_api::ErrorRow;
-use taffrail_api::report::{AppId, ClusterReport, HalfBody, HalfId, HalfSide, halves};
+use taffrail_api::report::{AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, halves};
 use taffrail_apps::{
     App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot, members,
 };
@@ -22,10 +22,7 @@ const FACTS: Duration = Duration::from_secs(5);
 const EVIDENCE: Duration = Duration::from_millis(400);
 
 /// Maximum length of an identity that a cluster reports.
-const MAX_ID: usize = 512;
-
-/// Maximum number of labels of a declaring object that are told.
-const MAX_LABELS: usize = 64;
+const MAX_ID: usize = MAX_NAME;
 
 /// The progress of reading a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +122,7 @@ impl FleetTeller {
     /// Finds the identity of each cluster, and closes the streams of those that have another one now, or are none.
     fn identify(&mut self, snapshots: &[Snapshot], streams: &mut ReportStreams) {
         let all: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
-        let mut identities: HashMap<String, Option<String>> = members(&all)
+        let identities: HashMap<String, Option<String>> = members(&all)
             .iter()
             .map(|member| (member.objects.name().to_owned(), member.identity()))
             .collect();
@@ -133,20 +130,35 @@ impl FleetTeller {
             .into_iter()
             .filter_map(|(name, place)| Some((name, self.clusters.get(place)?.id.clone())))
             .collect();
-        let mut taken: HashSet<ClusterId> = HashSet::new();
+        let names: HashSet<&str> = snapshots.iter().map(|snapshot| snapshot.name()).collect();
+        // Who still says what it said before keeps its identity, whoever else says that now.
+        let kept = |snapshot: &Snapshot| {
+            let id = before.get(snapshot.name())?;
+            let is_kept = identities.contains_key(snapshot.name()) && snapshot.id() == Some(id);
+            is_kept.then_some(id)
+        };
+        let mut taken: HashSet<ClusterId> = snapshots.iter().filter_map(kept).cloned().collect();
         let mut clusters = Vec::new();
         for (place, snapshot) in snapshots.iter().enumerate() {
             let name = snapshot.name();
-            let identity = identities.remove(name);
+            let identity = identities.get(name).cloned();
             let is_alias = identity.is_none();
             // One that is read again from the beginning is still the one that it was.
             let known = || before.get(name).filter(|id| !is_provisional(id)).cloned();
-            let own = identity.flatten().filter(|id| is_sound(id)).map(ClusterId).or_else(known);
-            let mut id = own.filter(|_| !is_alias).unwrap_or_else(|| provisional(name));
-            // Nobody takes the place of another one.
-            while !is_alias && !taken.insert(id.clone()) {
-                id = ClusterId(format!("{id}@{name}"));
-            }
+            // A name is that of its own cluster.
+            let is_sound = |id: &String| is_sound(id) && !names.contains(&**id);
+            let own = identity.flatten().filter(is_sound).map(ClusterId).or_else(known);
+            let id = match kept(snapshot) {
+                Some(id) => id.clone(),
+                None => {
+                    let mut id = own.filter(|_| !is_alias).unwrap_or_else(|| provisional(name));
+                    // Nobody takes the place of another one.
+                    while !is_alias && !taken.insert(id.clone()) {
+                        id = ClusterId(format!("{id}@{name}"));
+                    }
+                    id
+                }
+            };
             let unsettled = self.clusters.get(place).and_then(|cluster| cluster.unsettled);
             let freshness = (snapshot.freshness(), snapshot.stale_scopes().to_vec());
             self.by_name.insert(name.to_owned(), place);
@@ -295,13 +307,13 @@ fn is_sound(id: &str) -> bool {
     id.len() <= MAX_ID && !id.starts_with(PROVISIONAL) && !id.contains(char::is_control)
 }
 
-/// Returns the labels of the object that declares an app, at most [`MAX_LABELS`].
+/// Returns the labels of the object that declares an app.
 fn labels(home: &Snapshot, app: &App) -> BTreeMap<String, String> {
     let object = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     let labels = object.and_then(|observed| observed.object.at(&["metadata", "labels"])?.members());
     let label =
         |(name, value): (Cow<'_, str>, Value<'_>)| Some((name.into_owned(), value.as_str()?.into_owned()));
-    labels.into_iter().flatten().filter_map(label).take(MAX_LABELS).collect()
+    labels.into_iter().flatten().filter_map(label).collect()
 }
 
 #[cfg(test)]
@@ -470,6 +482,21 @@ mod tests {
             ["1", forged, "1@https://us.example.com@us"]
         );
         assert_eq!(known(&[("eu", &"1".repeat(MAX_ID + 1)), ("us", "a\nb")]), ["context eu", "context us"]);
+    }
+
+    #[test]
+    fn cluster_that_says_what_another_one_says_does_not_take_its_place() {
+        let mut teller = FleetTeller::default();
+        assert_eq!(ids(&mut teller, &[cluster("evil", "9"), cluster("eu", "1")]), ["9", "1"]);
+        assert_eq!(ids(&mut teller, &[cluster("evil", "1"), cluster("eu", "1")]), ["1@evil", "1"]);
+        assert_eq!(ids(&mut teller, &[cluster("evil", "1"), cluster("eu", "1")]), ["1@evil", "1"]);
+    }
+
+    #[test]
+    fn identity_of_a_cluster_is_not_the_name_of_another_one() {
+        let mut teller = FleetTeller::default();
+        let clusters = [cluster("evil", "eu"), cluster("eu", "1")];
+        assert_eq!(ids(&mut teller, &clusters), ["context evil", "1"]);
     }
 
     #[test]

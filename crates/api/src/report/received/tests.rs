@@ -8,7 +8,7 @@ use taffrail_status::rollup::Counts;
 
 use super::*;
 use crate::AppName;
-use crate::report::{LIVE, ObservedHalf};
+use crate::report::{LIVE, ObservedHalf, Speaker};
 
 /// The greatest time that a report is on its way; one that takes longer is lost.
 const TRANSIT: Duration = Duration::from_secs(5);
@@ -278,10 +278,8 @@ fn without_the_age_a_dead_server_stays_green() {
     assert!((0..SEEDS).any(|seed| World::run(seed, guards).is_err()));
 }
 
-#[test]
-fn only_the_home_declares_an_app() {
-    let mut hub = Received::new(cluster(), 1);
-    let declared = DeclaredHalf {
+fn declared() -> DeclaredHalf {
+    DeclaredHalf {
         key: "k".to_owned(),
         target: cluster(),
         sync: taffrail_apps::Sync {
@@ -298,13 +296,15 @@ fn only_the_home_declares_an_app() {
         own: None,
         problems: Vec::new(),
         not_live: None,
-    };
+    }
+}
+
+#[test]
+fn only_the_home_declares_an_app() {
+    let mut hub = Received::new(cluster(), 1);
     let foreign = AppId { home: ClusterId("other".to_owned()), ..app(0) };
-    let half = |app: AppId, fingerprint| Half {
-        app,
-        fingerprint,
-        body: HalfBody::Declared(Box::new(declared.clone())),
-    };
+    let half =
+        |app: AppId, fingerprint| Half { app, fingerprint, body: HalfBody::Declared(Box::new(declared())) };
     let content =
         Content::Changes { changed: vec![half(foreign.clone(), 1), half(app(1), 2)], gone: Vec::new() };
     let position = StreamPosition { epoch: 1, seq: 1 };
@@ -341,4 +341,120 @@ fn half_is_as_dark_as_its_cluster() {
         };
         assert_eq!(state(&hub), expected);
     }
+}
+
+/// Takes one report of a stream.
+fn take(hub: &mut Received, seq: u64, content: Content) -> Consequences {
+    let position = StreamPosition { epoch: 1, seq };
+    hub.take(Report { cluster: cluster(), position, age: Some(Duration::ZERO), content }, seconds(1)).unwrap()
+}
+
+#[test]
+fn what_is_too_long_is_cut_and_counted() {
+    let long = "ä".repeat(100_000);
+    let problem = taffrail_apps::Problem {
+        axis: taffrail_apps::Axis::Health,
+        state: long.clone(),
+        severity: taffrail_apps::ProblemSeverity::Error,
+        since: None,
+        message: long.as_str().into(),
+        object: Some(taffrail_object::ObjectKey::new(&*long, &*long, &*long, &*long)),
+    };
+    let speaker =
+        Speaker { status: Status::Failed, rule: long.clone(), unconfirmed: false, problem: problem.clone() };
+    let own = DeclaredHalf {
+        key: long.clone(),
+        target: ClusterId(long.clone()),
+        sync: taffrail_apps::Sync { desired: Some(long.clone()), ..declared().sync },
+        source: Some(taffrail_apps::Source {
+            kind: long.clone(),
+            namespace: Some(long.clone()),
+            name: Some(long.clone()),
+            url: Some(long.clone()),
+            path: Some(long.clone()),
+            reference: Some(long.clone()),
+        }),
+        labels: (0..1_000).map(|number| (format!("label-{number}"), "a".to_owned())).collect(),
+        message: long.as_str().into(),
+        own: Some(speaker.clone()),
+        problems: vec![problem.clone(); 1_000],
+        ..declared()
+    };
+    let HalfBody::Observed(seen) = half(0, Status::Failed, 1).body else { panic!("it is observed") };
+    let seen = ObservedHalf { worst: Some(speaker), unmarked: Some(problem), ..*seen };
+    let bodies = [HalfBody::Declared(Box::new(own)), HalfBody::Observed(Box::new(seen))];
+    let halves: Vec<Half> =
+        (1..).zip(bodies).map(|(fingerprint, body)| Half { app: app(0), fingerprint, body }).collect();
+    let mut digest = Buckets::default();
+    halves.iter().for_each(|half| digest.toggle(half.fingerprint));
+    let snapshot = Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves: halves.clone() };
+    let changes = Content::Changes { changed: halves, gone: Vec::new() };
+    for content in [snapshot, changes] {
+        let mut hub = Received::new(cluster(), 1);
+        take(&mut hub, 1, content);
+        let own = hub.declared(&app(0)).unwrap();
+        let seen = hub.observed(&app(0)).unwrap();
+        assert_eq!((own.body.labels.len(), own.body.message.len() <= 4096), (64, true));
+        // Seventeen messages, and half a kibibyte of each other text.
+        let size =
+            serde_json::to_vec(&*own.body).unwrap().len() + serde_json::to_vec(&*seen.body).unwrap().len();
+        assert!(size < 200_000, "{size} bytes are kept");
+        assert_eq!((hub.cut(), hub.refused()), (2, 0));
+        // Who writes a long text does not make the cluster dark.
+        assert_eq!(take(&mut hub, 2, Content::Digest(digest.clone())).resend, 0);
+    }
+}
+
+#[test]
+fn app_with_too_long_a_name_is_refused() {
+    let mut long = half(0, Status::Current, 1);
+    long.app.app.name = "a".repeat(100_000);
+    let snapshot =
+        Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves: vec![long.clone()] };
+    let changes = Content::Changes { changed: vec![long], gone: Vec::new() };
+    for content in [snapshot, changes] {
+        let mut hub = Received::new(cluster(), 1);
+        assert_eq!(take(&mut hub, 1, content).changed, []);
+        assert_eq!((hub.apps().count(), hub.refused()), (0, 1));
+    }
+}
+
+#[test]
+fn facts_and_failures_are_cut() {
+    let long = "a".repeat(100_000);
+    let facts = ClusterReport {
+        name: long.clone(),
+        aliases: vec![long.clone(); 1_000],
+        version: Some(long.clone()),
+        blind: Some(long.clone()),
+        lost: Some(crate::report::LostCluster { message: long.clone(), silence: long.clone() }),
+        ..ClusterReport::default()
+    };
+    let row =
+        ErrorRow { cluster: long.clone(), scope: long.clone(), reason: long.clone(), message: long.clone() };
+    let mut hub = Received::new(cluster(), 1);
+    take(&mut hub, 1, Content::Cluster { facts: Box::new(facts), errors: vec![row] });
+    let facts = serde_json::to_vec(&**hub.facts()).unwrap().len();
+    let errors = serde_json::to_vec(&**hub.errors()).unwrap().len();
+    assert!(facts < 160_000 && errors < 10_000, "{facts} and {errors} bytes are kept");
+}
+
+#[test]
+fn apps_of_others_leave_room_for_those_of_the_cluster() {
+    let mut hub = Received::new(cluster(), 1);
+    let guest = |number: usize| {
+        let mut guest = half(0, Status::Current, 1);
+        (guest.app.home, guest.fingerprint) = (ClusterId("evil".to_owned()), number as u64);
+        guest.app.app.name = format!("app-{number}");
+        guest
+    };
+    let changed = (0..=MAX_APPS).map(guest).collect();
+    take(&mut hub, 1, Content::Changes { changed, gone: Vec::new() });
+    assert_eq!((hub.apps().count(), hub.refused()), (MAX_APPS, 1));
+    take(&mut hub, 2, Content::Changes { changed: vec![half(0, Status::Failed, 1)], gone: Vec::new() });
+    assert!(hub.observed(&app(0)).is_some());
+    // Room is given back.
+    let gone = vec![guest(0).id()];
+    take(&mut hub, 3, Content::Changes { changed: vec![guest(MAX_APPS)], gone });
+    assert_eq!((hub.apps().count(), hub.refused()), (MAX_APPS + 1, 1));
 }

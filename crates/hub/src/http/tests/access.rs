@@ -194,7 +194,7 @@ async fn too_large_requests_are_refused_with_the_reason() {
     let (router, token) = loopback();
     let bearer = format!("Bearer {}", token.as_str());
     let headers = [HOST, ("authorization", &*bearer)];
-    let long = "a".repeat(9_000);
+    let long = "a".repeat(17_000);
     let (got, _) = ask(&router, Method::GET, &format!("/api/v1/apps?text={long}"), &headers, "").await;
     assert_eq!((got.status.as_u16(), &*got.content_type), (414, "application/problem+json"));
     let many = "a".repeat(40_000);
@@ -275,4 +275,25 @@ async fn hub_answers_on_a_real_socket_until_it_ends() {
     let hub = HubApi::of(Arc::clone(&fleet.index), None, Limits::default()).unwrap();
     let error = serve(everywhere, Arc::new(hub), std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains("a hub there needs TLS"), "{error}");
+}
+
+#[tokio::test]
+async fn strangers_who_send_slowly_take_no_place_of_readers() {
+    let fleet = fleet();
+    let (access, token) = Access::loopback(7070).unwrap();
+    let limits = Limits { requests: 2, ..Limits::default() };
+    let router = router(Arc::new(HubApi::new(Arc::clone(&fleet.index), access, limits).unwrap()));
+    let slow = || {
+        let body = Body::from_stream(futures::stream::pending::<Result<String, std::io::Error>>());
+        let request = http::Request::post("/api/v1/session").header(HOST.0, HOST.1).body(body).unwrap();
+        Box::pin(router.clone().oneshot(request))
+    };
+    let mut waiting = [slow(), slow()];
+    for request in &mut waiting {
+        assert!(futures::poll!(request).is_pending());
+    }
+    let (got, _) = ask(&router, Method::POST, "/api/v1/session", &[HOST], "{}").await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    let bearer = format!("Bearer {}", token.as_str());
+    assert_eq!(status(&router, &[HOST, ("authorization", &bearer)]).await, 200);
 }

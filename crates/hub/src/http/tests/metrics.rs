@@ -55,6 +55,11 @@ async fn hostile_names_break_no_line_and_make_no_series_twice() {
     let fleet = SampleFleet::new().with("a\"}\n# x \\", &[("shop/web", Status::Failed, "")]);
     fleet.open("twin", "observer");
     fleet.facts("twin", "observer", |facts| facts.name = "a\"}\n# x \\".to_owned(), Vec::new());
+    // The name of one is the name and identity of others.
+    for (cluster, name) in [("other", "eu (9)"), ("eu", "eu"), ("9", "eu")] {
+        fleet.open(cluster, "observer");
+        fleet.facts(cluster, "observer", |facts| facts.name = name.to_owned(), Vec::new());
+    }
     fleet.index.publish();
     let text = metrics(&fleet).await;
     assert!(text.contains("taffrail_cluster_freshness{cluster=\"a\\\"}\\n# x \\\\\"} 0\n"), "{text}");

@@ -599,3 +599,43 @@ fn disturbed_streams_end_in_the_truth() {
         assert_eq!(world.state(), FreshnessState::Live, "seed {seed}");
     }
 }
+
+#[test]
+fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
+    let mut world = World::new([]);
+    let body = || HalfBody::Observed(Box::new(observed(Status::Current, 1)));
+    let guest = |name: String| {
+        let HalfId { app, side } = id(0);
+        HalfId { app: AppId { home: cluster("evil"), app: AppName { name, ..app.app } }, side }
+    };
+    for number in 0..=MAX_APPS {
+        world.streams.set(&cluster("eu"), guest(format!("app-{number}")), body(), world.now);
+    }
+    world.streams.set(&cluster("eu"), guest("a".repeat(1_000)), body(), world.now);
+    world.set(0, observed(Status::Failed, 1));
+    let message = "a".repeat(100_000);
+    let problem = Problem {
+        axis: Axis::Health,
+        state: "Failed".to_owned(),
+        severity: ProblemSeverity::Error,
+        since: None,
+        message: message.into(),
+        object: None,
+    };
+    world.set(1, ObservedHalf { unmarked: Some(problem), ..observed(Status::Failed, 1) });
+    world.set_facts(facts("eu"), Vec::new());
+    world.run(COLLECTING * 2);
+    assert_eq!((world.hub.apps().count(), world.hub.refused(), world.hub.cut()), (MAX_APPS + 2, 0, 0));
+    assert!([0, 1].into_iter().all(|number| world.hub.observed(&id(number).app).is_some()));
+    let said = world.hub.errors().iter().map(|error| format!("{}: {}", error.reason, error.message));
+    let expected = [
+        "TooManyApps: only 20000 apps that other clusters declare for it are shown, and there are more",
+        "TooLong: apps with names longer than 512 bytes are not shown",
+        "TooLong: texts or labels of 1 halves of apps are too long or too many, and are cut",
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
+    world.set(1, observed(Status::Failed, 1));
+    world.set_facts(facts("eu"), Vec::new());
+    world.run(COLLECTING * 2);
+    assert_eq!(world.hub.errors().len(), 2);
+}

@@ -1,0 +1,179 @@
+//! The greatest sizes of what is kept of a report. Whoever controls a cluster, or a namespace of one, writes the texts.
+//!
+//! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the whole
+//! cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
+
+use taffrail_apps::{ClusterId, Problem, Source, Sync, Words};
+use taffrail_object::ObjectKey;
+use taffrail_status::{MAX_MESSAGE, cut};
+
+use super::AppId;
+use super::cluster::ClusterReport;
+use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
+use crate::ErrorRow;
+
+/// The greatest length of names, keys, revisions and other texts that are no messages, in bytes.
+pub const MAX_NAME: usize = 512;
+
+/// The greatest number of labels that are kept of an app.
+pub const MAX_LABELS: usize = 64;
+
+/// The greatest number of problems that are kept of an app beside that of its objects.
+const MAX_PROBLEMS: usize = 16;
+
+/// The greatest number of further names of a cluster, and of its scopes that are not live.
+const MAX_LISTED: usize = 256;
+
+/// Something of which only so much is kept.
+pub(super) trait Limited {
+    /// Cuts what is too long; returns true if something was.
+    fn limit(&mut self) -> bool;
+}
+
+impl HalfBody {
+    /// Cuts messages longer than 4 KiB and other texts longer than [`MAX_NAME`], and leaves out labels beyond
+    /// [`MAX_LABELS`] and problems beyond a few. Returns true if something was cut or left out.
+    pub fn limit(&mut self) -> bool {
+        match self {
+            HalfBody::Declared(declared) => declared.limit(),
+            HalfBody::Observed(observed) => observed.limit(),
+        }
+    }
+}
+
+impl AppId {
+    /// Returns true if no part of the identity is longer than [`MAX_NAME`].
+    pub fn is_short(&self) -> bool {
+        [&self.home.0, &self.app.namespace, &self.app.name].into_iter().all(|text| text.len() <= MAX_NAME)
+    }
+}
+
+impl Limited for DeclaredHalf {
+    fn limit(&mut self) -> bool {
+        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, .. } = self;
+        let count = labels.len();
+        labels.retain(|name, value| name.len() <= MAX_NAME && value.len() <= MAX_NAME);
+        while labels.len() > MAX_LABELS {
+            labels.pop_last();
+        }
+        let is_cut = labels.len() < count || problems.len() > MAX_PROBLEMS;
+        problems.truncate(MAX_PROBLEMS);
+        let texts = name(key) | target.limit() | sync.limit() | source.limit() | message.limit();
+        is_cut | texts | own.limit() | problems.limit()
+    }
+}
+
+impl Limited for ObservedHalf {
+    fn limit(&mut self) -> bool {
+        self.worst.limit() | self.unmarked.limit()
+    }
+}
+
+impl Limited for Speaker {
+    fn limit(&mut self) -> bool {
+        name(&mut self.rule) | self.problem.limit()
+    }
+}
+
+impl Limited for Problem {
+    fn limit(&mut self) -> bool {
+        name(&mut self.state) | self.message.limit() | self.object.limit()
+    }
+}
+
+impl Limited for ObjectKey {
+    fn limit(&mut self) -> bool {
+        let ObjectKey { group, kind, namespace, name: own } = self;
+        name(group) | name(kind) | name(namespace) | name(own)
+    }
+}
+
+impl Limited for Sync {
+    fn limit(&mut self) -> bool {
+        let revisions = [&mut self.desired, &mut self.attempted, &mut self.applied];
+        revisions.into_iter().flatten().fold(false, |is_cut, revision| is_cut | name(revision))
+    }
+}
+
+impl Limited for Source {
+    fn limit(&mut self) -> bool {
+        let Source { kind, namespace, name: own, url, path, reference } = self;
+        let texts = [namespace, own, url, path, reference].into_iter().flatten();
+        texts.fold(name(kind), |is_cut, text| is_cut | name(text))
+    }
+}
+
+impl Limited for ClusterId {
+    fn limit(&mut self) -> bool {
+        name(&mut self.0)
+    }
+}
+
+impl Limited for Words {
+    fn limit(&mut self) -> bool {
+        let is_long = self.len() > MAX_MESSAGE;
+        if is_long {
+            *self = cut(self.as_str()).into();
+        }
+        is_long
+    }
+}
+
+impl Limited for ClusterReport {
+    fn limit(&mut self) -> bool {
+        let ClusterReport {
+            name: own, aliases, twin_of, id, version, unverified, lost, blind, reading, ..
+        } = self;
+        let mut is_cut = aliases.len() > MAX_LISTED;
+        aliases.truncate(MAX_LISTED);
+        let names = [twin_of, id, version].into_iter().flatten().chain(aliases).chain([own]);
+        is_cut |= names.fold(false, |is_cut, text| is_cut | name(text));
+        let lost = lost.iter_mut().flat_map(|lost| [&mut lost.message, &mut lost.silence]);
+        let messages = [unverified, blind].into_iter().flatten().chain(lost);
+        is_cut |= messages.fold(false, |is_cut, text| is_cut | message(text));
+        let Some(reading) = reading else { return is_cut };
+        is_cut |= reading.not_live.len() > MAX_LISTED;
+        reading.not_live.truncate(MAX_LISTED);
+        let rows = reading.not_live.iter_mut();
+        rows.fold(is_cut, |is_cut, row| is_cut | message(&mut row.scope) | message(&mut row.message))
+    }
+}
+
+impl Limited for ErrorRow {
+    fn limit(&mut self) -> bool {
+        let ErrorRow { cluster, scope, reason, message: own } = self;
+        name(cluster) | message(scope) | name(reason) | message(own)
+    }
+}
+
+impl<T: Limited> Limited for Option<T> {
+    fn limit(&mut self) -> bool {
+        self.as_mut().is_some_and(T::limit)
+    }
+}
+
+impl<T: Limited> Limited for Vec<T> {
+    fn limit(&mut self) -> bool {
+        self.iter_mut().fold(false, |is_cut, item| is_cut | item.limit())
+    }
+}
+
+/// Cuts a text that is no message to [`MAX_NAME`] bytes.
+fn name(text: &mut String) -> bool {
+    let is_long = text.len() > MAX_NAME;
+    if is_long {
+        text.truncate(text.floor_char_boundary(MAX_NAME - '…'.len_utf8()));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    is_long
+}
+
+/// Cuts a message to 4 KiB.
+fn message(text: &mut String) -> bool {
+    let is_long = text.len() > MAX_MESSAGE;
+    if is_long {
+        *text = cut(text.as_str()).into_owned();
+    }
+    is_long
+}
