@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{GroupKind, ObjectKey};
 
-use super::marks::ByBody;
+use super::marks::{ByBody, TakenOut};
 use super::{Snapshot, Stored};
+use crate::reads::read::Read;
 
 /// Objects that [`Snapshot::set_aside`] removed from a snapshot, with the results of their reads.
 #[derive(Debug, Default)]
@@ -14,12 +15,18 @@ pub struct Aside {
     keys: Vec<ObjectKey>,
     objects: BTreeMap<Arc<ObjectKey>, Stored>,
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
+    lists: BTreeMap<Read, TakenOut>,
 }
 
 impl Aside {
     /// Returns the keys of the objects that are still removed.
     pub fn keys(&self) -> &[ObjectKey] {
         &self.keys
+    }
+
+    /// Returns the lists whose results are still removed.
+    pub fn lists(&self) -> impl Iterator<Item = &Read> {
+        self.lists.keys()
     }
 }
 
@@ -52,9 +59,32 @@ impl Snapshot {
         aside
     }
 
+    /// Removes the results of lists in single namespaces, so that a plan shows which of them are still needed; their
+    /// objects are removed with [`Snapshot::set_aside`].
+    pub fn set_aside_lists(&mut self, aside: &mut Aside, lists: impl IntoIterator<Item = Read>) {
+        for read in lists {
+            let kind = GroupKind::new(&*read.group, &*read.kind);
+            let taken = self.kinds.get_mut(&kind).map(|marks| marks.take_out(&read)).unwrap_or_default();
+            self.note_kind(&kind);
+            aside.lists.insert(read, taken);
+        }
+    }
+
+    /// Puts back the results of lists for which `is_wanted` is true; returns true if there were any.
+    pub fn put_back_lists(&mut self, aside: &mut Aside, is_wanted: impl Fn(&Read) -> bool) -> bool {
+        let back: Vec<(Read, TakenOut)> = aside.lists.extract_if(.., |read, _| is_wanted(read)).collect();
+        let is_any = !back.is_empty();
+        for (read, taken) in back {
+            let kind = GroupKind::new(&*read.group, &*read.kind);
+            self.note_kind(&kind);
+            self.kinds.entry(kind).or_default().put_back(&read, taken);
+        }
+        is_any
+    }
+
     /// Puts back the objects for which `is_wanted` is true; returns true if there were any.
     pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
-        let Aside { keys, objects, unread } = aside;
+        let Aside { keys, objects, unread, .. } = aside;
         let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));
         *keys = left;
         let back: Vec<ObjectKey> = back;

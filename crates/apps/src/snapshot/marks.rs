@@ -83,6 +83,14 @@ impl ListOutcome {
     }
 }
 
+/// The result of a list that was removed for a time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TakenOut {
+    /// True if the list has a selector.
+    is_selected: bool,
+    outcome: Option<ListOutcome>,
+}
+
 /// The results of all lists of one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindMarks {
@@ -136,6 +144,39 @@ impl KindMarks {
             Some(namespace) => {
                 self.namespaces.entry(namespace.clone()).or_default().set(read.projection, mark)
             }
+        }
+    }
+
+    /// Removes the result of a list in one namespace; returns it for [`KindMarks::put_back`].
+    pub(super) fn take_out(&mut self, read: &Read) -> TakenOut {
+        let (Target::List { labels, fields }, Some(namespace)) = (&read.target, &read.namespace) else {
+            return TakenOut::default();
+        };
+        let is_part = labels.is_some() || fields.is_some();
+        let selection = (read.namespace.clone(), read.target.clone(), read.projection);
+        let is_selected = is_part && self.selections.remove(&selection);
+        let is_beside = |(own, _, projection): &(Option<String>, Target, Projection)| {
+            own.as_ref() == Some(namespace) && *projection == read.projection
+        };
+        // The lists of several parts have one result.
+        let is_shared = is_part && self.selections.iter().any(is_beside);
+        let Some(place) = self.namespaces.get_mut(namespace).filter(|_| !is_shared) else {
+            return TakenOut { is_selected, outcome: None };
+        };
+        let outcome = place.slot(read.projection).take_if(|mark| !is_part || !mark.is_listed());
+        if place.values_mut().next().is_none() {
+            self.namespaces.remove(namespace);
+        }
+        TakenOut { is_selected, outcome }
+    }
+
+    /// Puts back what [`KindMarks::take_out`] removed.
+    pub(super) fn put_back(&mut self, read: &Read, taken: TakenOut) {
+        if taken.is_selected {
+            self.selections.insert((read.namespace.clone(), read.target.clone(), read.projection));
+        }
+        if let (Some(namespace), Some(outcome)) = (&read.namespace, taken.outcome) {
+            self.namespaces.entry(namespace.clone()).or_default().set(read.projection, outcome);
         }
     }
 

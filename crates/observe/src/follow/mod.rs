@@ -17,6 +17,7 @@ mod singles;
 mod task;
 mod turns;
 mod unwanted;
+mod unwanted_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
@@ -205,6 +206,8 @@ struct Following {
     rounds: Rounds,
     /// Number of single objects that may be watched before the unneeded ones are dropped.
     most_singles: usize,
+    /// Number of lists in single namespaces that may be watched before the unneeded ones are dropped.
+    most_lists: usize,
     /// The single objects that are watched, and those left out because of a limit.
     singles: Singles,
     /// The time that planning the reads of the cluster takes, and the pause after it.
@@ -402,6 +405,7 @@ impl FleetWatcher {
             fetching: HashMap::new(),
             rounds: Rounds::default(),
             most_singles: unwanted::FEW,
+            most_lists: unwanted_lists::FEW_LISTS,
             singles: Singles::default(),
             pace: Pace::default(),
             more: BTreeSet::new(),

@@ -263,6 +263,7 @@ impl FleetWatcher {
         let asked = ReadQuery { objects, selections, dependents_in, ..self.asked.clone() };
         let without_others = ReadQuery { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
         self.end_unwanted_objects(at, &asked, now);
+        self.end_unwanted_lists(at, &asked);
         // Where nothing comes of what a stage wants, it holds up no other.
         while self.begin_next(at, &asked, &without_others, now) {}
         let following = &mut self.clusters[at];
