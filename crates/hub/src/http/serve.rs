@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,23 +34,17 @@ pub async fn serve(listener: TcpListener, hub: Arc<HubApi>, end: impl Future<Out
         let why = format!("{address} can be reached from other machines: a hub there needs TLS");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let Limits { connections, time, headers, requests, .. } = hub.limits;
+    let Limits { connections, time, headers, .. } = hub.limits;
     let connections = Arc::new(Semaphore::new(connections));
     let service = TowerToHyperService::new(router(hub));
-    let mut builder = Builder::new(TokioExecutor::new());
+    // Without HTTP/2: no browser speaks it without TLS, and a client that takes nothing of its streams but answers pings
+    // would keep places for ever.
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(time)
         // The URL and what the guard refuses with a reason fit, too.
         .max_buf_size(headers.saturating_mul(2).max(16 * 1024));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Some(3 * time))
-        .keep_alive_timeout(time)
-        .max_concurrent_streams(u32::try_from(requests).unwrap_or(u32::MAX))
-        .max_header_list_size(u32::try_from(headers).unwrap_or(u32::MAX));
     let builder = Arc::new(builder);
     let mut tasks = JoinSet::new();
     let mut end = std::pin::pin!(end);

@@ -103,7 +103,7 @@ async fn foreign_hosts_and_origins_are_refused_even_with_the_token() {
         );
     }
     assert_eq!(status(&router, &[authorized, HOST, ("origin", "http://localhost:7070")]).await, 200);
-    // The names in the URL of HTTP/2 and in Host must be one.
+    // A whole URL in the first line names a host, too.
     let (got, _) =
         ask(&router, Method::GET, "http://evil.example.com/api/v1/apps", &[authorized, HOST], "").await;
     assert_eq!(got.status, 403);
