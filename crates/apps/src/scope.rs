@@ -79,6 +79,11 @@ const SILENT: [&str; 6] =
 /// Returns the message for a cluster that could not be read; if it sent no answer, the message begins with "does
 /// not answer".
 pub fn silence(error: &ScopeError) -> String {
-    let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
+    let silent = if is_silence(error) { "does not answer: " } else { "" };
     format!("{silent}{}", error.message)
+}
+
+/// Returns true if the server sent no answer.
+pub(crate) fn is_silence(error: &ScopeError) -> bool {
+    SILENT.contains(&&*error.reason)
 }

@@ -30,7 +30,7 @@ use crate::objects::Objects;
 use crate::reading::ReadStats;
 use crate::reads::declaring::{declares_apps, is_widened};
 use crate::reads::read::{Read, Target};
-use crate::scope::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError, is_silence};
 
 pub use aside::Aside;
 pub use batch::ChangeBatch;
@@ -193,9 +193,11 @@ impl Snapshot {
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
             Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
-        let message = message.into();
-        snapshot.lost = Some(message.clone());
-        snapshot.report(ScopeError { scope: Scope::Cluster, reason: reason.into(), message });
+        let error = ScopeError { scope: Scope::Cluster, reason: reason.into(), message: message.into() };
+        // Each of its objects says so; why is told once, with the cluster.
+        let how = if is_silence(&error) { "does not answer" } else { "could not be read" };
+        snapshot.lost = Some(format!("its cluster {how}"));
+        snapshot.report(error);
         snapshot
     }
 

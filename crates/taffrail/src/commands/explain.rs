@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
-    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, InvalidAppQuery, ObjectSync, Objects,
+    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, Freshness, InvalidAppQuery, ObjectSync, Objects,
     Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
     declared_each, differing_fields, last_changes,
 };
@@ -20,7 +20,7 @@ use taffrail_status::assess::{CauseStep, Change};
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
-use super::get::{self, complaints};
+use super::get::{self, complaints, unobserved};
 use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -139,7 +139,7 @@ pub(crate) fn run(
     })?;
 
     let mut exit = Exit::Yes;
-    let of_errors = complaints(&errors);
+    let of_errors = complaints(&errors, &unobserved(fleet));
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
         if !in_answer {
@@ -550,7 +550,12 @@ fn explain(
             line(out, &branch, &object(&link.object), link.status, message)?;
         }
     }
-    if !others.is_empty() {
+    // Of a cluster that was never observed each object would say the same.
+    if app.freshness == Freshness::never() && !others.is_empty() {
+        say!(out)?;
+        let objects = if others.len() == 1 { "object" } else { "objects" };
+        say!(out, "Nothing is known of its {} other {} either.", others.len(), objects)?;
+    } else if !others.is_empty() {
         say!(out)?;
         say!(out, "{}Also not ready{:#}", bold, bold)?;
         for (key, status, message) in others.iter().take(MAX_NAMED) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use taffrail_api::filter::{self, Filter};
 use taffrail_api::{AppRow, ClusterList, ClusterRow, List, ResourceList, ResourceRow};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, AppError, AppList, ReadQuery, Scope, full_name};
+use taffrail_apps::{App, AppError, AppList, Freshness, Objects, ReadQuery, Scope, Snapshot, full_name};
 use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
@@ -178,7 +178,7 @@ pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool,
         complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    for complaint in complaints(errors) {
+    for complaint in complaints(errors, &unobserved(fleet)) {
         if for_people {
             complaint.print(console);
         }
@@ -548,9 +548,20 @@ const MAX_KINDS: usize = 10;
 /// Maximum number of error lines of one cluster; its answers are not trusted to be few.
 const MAX_LINES: usize = 50;
 
+/// Returns the names of the clusters that were never observed. A single look keeps nothing of earlier ones, so it does
+/// not know what they hold.
+pub(super) fn unobserved(fleet: &FleetSnapshot) -> BTreeSet<&str> {
+    let never = |cluster: &&Snapshot| cluster.freshness() == Freshness::never();
+    fleet.snapshots.iter().filter(never).map(Objects::name).collect()
+}
+
+/// What follows from the failure to read a cluster that was never observed.
+pub(super) const NOTHING_KNOWN: &str =
+    "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
+
 /// Returns the errors to print below the table, at most [`MAX_LINES`] of a cluster. Kinds that failed for the same
-/// reason share a line.
-pub(super) fn complaints(errors: &[AppError]) -> Vec<CommandError> {
+/// reason share a line. The errors of the clusters `unobserved` say what that means.
+pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<&str>) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
     for AppError { cluster, error } in errors {
@@ -558,6 +569,10 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<CommandError> {
             Scope::Kind { .. } => {
                 let entry = kinds.entry((cluster, &error.reason)).or_insert((Vec::new(), &error.message));
                 entry.0.push(error.scope.to_string());
+            }
+            Scope::Cluster if unobserved.contains(&**cluster) => {
+                let message = format!("{}; {NOTHING_KNOWN}", error.message);
+                complaints.push((cluster.as_str(), complaint(cluster, &error.reason, &message)));
             }
             _ => complaints.push((cluster.as_str(), complaint(cluster, &error.reason, &error.message))),
         }
@@ -642,7 +657,7 @@ mod tests {
     fn errors_of_a_cluster_are_bounded() {
         let kind = |at: usize| Scope::Kind { kind: GroupKind::new("x", format!("K{at}")), namespace: None };
         let one_reason: Vec<_> = (0..700).map(|at| error(kind(at), "Forbidden")).collect();
-        let [told] = &complaints(&one_reason)[..] else { panic!("one line") };
+        let [told] = &complaints(&one_reason, &BTreeSet::new())[..] else { panic!("one line") };
         let text = told.text().to_string();
         assert!(text.contains("700 kinds could not be read (Forbidden): "), "{text}");
         assert!(text.contains(" and 690 more (-o json names all)") && text.len() < 400, "{text}");
@@ -650,7 +665,7 @@ mod tests {
         let overlap = |at: usize| error(Scope::Namespace(format!("n{at}")), "Overlap");
         let mut all: Vec<_> = (0..200).map(overlap).collect();
         all.extend((0..5).map(|at| error(kind(at), &format!("Reason{at}"))));
-        let told = complaints(&all);
+        let told = complaints(&all, &BTreeSet::new());
         assert_eq!(told.len(), MAX_LINES + 1);
         assert_eq!(
             told.iter().filter(|it| it.exit != Exit::Yes).count(),

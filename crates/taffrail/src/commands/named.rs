@@ -10,6 +10,7 @@ use taffrail_status::assess::UNJUDGED;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::command_error::CommandError;
 use crate::program;
+use crate::reasons;
 use crate::source::Source;
 
 /// Checks that the given cluster names exist.
@@ -108,12 +109,13 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Comma
         }
         FindError::NotFound { nearest, .. } => {
             // The app may be in a part that could not be read.
-            if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
+            if let Some(hidden_by) = list.errors.iter().find(|error| hides_apps(error)) {
                 let hidden = format!(
                     "{error} in the part that could be read; {}: {}",
-                    hidden.cluster, hidden.error.message
+                    hidden_by.cluster, hidden_by.error.message
                 );
-                return CommandError::unreadable(hidden);
+                let hint = reasons::hint(&hidden_by.error.reason).map(str::to_owned);
+                return CommandError::unreadable(hidden).maybe_hint(hint);
             }
             let hint = match nearest.as_slice() {
                 [] => format!("'{} get apps -o name' lists all", program::name()),

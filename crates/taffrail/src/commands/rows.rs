@@ -217,12 +217,16 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster's error for an
-/// app in a cluster that was never read, otherwise the app's message.
+/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster that does not
+/// answer for an app in a cluster that was never read, otherwise the app's message.
 fn message(app: &AppRow) -> &str {
     let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
     if let Some(problem) = app.problem.as_ref().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
-        return problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
+        let message = problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
+        // Why is told once, in the row of the cluster and below the table.
+        let predicate = app.freshness.state.predicate();
+        let end = message.find(predicate).map_or(message.len(), |start| start + predicate.len());
+        return message.get(..end).unwrap_or(message);
     }
     let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
@@ -237,7 +241,7 @@ pub(super) fn lost_row(error: &ErrorRow) -> Option<Row> {
         BTreeMap::from([
             ("CLUSTER", Cell::new(&error.cluster)),
             (STATUS, Cell::styled(Status::Unknown.word(), style(Status::Unknown))),
-            ("MESSAGE", Cell::new(format!("{}: {}", error.reason, error.message))),
+            ("MESSAGE", Cell::new(format!("nothing is known of it: {}: {}", error.reason, error.message))),
         ])
     })
 }

@@ -153,8 +153,8 @@ fn explain_reports_unanswering_clusters() {
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);
 }
 
-#[test]
-fn silence_of_a_cluster_precedes_its_apps_problems() {
+/// Two contexts: a cluster `hub` whose Application delivers two objects into the cluster `dark`, which does not answer.
+fn hub_and_dark() -> (super::served::Served, tempfile::TempDir, String) {
     let served = super::served::Served::start(&["hub"], |_, cluster| {
         cluster.apply(with_status_subresource(applications())).unwrap();
         cluster.apply(namespace("argocd")).unwrap();
@@ -163,24 +163,59 @@ fn silence_of_a_cluster_precedes_its_apps_problems() {
                 "metadata": {"namespace": "argocd", "name": "shop"},
                 "spec": {"destination": {"server": "http://127.0.0.1:1"}},
                 "status": {"sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
-                    "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "web", "status": "Synced"}]}}))
+                    "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "db", "status": "Synced"},
+                        {"kind": "ConfigMap", "namespace": "shop", "name": "web", "status": "Synced"}]}}))
             .unwrap();
     });
     let folder = tempfile::tempdir().unwrap();
     let dark = folder.path().join("dark");
     fs::write(&dark, kubeconfig(&[("dark", "http://127.0.0.1:1")])).unwrap();
     let both = format!("{}:{}", served.kubeconfig, dark.display());
-    let ask = |what: &str| {
-        let mut command = super::command(&["get", what, "--all-contexts", "--timeout", "30s"]);
-        command.env("KUBECONFIG", &both);
-        super::run(command, b"").stdout
-    };
-    let clusters = ask("clusters");
+    (served, folder, both)
+}
+
+fn ask_all(kubeconfigs: &str, arguments: &[&str]) -> Answer {
+    let mut command = super::command(&[arguments, &["--all-contexts", "--timeout", "30s"]].concat());
+    command.env("KUBECONFIG", kubeconfigs);
+    super::run(command, b"")
+}
+
+#[test]
+fn silence_of_a_cluster_precedes_its_apps_problems() {
+    let (_served, _folder, both) = hub_and_dark();
+    let clusters = ask_all(&both, &["get", "clusters"]).stdout;
     assert!(clusters.contains("   does not answer: cannot connect to http://127.0.0.1:1"), "{clusters}");
     assert!(clusters.contains("; 1 app of it is known from hub"), "{clusters}");
-    let apps = ask("apps");
-    assert!(apps.contains("   dark does not answer: cannot connect to http://127.0.0.1:1"), "{apps}");
+    let apps = ask_all(&both, &["get", "apps"]).stdout;
+    assert!(apps.contains("   dark does not answer\n"), "{apps}");
     assert!(!apps.contains("was not observed"), "{apps}");
+}
+
+#[test]
+fn an_unanswering_cluster_says_once_why_and_what_that_means() {
+    let (_served, _folder, both) = hub_and_dark();
+    let why = "cannot connect to http://127.0.0.1:1";
+    for (arguments, times) in [
+        (&["get", "apps"][..], 1),
+        (&["get", "resources"], 1),
+        (&["app", "shop"], 1),
+        (&["tree", "shop"], 0),
+        (&["explain"], 1),
+        (&["explain", "cm/web", "-n", "shop"], 1),
+        (&["status", "cm", "-A"], 0),
+    ] {
+        let Answer { code, stdout, stderr } = ask_all(&both, arguments);
+        assert_eq!(code, 3, "{arguments:?}: {stderr}");
+        assert_eq!(stdout.matches(why).count(), times, "{arguments:?}: {stdout}");
+        assert_eq!(stderr.matches(why).count(), 1, "{arguments:?}: {stderr}");
+        let means = "; nothing is known of what it holds, nor since when, and what it alone declares is not listed\n";
+        assert!(stderr.contains(means), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.matches(" hint: is the server running").count(), 1, "{arguments:?}: {stderr}");
+    }
+    let explained = ask_all(&both, &["explain"]).stdout;
+    assert!(explained.contains("\nNothing is known of its 1 other object either.\n"), "{explained}");
+    let missing = ask_all(&both, &["app", "absent"]);
+    assert!(missing.stderr.contains(" hint: is the server running"), "{}", missing.stderr);
 }
 
 /// The answer about a cluster whose certificate is not verified, and which does not answer.

@@ -261,7 +261,8 @@ fn a_cluster_that_does_not_answer_is_lost_when_a_folder_is_read_back() {
     let there = apps["items"].as_array().unwrap().iter().find(|app| app["name"] == "there").unwrap();
     let message = there["message"].as_str().unwrap();
     assert_eq!((&there["cluster"], &there["effective"]), (&json!("two"), &json!("Unknown")), "{there}");
-    assert!(message.contains("no etcd") && !message.contains("--context"), "{there}");
+    let why = there["problem"]["message"].as_str().unwrap();
+    assert!(why.contains("no etcd") && !message.contains("--context"), "{there}");
     let view = &["get", "clusters", "-o", "json"][..];
     let (live, back) = (served.ask(view), taffrail(&[view, &["--from", &folder]].concat(), ""));
     assert_eq!((timeless(back.json()), back.code), (timeless(live.json()), 3));

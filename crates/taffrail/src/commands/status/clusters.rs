@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Objects, Scope, Snapshot};
+use taffrail_apps::{Freshness, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectArg, ObjectLook};
@@ -258,7 +258,10 @@ fn print(
 ) -> Result<bool, CommandError> {
     let cluster = snapshot.name();
     for error in snapshot.errors() {
-        printer.unread(cluster, &error.scope, &error.reason, &error.message);
+        match error.scope == Scope::Cluster && snapshot.freshness() == Freshness::never() {
+            true => printer.unobserved(cluster, &error.scope, &error.reason, &error.message),
+            false => printer.unread(cluster, &error.scope, &error.reason, &error.message),
+        }
     }
     let costs = Costs::default();
     for meant in meant {

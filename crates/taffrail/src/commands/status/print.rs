@@ -9,6 +9,7 @@ use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Judged, Miss, Row};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::changes::Printed;
+use crate::commands::get::NOTHING_KNOWN;
 use crate::commands::rows::STATUS;
 use crate::output::answer::Console;
 use crate::output::names::Names;
@@ -93,8 +94,22 @@ impl Printer {
 
     /// Prints that `scope` of a cluster could not be read, and adds the error to JSON and YAML output.
     pub(super) fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
+        self.complain_of(cluster, reason, message);
+        self.note(cluster, scope, reason, message);
+    }
+
+    /// Prints that a cluster was never observed, like [`Printer::unread`], and what that means.
+    pub(super) fn unobserved(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
+        self.complain_of(cluster, reason, &format!("{message}; {NOTHING_KNOWN}"));
+        self.note(cluster, scope, reason, message);
+    }
+
+    fn complain_of(&mut self, cluster: &str, reason: &str, message: &str) {
         let complaint = CommandError::unreadable(format!("{cluster}: {message}"));
         self.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
+    }
+
+    fn note(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
         self.errors.push(ErrorRow {
             cluster: cluster.to_owned(),
             scope: scope.to_string(),
