@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
-    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, Freshness, InvalidAppQuery, ObjectSync, Objects,
-    Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
+    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, Freshness, InvalidAppQuery, ObjectSync,
+    Objects, Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
     declared_each, differing_fields, last_changes,
 };
 use taffrail_object::kinds::names_kind;

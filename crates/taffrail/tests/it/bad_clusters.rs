@@ -208,7 +208,8 @@ fn an_unanswering_cluster_says_once_why_and_what_that_means() {
         assert_eq!(code, 3, "{arguments:?}: {stderr}");
         assert_eq!(stdout.matches(why).count(), times, "{arguments:?}: {stdout}");
         assert_eq!(stderr.matches(why).count(), 1, "{arguments:?}: {stderr}");
-        let means = "; nothing is known of what it holds, nor since when, and what it alone declares is not listed\n";
+        let means =
+            "; nothing is known of what it holds, nor since when, and what it alone declares is not listed\n";
         assert!(stderr.contains(means), "{arguments:?}: {stderr}");
         assert_eq!(stderr.matches(" hint: is the server running").count(), 1, "{arguments:?}: {stderr}");
     }
