@@ -65,12 +65,14 @@ impl<'l> Claimants<'l> {
         self.on(cluster, object).iter().map(|(place, _)| *place).collect()
     }
 
-    /// Returns the indexes of the apps whose claims on an object count against each other; see [`contenders`].
+    /// Returns the indexes of the apps whose claims on an object count against each other, see [`contenders`]; of all
+    /// that claim it if these are fewer than two.
     pub(crate) fn contenders(&self, cluster: &str, object: &ObjectKey) -> Vec<usize> {
-        contenders(self.on(cluster, object), |place| {
+        let counting = contenders(self.on(cluster, object), |place| {
             let app = self.list.apps.get(*place).map(|app| &app.app);
             app.map(|app| (app.home.as_str(), app.namespace.as_str()))
-        })
+        });
+        if counting.len() < 2 { self.all(cluster, object) } else { counting }
     }
 
     /// Returns the claimants of the first of `objects` with a confirmed claim, and those of the first with an
@@ -101,17 +103,13 @@ impl<'l> Claimants<'l> {
 }
 
 /// Returns the claims on one object that count against each other: those that are confirmed, and those of the same
-/// `author` as a confirmed one; all if none is confirmed. The flag of a claim is true if it is unconfirmed.
+/// `author` as a confirmed one. The flag of a claim is true if it is unconfirmed.
 //
 // Of two Kustomizations that apply one object in turns, the object names the last. Both are meant if one author makes
-// both, but not if the other is somebody else's, who could claim anything. Of an object that names nobody no claim is
-// better than another one.
+// both, but not if the other is somebody else's, who could claim anything.
 pub(crate) fn contenders<T: Copy, A: Eq + Hash>(claims: &[(T, bool)], author: impl Fn(&T) -> A) -> Vec<T> {
     let confirmed = claims.iter().filter(|(_, is_unconfirmed)| !is_unconfirmed);
     let authors: HashSet<A> = confirmed.map(|(claim, _)| author(claim)).collect();
-    if authors.is_empty() {
-        return claims.iter().map(|(claim, _)| *claim).collect();
-    }
     let counting =
         claims.iter().filter(|(claim, is_unconfirmed)| !is_unconfirmed || authors.contains(&author(claim)));
     counting.map(|(claim, _)| *claim).collect()

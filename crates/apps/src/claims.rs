@@ -1,14 +1,13 @@
 //! Claims of apps on objects by inventories, lists of managed resources and Helm's storage, and the marks
 //! that objects carry.
 
-use std::cell::LazyCell;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use taffrail_object::{ObjectKey, ObjectKeyRef};
-use taffrail_status::Observed;
+use taffrail_status::{Observed, Presence};
 
 use crate::agreement::{INSTANCE_LABEL, LargeMarks, Mark};
 use crate::claimants::contenders;
@@ -227,13 +226,22 @@ impl<'a> Claims<'a> {
         claimants: &[usize],
     ) -> Vec<usize> {
         let large = LargeMarks::default();
-        let found = LazyCell::new(|| metadata_of(fleet.objects(cluster), key));
+        let found = metadata_of(fleet.objects(cluster), key);
+        let is_named = |app: &Arc<Declaration>| match &found {
+            Presence::Present(observed) => {
+                let marks = Mark::all(key.as_ref(), &observed.object, &app.claimant.labels());
+                app.claimant.is_named(&marks)
+            }
+            Presence::Absent | Presence::Unobserved(_) => false,
+        };
+        // Of an object that names none of them no claim is better than another one.
+        if !claimants.iter().filter_map(|&place| self.apps.get(place)).any(is_named) {
+            return claimants.to_vec();
+        }
         let claims = claimants.iter().filter_map(|&place| Some((place, self.apps.get(place)?)));
         let claims: Vec<((usize, &Arc<Declaration>), bool)> = claims
             .map(|(place, app)| {
-                let owns_place = app.claimant.owns_place_of(cluster, key.as_ref());
-                let is_unconfirmed =
-                    !owns_place && app.claimant.lacks_agreement(cluster, key, &found, &large);
+                let is_unconfirmed = app.claimant.lacks_agreement(cluster, key, &found, &large);
                 ((place, app), is_unconfirmed)
             })
             .collect();

@@ -316,11 +316,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
         _ => (SyncState::Unknown, None),
     };
     let applied = revisions(newest);
-    // The history leaves out syncs of some objects only, as Argo CD makes them to correct drift.
-    let is_dry_run = asked.and_then(|sync| sync.get("dryRun")).and_then(Value::as_bool) == Some(true);
-    let succeeded = operation.filter(|_| phase == "Succeeded" && !is_dry_run);
-    let succeeded = succeeded.and_then(|operation| time(operation.get("finishedAt")));
-    let last_success = newest.and_then(|entry| time(entry.get("deployedAt"))).max(succeeded);
+    let last_success = newest.and_then(|entry| time(entry.get("deployedAt")));
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 

@@ -247,7 +247,7 @@ impl<'a> Reader<'_, 'a> {
         let artifact = self.artifact(source.as_ref(), notes);
         let applied = self.text(&["status", "lastAppliedRevision"]);
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
-        let last_success = self.last_success(source.as_ref(), applied.as_deref());
+        let last_success = self.last_success();
         let (state, trouble) =
             self.sync(&artifact, applied.as_deref(), attempted.as_deref(), |one, two| one == two);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
@@ -270,8 +270,7 @@ impl<'a> Reader<'_, 'a> {
             None => None,
         };
         let attempted = self.text(&["status", "lastAttemptedRevision"]);
-        let last_success =
-            deployed.and_then(|snapshot| time(snapshot.get("lastDeployed"))).max(self.handled());
+        let last_success = deployed.and_then(|snapshot| time(snapshot.get("lastDeployed")));
         let (state, trouble) = self.sync(&artifact, applied.as_deref(), attempted.as_deref(), is_chart_of);
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
         let inventory = self.inventory(notes);
@@ -428,35 +427,13 @@ impl<'a> Reader<'_, 'a> {
         number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
     }
 
-    /// Returns the time of the last successful reconciliation of a Kustomization, as `status.history` tells it.
-    ///
-    /// Flux before 2.7 writes no history. Then a ready Kustomization succeeded at or after the latest of these times:
-    /// when it became ready, when its source fetched the revision that is applied, and the last request it handled.
-    fn last_success(&self, source: Option<&ObjectKey>, applied: Option<&str>) -> Option<Timestamp> {
+    fn last_success(&self) -> Option<Timestamp> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten();
         let succeeded = |entry: &Value<'_>| {
             entry.get("lastReconciledStatus").is_some_and(|status| status.is_str("ReconciliationSucceeded"))
         };
         let newest = history.filter(succeeded).filter_map(|entry| time(entry.get("lastReconciled"))).max();
-        newest.or_else(|| {
-            let since = self.ready()?.since();
-            let source = source.and_then(|source| self.source(source));
-            let source =
-                source.filter(|source| applied.is_some() && source.artifact.revision().as_deref() == applied);
-            since.max(source.and_then(|source| source.fetched)).max(self.handled())
-        })
-    }
-
-    /// Returns the condition Ready if it is True.
-    fn ready(&self) -> Option<Condition<'a>> {
-        Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))
-    }
-
-    /// Returns the time of the last request to reconcile that a ready object has handled; `None` if there was none, or
-    /// its time, which people write, is later than now.
-    fn handled(&self) -> Option<Timestamp> {
-        self.ready()?;
-        time(self.object().at(&["status", "lastHandledReconcileAt"])).filter(|at| *at <= self.now)
+        newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
     /// Returns the entries of `status.history`, at most [`MAX_HISTORY`], those with the highest versions.

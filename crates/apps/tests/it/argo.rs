@@ -63,25 +63,6 @@ fn row(app: Value) -> App {
 }
 
 #[test]
-fn the_last_success_is_the_last_sync_that_succeeded() {
-    let at = |phase: &str, dry: bool| {
-        let mut operation = operation(phase, NEW);
-        operation["operation"] =
-            json!({"sync": {"dryRun": dry, "resources": [{"kind": "ConfigMap", "name": "settings"}]}});
-        operation["finishedAt"] = json!("2026-03-01T11:40:00Z");
-        let row = row(application("shop", here(), status("Synced", NEW, Some(NEW), operation)));
-        row.sync.last_success.map(|at| at.to_string()).unwrap_or_default()
-    };
-    assert_eq!(at("Failed", false), "2026-03-01T11:20:00Z", "the history says when it was deployed");
-    assert_eq!(
-        at("Succeeded", false),
-        "2026-03-01T11:40:00Z",
-        "the history leaves out a sync of some objects"
-    );
-    assert_eq!(at("Succeeded", true), "2026-03-01T11:20:00Z", "a dry run applies nothing");
-}
-
-#[test]
 fn operations_affect_sync_but_not_health() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 

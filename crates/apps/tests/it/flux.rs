@@ -210,57 +210,6 @@ fn a_row_has_the_source_and_the_last_success() {
     assert_eq!(at.as_deref(), Some("2026-03-01T11:40:00Z"));
 }
 
-/// Flux before 2.7 records no history: what else it records bounds the time.
-#[test]
-fn without_history_the_last_success_is_the_latest_time_that_the_object_tells() {
-    let at = |changed: &dyn Fn(&mut Value, &mut Value)| {
-        let mut state = status(Some(NEW), Some(NEW), 3, &[ready("True", "ReconciliationSucceeded", 3)]);
-        let mut source = source(Some(NEW));
-        changed(&mut state, &mut source);
-        let list = apps_of(&holding("prod", &[source, kustomization(state)]));
-        list.apps[0].sync.last_success.map(|at| at.to_string()).unwrap_or_default()
-    };
-    let fetched = |source: &mut Value| {
-        source["status"]["artifact"]["lastUpdateTime"] = json!("2026-03-01T11:30:00Z");
-    };
-    assert_eq!(at(&|_, _| {}), "2026-03-01T11:20:00Z", "became ready");
-    assert_eq!(at(&|_, source| fetched(source)), "2026-03-01T11:30:00Z", "applied what was fetched then");
-    let older = |state: &mut Value, source: &mut Value| {
-        fetched(source);
-        state["lastAppliedRevision"] = json!(OLD);
-    };
-    assert_eq!(at(&older), "2026-03-01T11:20:00Z", "has not applied what was fetched then");
-    let handled = |at: &'static str| {
-        move |state: &mut Value, _: &mut Value| state["lastHandledReconcileAt"] = json!(at)
-    };
-    assert_eq!(at(&handled("2026-03-01T11:50:00.5Z")), "2026-03-01T11:50:00.5Z", "handled a request");
-    assert_eq!(at(&handled("2027-03-01T11:50:00Z")), "2026-03-01T11:20:00Z", "a request from the future");
-    let failing = |state: &mut Value, source: &mut Value| {
-        fetched(source);
-        state["lastHandledReconcileAt"] = json!("2026-03-01T11:50:00Z");
-        state["conditions"] = json!([ready("False", "BuildFailed", 3)]);
-    };
-    assert_eq!(at(&failing), "", "failed since");
-}
-
-#[test]
-fn the_last_success_of_a_helm_release_is_its_deployment_or_a_later_request() {
-    let at = |changed: &dyn Fn(&mut Value)| {
-        let mut state = with_history(&[(1, "2.0.0", "superseded"), (2, "2.1.0", "failed")], "2.1.0");
-        state["history"][0]["lastDeployed"] = json!("2026-03-01T10:00:00Z");
-        state["history"][1]["lastDeployed"] = json!("2026-03-01T11:00:00Z");
-        changed(&mut state);
-        let app = helm_release(json!({"chartRef": {"kind": "OCIRepository", "name": "db"}}), state);
-        let list = apps_of(&holding("prod", &[chart("OCIRepository", "2.1.0"), app]));
-        list.apps[0].sync.last_success.map(|at| at.to_string()).unwrap_or_default()
-    };
-    assert_eq!(at(&|_| {}), "2026-03-01T10:00:00Z");
-    assert_eq!(
-        at(&|state| state["lastHandledReconcileAt"] = json!("2026-03-01T11:50:00Z")),
-        "2026-03-01T11:50:00Z"
-    );
-}
-
 /// source-controller `api/v1/helmchart_types.go`, `ocirepository_types.go`: the artifact of a chart.
 fn chart(kind: &str, revision: &str) -> Value {
     json!({
