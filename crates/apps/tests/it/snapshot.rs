@@ -114,7 +114,7 @@ fn missing_objects_are_absent_in_a_whole_dump_and_unobserved_in_a_partial_one() 
 fn all_objects_of_a_lost_cluster_are_unobserved() {
     let snapshot = Snapshot::lost("prod", "Timeout", "no answer within 5 s");
     let Presence::Unobserved(why) = snapshot.get(key().as_ref()) else { panic!() };
-    assert_eq!(why, "no answer within 5 s");
+    assert_eq!(why, "its cluster does not answer");
     assert_eq!(snapshot.freshness().state, FreshnessState::Lost);
     assert_eq!(apps(&[&snapshot], &ActiveRules::default(), NOW).errors.len(), 1);
 }
