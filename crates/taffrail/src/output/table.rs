@@ -72,7 +72,7 @@ pub(crate) struct Table<W> {
     widths: Option<Vec<usize>>,
     gap: usize,
     /// Width of the terminal, which no line exceeds. If it is `None`, only cells wider than [`MAX_CELL_WIDTH`] are
-    /// cut.
+    /// cut, and those of the last column and of `cut` never.
     screen: Option<usize>,
     /// Titles of the columns that may be left out, in this order, while the last column has too little room.
     spare: &'static [&'static str],
@@ -377,7 +377,7 @@ impl<W: Write> Table<W> {
                 // Rows beyond the measured ones may be wider.
                 Some(screen) if Some(at) == last => cut(&cell.text, screen.saturating_sub(used)),
                 Some(_) => cut(&cell.text, width),
-                None if Some(at) == last => cell.text.as_ref().into(),
+                None if Some(at) == last || Some(at) == self.cut_at => cell.text.as_ref().into(),
                 None => cut(&cell.text, MAX_CELL_WIDTH),
             };
             let style = cell.style;
@@ -615,6 +615,19 @@ mod tests {
             let parts = [0, 1, 2, 5, 30, 500][self.below(6)];
             (0..parts).map(|_| PARTS[self.below(PARTS.len())]).collect()
         }
+    }
+
+    #[test]
+    fn without_a_screen_no_message_is_cut() {
+        let message = "m".repeat(MAX_CELL_WIDTH + 50);
+        let mut out = Vec::new();
+        let mut table = Table::new(&mut out, vec!["NAME", "MESSAGE", "REVISION"], None).cutting("MESSAGE");
+        table.row(["a", &message, "1"].map(Cell::new).to_vec()).unwrap();
+        table.row(["b", "short", "2"].map(Cell::new).to_vec()).unwrap();
+        table.finish().unwrap();
+        let out = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
+        assert!(out.contains(&format!("\na      {message}   1\n")), "{out}");
+        assert!(out.lines().all(|line| line.contains(&message) || line.len() < MAX_CELL_WIDTH + 20), "{out}");
     }
 
     #[test]
