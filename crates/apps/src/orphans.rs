@@ -7,6 +7,7 @@ use taffrail_status::Observed;
 use taffrail_status::assess::owners;
 
 use crate::app::AppList;
+use crate::delivery::flux::{self, sources::Sources};
 use crate::delivery::helm_storage;
 use crate::delivery::labels::{claim_templates, is_claim_of};
 use crate::kinds;
@@ -33,7 +34,8 @@ impl AppList {
     /// If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
-    /// every namespace has; also kinds that controllers fill, and objects for which `is_made` is true.
+    /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, and the Flux sources of
+    /// apps.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),
@@ -41,6 +43,7 @@ impl AppList {
         };
         let sets = cluster.of_kind("apps", "StatefulSet", None);
         let templates: HashSet<(String, String)> = sets.flat_map(|set| claim_templates(&set)).collect();
+        let sources = self.sources(cluster);
         let belongings = self.belongings();
         // An app that is left out may declare any object of its namespace.
         let has_left_out = |namespace: &str| {
@@ -54,6 +57,7 @@ impl AppList {
                 && !is_owned(observed)
                 && !is_made(observed)
                 && !is_claim_of(&templates, observed.key)
+                && !(is_flux_source(observed.key) && sources.contains(&observed.key.to_owned()))
         });
         let mut orphans: Vec<Orphan> = candidates
             .filter_map(|observed| {
@@ -71,6 +75,19 @@ impl AppList {
         orphans.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         orphans
     }
+
+    /// Returns the sources that the Flux apps declared in `cluster` name.
+    fn sources(&self, cluster: &dyn Objects) -> HashSet<ObjectKey> {
+        let known = Sources::default();
+        let declared = self.apps.iter().filter(|app| app.app.home == cluster.name());
+        let declaring = declared.filter_map(|app| cluster.get(app.declaring.as_ref()?.as_ref()).present());
+        let of_flux = declaring.filter(|observed| observed.key.group.ends_with(".toolkit.fluxcd.io"));
+        of_flux.flat_map(|observed| flux::sources_by(&known, cluster, &observed)).collect()
+    }
+}
+
+fn is_flux_source(key: ObjectKeyRef<'_>) -> bool {
+    key.group == "source.toolkit.fluxcd.io"
 }
 
 fn is_owned(observed: &Observed<'_>) -> bool {

@@ -210,6 +210,34 @@ fn a_row_has_the_source_and_the_last_success() {
     assert_eq!(at.as_deref(), Some("2026-03-01T11:40:00Z"));
 }
 
+#[test]
+fn sources_of_apps_are_not_orphans() {
+    let of_kind = |kind: &str, name: &str| {
+        json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind,
+            "metadata": {"namespace": "flux-system", "name": name}, "status": {}})
+    };
+    let release = |name: &str, spec: Value| {
+        let mut app = helm_release(spec, json!({}));
+        (app["metadata"]["name"], app["metadata"]["namespace"]) = (json!(name), json!("flux-system"));
+        app
+    };
+    let chart = json!({"chart": {"spec": {"chart": "db", "sourceRef": {"kind": "HelmRepository", "name": "acme"}}}});
+    let objects = [
+        kustomization(status(Some(NEW), Some(NEW), 3, &[])),
+        source(Some(NEW)),
+        release("of-repository", chart),
+        of_kind("HelmRepository", "acme"),
+        release("of-oci", json!({"chartRef": {"kind": "OCIRepository", "name": "db"}})),
+        of_kind("OCIRepository", "db"),
+        of_kind("GitRepository", "unused"),
+        of_kind("Bucket", "fleet"),
+    ];
+    let cluster = holding("prod", &objects);
+    let orphans = apps_of(&cluster).orphans(&cluster, &Default::default());
+    let names: Vec<String> = orphans.iter().map(|orphan| format!("{}/{}", orphan.key.kind, orphan.key.name)).collect();
+    assert_eq!(names, ["Bucket/fleet", "GitRepository/unused"], "sources of no app");
+}
+
 /// source-controller `api/v1/helmchart_types.go`, `ocirepository_types.go`: the artifact of a chart.
 fn chart(kind: &str, revision: &str) -> Value {
     json!({
