@@ -72,6 +72,16 @@ pub(crate) fn run(
         let shown: Vec<&App> = list.apps.iter().collect();
         list.errors = named::asked_for(&list, &shown, Some(namespace));
     }
+    let is_empty = list.apps.iter().all(|app| app.resources.is_empty());
+    let missing = match is_empty && !arguments.view.watch {
+        true => {
+            let read: Vec<&Snapshot> = fleet.snapshots.iter().collect();
+            let namespaces = orphaned_in.iter().flatten().chain(&arguments.namespace);
+            let namespaces: BTreeSet<&String> = namespaces.collect();
+            source::missing_namespaces(namespaces.into_iter(), &read, &arguments.view.source)?
+        }
+        false => Vec::new(),
+    };
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     if orphaned_in.is_none() {
         check_kinds(&filter.kinds, &list)?;
@@ -105,7 +115,8 @@ pub(crate) fn run(
     // Tables print errors below; documents contain them.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
     let mut exit = tell(fleet, &list.errors, for_people, console);
-    if arguments.exit_status && !shown.is_well() {
+    missing.iter().for_each(|missing| missing.print(console));
+    if arguments.exit_status && (!shown.is_well() || !missing.is_empty()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)

@@ -208,3 +208,48 @@ fn guessed_names_and_flags_work() {
     let plain = super::taffrail(&["wait", "deploy", "--kubeconfig", "/nonexistent"], "");
     assert!(!plain.stderr.contains("app/deploy"), "{}", plain.stderr);
 }
+
+#[test]
+fn a_namespace_that_does_not_exist_is_told_and_is_not_well() {
+    let served = super::served::Served::start(&["one", "two"], |name, cluster| {
+        if name == "one" {
+            cluster.apply(taffrail_testkit::objects::namespace("shop")).unwrap();
+        }
+    });
+    for arguments in [
+        &["get", "apps"][..],
+        &["get", "resources"],
+        &["get", "resources", "--orphaned"],
+        &["status", "pods"],
+    ] {
+        let ask = |namespace: &str, more: &[&str]| {
+            let kubeconfig = ["--kubeconfig", &served.kubeconfig];
+            super::taffrail(&[arguments, &["-n", namespace], more, &kubeconfig].concat(), "")
+        };
+        let told = ask("shpo", &["--exit-status", "--context", "one"]);
+        let warning = "warning: one has no namespace 'shpo'\n hint: 'kubectl get namespaces' lists";
+        assert!(told.stderr.contains(warning), "{arguments:?}: {}", told.stderr);
+        assert_eq!(told.code, 1, "{arguments:?}: {}", told.stderr);
+        assert_eq!(ask("shpo", &["--context", "one"]).code, 0, "{arguments:?}");
+        let told = ask("shop", &["--exit-status", "--context", "one"]);
+        assert!(!told.stderr.contains("has no namespace"), "{arguments:?}: {}", told.stderr);
+        assert_eq!(told.code, 0, "{arguments:?}: {}", told.stderr);
+        // One of the clusters has it.
+        assert_eq!(ask("shop", &["--exit-status", "--all-contexts"]).code, 0, "{arguments:?}");
+        let told = ask("shpo", &["--exit-status", "--all-contexts"]);
+        assert!(told.stderr.contains("none of 2 clusters has a namespace 'shpo'"), "{}", told.stderr);
+
+        let dump = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+        let of_dump = |namespace: &str| {
+            super::taffrail(&[arguments, &["-n", namespace, "--exit-status", "--from", "-"]].concat(), dump)
+        };
+        let told = of_dump("shpo");
+        assert!(
+            told.stderr.contains("warning: nothing that was read is in a namespace 'shpo'"),
+            "{arguments:?}: {}",
+            told.stderr
+        );
+        assert_eq!(told.code, 1, "{arguments:?}: {}", told.stderr);
+        assert_eq!(of_dump("shop").code, 0, "{arguments:?}: {}", of_dump("shop").stderr);
+    }
+}

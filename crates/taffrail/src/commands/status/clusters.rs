@@ -213,6 +213,7 @@ pub(super) fn run(
 
     let FleetMembers { members, problems } = source::members(&arguments.source)?;
     asked.check_clusters(&members.iter().map(|member| &*member.name).collect::<Vec<_>>())?;
+    let namespace = asked.namespace.clone();
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
     let source = &arguments.source;
@@ -244,6 +245,10 @@ pub(super) fn run(
         if !print(&mut printer, judge, snapshot, meant)? {
             break;
         }
+    }
+    let read: Vec<&Snapshot> = found.iter().map(|found| &found.snapshot).collect();
+    for missing in source::missing_namespaces(namespace.iter(), &read, &arguments.source)? {
+        printer.complain(missing);
     }
     printer.finish(arguments.exit_status)
 }
@@ -405,6 +410,10 @@ fn of_dumps(
         if !print(&mut printer, judge, snapshot, &known)? {
             break;
         }
+    }
+    let read: Vec<&Snapshot> = fleet.snapshots.iter().collect();
+    for missing in source::missing_namespaces(asked.namespace.iter(), &read, &arguments.source)? {
+        printer.complain(missing);
     }
     printer.finish(arguments.exit_status)
 }
