@@ -57,7 +57,7 @@ impl AppList {
                 && !is_owned(observed)
                 && !is_made(observed)
                 && !is_claim_of(&templates, observed.key)
-                && !(is_flux_source(observed.key) && sources.contains(&observed.key.to_owned()))
+                && !is_source_of(&sources, observed.key)
         });
         let mut orphans: Vec<Orphan> = candidates
             .filter_map(|observed| {
@@ -86,8 +86,9 @@ impl AppList {
     }
 }
 
-fn is_flux_source(key: ObjectKeyRef<'_>) -> bool {
-    key.group == "source.toolkit.fluxcd.io"
+/// Returns true if `key` is one of `sources`.
+fn is_source_of(sources: &HashSet<ObjectKey>, key: ObjectKeyRef<'_>) -> bool {
+    key.group == "source.toolkit.fluxcd.io" && sources.contains(&key.to_owned())
 }
 
 fn is_owned(observed: &Observed<'_>) -> bool {

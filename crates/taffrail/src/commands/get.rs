@@ -447,6 +447,8 @@ impl Shown<'_> {
                 columns.insert(at, FOLDED);
             }
         }
+        let problems = list.items.iter().map(ListRow::has_problem).chain(lost.iter().map(|_| true));
+        console.note_problems(problems.collect());
         let is_known = !rows.is_empty() && columns == printed.columns;
         let screen = screen();
         let table = Table::new(console.people(), columns.clone(), screen)

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
-use taffrail_apps::{App, Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Scope};
+use taffrail_apps::{App, Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -25,6 +25,9 @@ pub(super) trait ListRow: NamedRow + Serialize {
     /// Returns the cells of all columns. A `short` row abbreviates the delivery tool and omits a message that only
     /// repeats the revision.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
+
+    /// Returns true if there is more to look at than a notice.
+    fn has_problem(&self) -> bool;
 }
 
 impl NamedRow for AppRow {
@@ -35,6 +38,10 @@ impl NamedRow for AppRow {
 }
 
 impl ListRow for AppRow {
+    fn has_problem(&self) -> bool {
+        self.problem.as_ref().is_some_and(Problem::is_pressing)
+    }
+
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row {
         let revision = |revision: &Option<String>| match revision {
             Some(revision) => Cell::new(text::revision(revision)),
@@ -90,6 +97,10 @@ impl NamedRow for ClusterRow {
 }
 
 impl ListRow for ClusterRow {
+    fn has_problem(&self) -> bool {
+        self.status != Status::Current || self.problems > 0
+    }
+
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let observed = self.freshness.observed_at.map(|at| at.to_string());
         let mut row = BTreeMap::from([
@@ -129,6 +140,10 @@ impl NamedRow for ResourceRow {
 }
 
 impl ListRow for ResourceRow {
+    fn has_problem(&self) -> bool {
+        self.status != Status::Current
+    }
+
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let (status, sync, app) = (self.status, self.sync, self.app.as_ref());
         let suspended = if self.suspended { " (suspended)" } else { "" };

@@ -135,7 +135,7 @@ pub(crate) fn follow<P: Default>(
         let memory = Console::memory();
         let exit = run(source, &mut printed, &memory)?;
         let (text, told) = memory.kept();
-        Ok((exit, Frame { text, told }))
+        Ok((exit, Frame { text, told, problems: memory.noted_problems() }))
     };
     // What is wrong with the question is wrong with all answers.
     let (exit, first) = answer(&mut source, true)?;
@@ -157,6 +157,8 @@ type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), Co
 struct Frame {
     text: String,
     told: Vec<String>,
+    /// For each row of a table: true if it has a problem. Empty for other answers.
+    problems: Vec<bool>,
 }
 
 impl Frame {
@@ -169,6 +171,25 @@ impl Frame {
     }
 }
 
+/// Returns the line that stands for all lines of `text` but the first `shown`; it counts the rows among them that have
+/// a problem.
+fn hidden(text: &str, shown: usize, problems: &[bool]) -> String {
+    let more = text.lines().count() - shown;
+    // What a wide table prints below a row is indented.
+    let rows: Vec<usize> =
+        text.lines().enumerate().filter(|(_, line)| !line.starts_with(' ')).map(|(at, _)| at).collect();
+    let titles = rows.len().saturating_sub(problems.len());
+    let rows = rows.into_iter().skip(titles).zip(problems);
+    let with_problems = rows.filter(|(at, has_problem)| *at >= shown && **has_problem).count();
+    let with_problems = match (problems.is_empty(), with_problems) {
+        (true, _) => String::new(),
+        (false, 0) => ", none of them with problems".to_owned(),
+        (false, number) => format!(", {number} of them with problems"),
+    };
+    let lines = if more == 1 { "line" } else { "lines" };
+    format!("… {more} more {lines}{with_problems}; narrow the view, or make the window higher")
+}
+
 /// Redraws the view in place until the user ends it.
 fn redraw(
     mut screen: Screen,
@@ -179,7 +200,7 @@ fn redraw(
     let mut shown = first.with_notes(&source);
     let (mut took, mut looked) = (Duration::ZERO, Timestamp::now());
     loop {
-        let Frame { text, told } = &shown;
+        let Frame { text, told, problems } = &shown;
         let (_, rows) = screen.size();
         let told: Vec<&str> = told.iter().flat_map(|told| told.lines()).collect();
         // What is wrong is seen however long the answer is.
@@ -188,10 +209,7 @@ fn redraw(
         let mut lines: Vec<String> = text.lines().take(room).map(str::to_owned).collect();
         if all > room {
             lines.truncate(room.saturating_sub(1));
-            lines.push(format!(
-                "… {} more lines; narrow the view, or make the window higher",
-                all - lines.len()
-            ));
+            lines.push(hidden(text, lines.len(), problems));
         }
         if !told.is_empty() {
             lines.push(String::new());
@@ -210,7 +228,8 @@ fn redraw(
             Ok((_, frame)) => frame.with_notes(&source),
             // The app that was shown is gone, say: it may come back.
             Err(complaint) => {
-                Frame { text: format!("{}\n", printable(&complaint.to_string())), told: Vec::new() }
+                let text = format!("{}\n", printable(&complaint.to_string()));
+                Frame { text, told: Vec::new(), problems: Vec::new() }
             }
         };
     }
@@ -347,5 +366,23 @@ impl TrustArguments {
             TrustOutput::Json => Form::Json,
             TrustOutput::Yaml => Form::Yaml,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hidden;
+
+    #[test]
+    fn hidden_rows_with_problems_are_counted() {
+        let problems = [true, false, false, true, true];
+        let text = "NAME\na\nb\nc\nd\n  below d\ne\n";
+        let told = |shown| hidden(text, shown, &problems);
+        assert!(told(4).starts_with("… 3 more lines, 2 of them with problems; narrow"), "{}", told(4));
+        assert!(told(6).starts_with("… 1 more line, 1 of them with problems; "), "{}", told(6));
+        assert!(hidden(text, 3, &[true, false, false, false, false]).contains("4 more lines, none of them"));
+        // Without titles, and of what is not a table.
+        assert!(hidden("a\nb\nc\n", 1, &[true, false, true]).contains("2 more lines, 1 of them"));
+        assert_eq!(hidden("a\nb\nc\n", 1, &[]), "… 2 more lines; narrow the view, or make the window higher");
     }
 }

@@ -23,6 +23,8 @@ struct Sink {
     place: Place,
     /// Messages for stderr, printed when the answer has ended so that they do not disturb the pager.
     later: Vec<String>,
+    /// For each row of the last table in the answer: true if it has a problem. Empty for other answers.
+    problems: Vec<bool>,
 }
 
 enum Place {
@@ -74,7 +76,7 @@ impl Console {
     }
 
     fn new(place: Place) -> Console {
-        Console { sink: Arc::new(Mutex::new(Sink { place, later: Vec::new() })), is_paging: Arc::default() }
+        Console { sink: Arc::new(Mutex::new(Sink { place, later: Vec::new(), problems: Vec::new() })), is_paging: Arc::default() }
     }
 
     /// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a
@@ -103,6 +105,16 @@ impl Console {
             Place::Stdout | Place::Held(_) | Place::Pager(_) => Vec::new(),
         };
         (String::from_utf8_lossy(&text).into_owned(), std::mem::take(&mut sink.later))
+    }
+
+    /// Notes for each row of the table that is printed whether it has a problem, for a view that cannot show all.
+    pub(crate) fn note_problems(&self, problems: Vec<bool>) {
+        self.sink().problems = problems;
+    }
+
+    /// Takes what [`Console::note_problems`] noted.
+    pub(crate) fn noted_problems(&self) -> Vec<bool> {
+        std::mem::take(&mut self.sink().problems)
     }
 
     /// Returns true while a pager runs.

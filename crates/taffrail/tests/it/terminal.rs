@@ -230,3 +230,25 @@ fn closed_stdout_ends_a_view_silently() {
         assert_eq!((answer.stdout.trim(), answer.stderr.as_str()), (&*code.to_string(), ""), "{form}");
     }
 }
+
+#[test]
+fn a_low_screen_counts_the_problems_that_it_hides() {
+    let served = super::served::Served::start_verbatim(&["one"], |_, cluster| {
+        cluster.apply(taffrail_testkit::objects::namespace("shop")).unwrap();
+        for number in 0..9 {
+            let phase = if number < 5 { "Running" } else { "Failed" };
+            let name = format!("app-{number}");
+            cluster
+                .apply(serde_json::json!({"apiVersion": "v1", "kind": "Pod",
+                    "metadata": {"namespace": "shop", "name": name, "labels": {"app.kubernetes.io/instance": name}},
+                    "spec": {"containers": [{"name": "app", "image": "app:1"}]},
+                    "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]}}))
+                .unwrap();
+        }
+    });
+    let words = ["get", "apps", "-w", "--kubeconfig", &served.kubeconfig, "--context", "one"];
+    let mut terminal = Terminal::start(command(&words), 100, 8);
+    terminal.wait_for("… 3 more lines, 3 of them with problems; narrow the view");
+    terminal.interrupt();
+    terminal.end();
+}
