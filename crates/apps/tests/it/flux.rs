@@ -221,7 +221,8 @@ fn sources_of_apps_are_not_orphans() {
         (app["metadata"]["name"], app["metadata"]["namespace"]) = (json!(name), json!("flux-system"));
         app
     };
-    let chart = json!({"chart": {"spec": {"chart": "db", "sourceRef": {"kind": "HelmRepository", "name": "acme"}}}});
+    let chart =
+        json!({"chart": {"spec": {"chart": "db", "sourceRef": {"kind": "HelmRepository", "name": "acme"}}}});
     let objects = [
         kustomization(status(Some(NEW), Some(NEW), 3, &[])),
         source(Some(NEW)),
@@ -234,7 +235,8 @@ fn sources_of_apps_are_not_orphans() {
     ];
     let cluster = holding("prod", &objects);
     let orphans = apps_of(&cluster).orphans(&cluster, &Default::default());
-    let names: Vec<String> = orphans.iter().map(|orphan| format!("{}/{}", orphan.key.kind, orphan.key.name)).collect();
+    let names: Vec<String> =
+        orphans.iter().map(|orphan| format!("{}/{}", orphan.key.kind, orphan.key.name)).collect();
     assert_eq!(names, ["Bucket/fleet", "GitRepository/unused"], "sources of no app");
 }
 

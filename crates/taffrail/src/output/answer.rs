@@ -76,7 +76,10 @@ impl Console {
     }
 
     fn new(place: Place) -> Console {
-        Console { sink: Arc::new(Mutex::new(Sink { place, later: Vec::new(), problems: Vec::new() })), is_paging: Arc::default() }
+        Console {
+            sink: Arc::new(Mutex::new(Sink { place, later: Vec::new(), problems: Vec::new() })),
+            is_paging: Arc::default(),
+        }
     }
 
     /// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a

@@ -35,7 +35,8 @@ pub(crate) fn missing_namespaces<'n>(
     }
     if !arguments.from.is_empty() {
         let warn = |namespace| {
-            CommandError::unreadable(format!("nothing that was read is in a namespace '{namespace}'")).harmless()
+            CommandError::unreadable(format!("nothing that was read is in a namespace '{namespace}'"))
+                .harmless()
         };
         return Ok(unknown.into_iter().map(warn).collect());
     }
@@ -52,7 +53,9 @@ pub(crate) fn missing_namespaces<'n>(
             let rules = RuleSource::default();
             let rules = rules.with_options(Budgets::default(), patience, &Trust::default());
             let query = ReadQuery { declarations: false, label_groups: false, ..ReadQuery::default() };
-            live.read_objects(query, now, &rules.active(), |_, _| ((*asked).clone(), Vec::new())).await.snapshot
+            live.read_objects(query, now, &rules.active(), |_, _| ((*asked).clone(), Vec::new()))
+                .await
+                .snapshot
         }
     })?;
     let is_missing = |key: &&ObjectKey| {
