@@ -33,7 +33,9 @@ fn namespaces_filter_by_where_an_app_is_declared() {
     assert_eq!(names(&["-A"]).lines().count(), 4);
     let none = get("apps", "flux-in-motion", &["-n", "nobody"]);
     assert_eq!((none.stdout.as_str(), none.code), ("", 0));
-    assert_eq!(none.stderr, "No apps found declared in namespace nobody.\n");
+    let told = "No apps found declared in namespace nobody.\n\
+                warning: nothing that was read is in a namespace 'nobody'\n";
+    assert_eq!(none.stderr, told);
 }
 
 #[test]
