@@ -1,6 +1,8 @@
 //! Errors that apps declared in one cluster cause in another one: they are those of the home.
 
 use serde_json::{Value, json};
+use taffrail_api::TrustReport;
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{Answer, AppLabels, AppList, AppRows, Objects, Read, Snapshot, Target, apps};
 use taffrail_object::Projection;
 use taffrail_status::assess::Options;
@@ -158,4 +160,34 @@ fn the_worst_app_of_a_cluster_is_named_with_its_home() {
     let own = holding("dev", &[with_widget("https://kubernetes.default.svc")]);
     let rows = serde_json::to_value(taffrail_api::ClusterList::new(&[&own], &list(&[&own], &[]))).unwrap();
     assert_eq!([&rows["items"][0]["worst"], &rows["items"][0]["worstHome"]], [&worst, &Value::Null]);
+}
+
+/// Apps of one name that two clusters declare are told apart in the finding about an object that both claim.
+#[test]
+fn an_overlap_names_the_home_of_an_app_that_another_cluster_declares() {
+    let [secret, of_dev] = delivering_to_prod("web");
+    let own = |from: &Value| {
+        let mut own = from.clone();
+        own["kind"] = json!("Kustomization");
+        own["apiVersion"] = json!("kustomize.toolkit.fluxcd.io/v1");
+        own["spec"] = json!({"sourceRef": {"kind": "GitRepository", "name": "fleet"}});
+        own["status"] = json!({"inventory": {"entries": [{"id": "shop_a__ConfigMap", "v": "v1"}]}});
+        own
+    };
+    let mut foreign = own(&of_dev);
+    foreign["spec"]["kubeConfig"] = json!({"secretRef": {"name": "prod"}});
+    let dev = holding("dev", &[secret, foreign]);
+    let marked = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "a",
+        "labels": {"kustomize.toolkit.fluxcd.io/namespace": "apps", "kustomize.toolkit.fluxcd.io/name": "web"}}});
+    let prod = prod(&[own(&of_dev), marked]);
+    let clusters: [&dyn Objects; 2] = [&dev, &prod];
+    let list = list(&clusters, &[]);
+    let all: Vec<_> = list.apps.iter().collect();
+    let report = TrustReport::new(&all, &list, &clusters, NOW, TrustShape::default());
+    let found = report.items.iter().find(|found| found.reason == "Overlap").unwrap();
+    let both = "flux-kustomization apps/web and by flux-kustomization apps/web of dev";
+    assert_eq!(
+        &*found.message,
+        format!("is claimed by {both}: Ready is true only of the version that was applied last")
+    );
 }
