@@ -9,7 +9,7 @@ use std::sync::Arc;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
-use crate::agreement::{INSTANCE_LABEL, LargeMarks, Mark};
+use crate::agreement::{INSTANCE_LABEL, Mark};
 use crate::claimants::contenders;
 use crate::declaration::Declaration;
 use crate::fleet::Fleet;
@@ -20,8 +20,11 @@ use crate::scope::{Scope, ScopeError};
 /// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
 const MOST_OVERLAPS: usize = 100;
 
+/// The maximum number of overlaps that are reported of claims that nothing confirms, for each set of authors.
+const MOST_DOUBTFUL: usize = 10;
+
 /// The maximum number of claiming apps that the message about one object names.
-const MOST_CLAIMANTS: usize = 10;
+pub(crate) const MOST_CLAIMANTS: usize = 10;
 
 /// A claim: the hash of the cluster and object, the index of the app, and the index of the object in that
 /// app's list.
@@ -84,6 +87,15 @@ impl ClaimIndex {
 pub(crate) struct Claims<'a> {
     apps: &'a [Arc<Declaration>],
     index: &'a ClaimIndex,
+}
+
+/// The claims on one object that two or more apps claim.
+struct Overlap {
+    /// The indexes of the apps.
+    claimants: Vec<usize>,
+    /// True if nothing confirms any of the claims: the object is in the namespace of none of the apps, and carries
+    /// the mark of none of them. Whoever may write into one namespace can make any number of these.
+    is_doubtful: bool,
 }
 
 /// The answer to which app an object belongs.
@@ -193,9 +205,9 @@ impl<'a> Claims<'a> {
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects that two or more apps claim, by the index of their cluster, each with the indexes of
-    /// these apps. Leaves out claims that do not count against the others; see [`contenders`].
-    fn several(&self, fleet: &Fleet<'_>) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
+    /// Returns the objects that two or more apps claim, by the index of their cluster. Leaves out claims that do not
+    /// count against the others; see [`contenders`].
+    fn several(&self, fleet: &Fleet<'_>) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Overlap>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
         for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {
             for (_, place, at) in same {
@@ -206,64 +218,85 @@ impl<'a> Claims<'a> {
                 }
             }
         }
-        for (cluster, claims) in &mut found {
-            claims.retain(|key, claimants| {
-                if claimants.len() > 1 {
-                    *claimants = self.contenders(fleet, *cluster, key, claimants);
-                }
-                claimants.len() > 1
-            });
-        }
-        found
+        let counting = |(cluster, claims): (usize, BTreeMap<&'a ObjectKey, Vec<usize>>)| {
+            let claims = claims.into_iter().filter(|(_, claimants)| claimants.len() > 1);
+            let claims =
+                claims.map(|(key, claimants)| (key, self.contenders(fleet, cluster, key, &claimants)));
+            (cluster, claims.filter(|(_, overlap)| overlap.claimants.len() > 1).collect())
+        };
+        found.into_iter().map(counting).collect()
     }
 
     /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other.
-    fn contenders(
-        &self,
-        fleet: &Fleet<'_>,
-        cluster: usize,
-        key: &ObjectKey,
-        claimants: &[usize],
-    ) -> Vec<usize> {
-        let large = LargeMarks::default();
+    fn contenders(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey, claimants: &[usize]) -> Overlap {
         let found = metadata_of(fleet.objects(cluster), key);
-        let is_named = |app: &Arc<Declaration>| match &found {
-            Presence::Present(observed) => {
-                let marks = Mark::all(key.as_ref(), &observed.object, &app.claimant.labels());
-                app.claimant.is_named(&marks)
-            }
-            Presence::Absent | Presence::Unobserved(_) => false,
+        let is_confirmed = |app: &Arc<Declaration>| {
+            let is_named = match &found {
+                Presence::Present(observed) => {
+                    let marks = Mark::all(key.as_ref(), &observed.object, &app.claimant.labels());
+                    app.claimant.is_named(&marks)
+                }
+                Presence::Absent | Presence::Unobserved(_) => false,
+            };
+            is_named || app.claimant.owns_place_of(cluster, key.as_ref())
         };
-        // Of an object that names none of them no claim is better than another one.
-        if !claimants.iter().filter_map(|&place| self.apps.get(place)).any(is_named) {
-            return claimants.to_vec();
-        }
         let claims = claimants.iter().filter_map(|&place| Some((place, self.apps.get(place)?)));
-        let claims: Vec<((usize, &Arc<Declaration>), bool)> = claims
-            .map(|(place, app)| {
-                let is_unconfirmed = app.claimant.lacks_agreement(cluster, key, &found, &large);
-                ((place, app), is_unconfirmed)
+        let claims: Vec<((usize, &Arc<Declaration>), bool)> =
+            claims.map(|(place, app)| ((place, app), !is_confirmed(app))).collect();
+        // Where nothing confirms any of them, no claim is better than another one.
+        if claims.iter().all(|(_, is_unconfirmed)| *is_unconfirmed) {
+            return Overlap { claimants: claimants.to_vec(), is_doubtful: true };
+        }
+        let counting = contenders(&claims, |(_, app)| (app.home, app.namespace.as_str()));
+        Overlap { claimants: counting.into_iter().map(|(place, _)| place).collect(), is_doubtful: false }
+    }
+
+    /// Returns the namespaces whose authors make these claims, as one text.
+    fn authors(&self, claimants: &[usize]) -> String {
+        let apps = claimants.iter().filter_map(|&place| self.apps.get(place));
+        let authors: BTreeSet<String> = apps.map(|app| format!("{}/{}", app.home, app.namespace)).collect();
+        authors.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns those of `overlaps` that are reported one by one, in the order of their objects.
+    ///
+    /// One namespace with many overlaps does not displace the others: namespaces take turns. Claims that nothing
+    /// confirms come last, and there the authors take turns, as they can list the objects of any namespace.
+    fn reported<'o>(
+        &self,
+        overlaps: &'o BTreeMap<&'a ObjectKey, Overlap>,
+    ) -> Vec<(&'a ObjectKey, &'o Overlap)> {
+        let all = || overlaps.iter().map(|(object, overlap)| (*object, overlap));
+        let sure: Vec<_> = all().filter(|(_, overlap)| !overlap.is_doubtful).collect();
+        let mut reported = round_robin(sure, |(object, _)| &object.namespace);
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let doubtful = all().filter(|(_, overlap)| overlap.is_doubtful);
+        let doubtful =
+            doubtful.map(|(object, overlap)| (self.authors(&overlap.claimants), (object, overlap)));
+        let few: Vec<_> = doubtful
+            .filter(|(authors, _)| {
+                let number = numbers.entry(authors.clone()).or_default();
+                *number += 1;
+                *number <= MOST_DOUBTFUL
             })
             .collect();
-        let counting = contenders(&claims, |(_, app)| (app.home, app.namespace.as_str()));
-        counting.into_iter().map(|(place, _)| place).collect()
+        reported.extend(round_robin(few, |(authors, _)| authors).into_iter().map(|(_, it)| it));
+        reported.truncate(MOST_OVERLAPS);
+        reported.sort_by_key(|(object, _)| *object);
+        reported
     }
 
     /// Returns an error for each object that several apps claim, each with the index of its cluster.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
-        let mut overlaps = Vec::new();
-        for (cluster, claims) in &self.several(fleet) {
+        let mut errors = Vec::new();
+        let error = |object: &ObjectKey, message| {
+            let scope = Scope::Object(object.to_owned());
+            ScopeError { scope, reason: "Overlap".to_owned(), message }
+        };
+        for (cluster, overlaps) in &self.several(fleet) {
             let cluster = *cluster;
-            // One namespace with many overlaps does not displace the others.
-            let several = claims.iter().map(|(object, claimants)| (*object, claimants)).collect();
-            let mut several: Vec<(&ObjectKey, &Vec<usize>)> =
-                round_robin(several, |(object, _)| &object.namespace);
-            let mut left_out: Vec<&ObjectKey> =
-                several.iter().skip(MOST_OVERLAPS).map(|(object, _)| *object).collect();
-            left_out.sort();
-            several.truncate(MOST_OVERLAPS);
-            several.sort_by_key(|(object, _)| *object);
-            for (object, claimants) in several {
+            let reported = self.reported(overlaps);
+            for (object, Overlap { claimants, .. }) in &reported {
                 let more = claimants.len().saturating_sub(MOST_CLAIMANTS);
                 let named = claimants.iter().take(MOST_CLAIMANTS).filter_map(|&place| self.apps.get(place));
                 let mut names: Vec<String> = named.map(|app| name(app, cluster, fleet)).collect();
@@ -272,16 +305,17 @@ impl<'a> Claims<'a> {
                 }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object(object.to_owned());
-                overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
+                errors.push((cluster, error(object, message)));
             }
-            if let Some(first) = left_out.first() {
-                let message = format!("{} more objects are claimed by several apps", left_out.len());
-                let scope = Scope::Object((*first).to_owned());
-                overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
+            let mut left_out = overlaps
+                .keys()
+                .filter(|object| reported.binary_search_by_key(object, |(reported, _)| reported).is_err());
+            if let Some(first) = left_out.next() {
+                let message = format!("{} more objects are claimed by several apps", left_out.count() + 1);
+                errors.push((cluster, error(first, message)));
             }
         }
-        overlaps
+        errors
     }
 }
 

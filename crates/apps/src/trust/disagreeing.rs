@@ -11,6 +11,7 @@ use taffrail_status::{Status, assess};
 use super::cluster_context::{ClusterContext, found, is_well, number};
 use super::{Concerned, Finding, FindingCategory, Severity, count, is_green};
 use crate::app::App;
+use crate::claims::MOST_CLAIMANTS;
 use crate::delivery;
 
 use crate::identity::Delivery;
@@ -307,7 +308,13 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     for error in errors {
         match (&*error.reason, &error.scope) {
             ("Overlap", Scope::Object(key)) => {
-                let place = (cluster.contenders(key), key.group_kind());
+                // A label applies nothing, so the version of an app known by it is nobody's.
+                let mut apps = cluster.contenders(key);
+                apps.retain(|&place| {
+                    let app = cluster.list.apps.get(place);
+                    app.is_none_or(|app| app.app.delivery != Delivery::Label)
+                });
+                let place = (apps, key.group_kind());
                 overlaps.entry(place).or_default().push((key.clone(), None));
             }
             ("Malformed", Scope::Object(key)) => malformed.entry(key).or_default().push(&error.message),
@@ -320,7 +327,11 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             .filter_map(|&place| cluster.list.apps.get(place))
             .map(|app| app.app.to_string())
             .collect();
-        let names: Vec<String> = names.into_iter().collect();
+        let more = names.len().saturating_sub(MOST_CLAIMANTS);
+        let mut names: Vec<String> = names.into_iter().take(MOST_CLAIMANTS).collect();
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
         let who = match objects.len() {
             1 => "is".to_owned(),
             number => format!("{number} objects are"),

@@ -206,6 +206,36 @@ fn overlap_reports_are_limited_per_namespace() {
     assert!(told.iter().any(|message| message.starts_with("101 more objects")), "{told:?}");
 }
 
+/// Whoever may write into one namespace can list invented objects of any other one.
+#[test]
+fn invented_overlaps_displace_none_of_another_author() {
+    let kustomization = |namespace: &str, name: &str, objects: Vec<String>| {
+        let entries: Vec<_> = objects.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": namespace, "name": name, "generation": 1},
+            "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+            "status": {"inventory": {"entries": entries}}})
+    };
+    let invented = || (0..200).map(|at| format!("shop_aaa{at}__ConfigMap")).collect::<Vec<_>>();
+    let mut objects = vec![labelled("ConfigMap", "web")];
+    for name in ["one", "two"] {
+        objects.push(kustomization("shop", name, vec!["shop_web__ConfigMap".to_owned()]));
+        objects.push(kustomization("tenant", name, invented()));
+    }
+    let list = apps_of(&holding("prod", &objects));
+    let told: Vec<&str> =
+        list.errors.iter().filter(|it| it.error.reason == "Overlap").map(|it| &*it.error.message).collect();
+    let honest =
+        "/ConfigMap/shop/web is claimed by flux-kustomization shop/one and flux-kustomization shop/two";
+    assert!(told.contains(&honest), "{told:?}");
+    assert!(
+        told.len() <= 12,
+        "a set of authors has 10 overlaps, and the number of the others: {}",
+        told.len()
+    );
+    assert!(told.contains(&"190 more objects are claimed by several apps"), "{told:?}");
+}
+
 #[test]
 fn an_app_that_names_too_many_objects_is_unknown_and_says_so() {
     let of = |number: usize| {

@@ -173,6 +173,35 @@ fn a_listing_that_the_object_does_not_confirm_is_no_overlap() {
     assert_eq!(overlaps(&list), [says]);
 }
 
+/// Two apps of a tenant that list an object of another namespace cast no doubt on the app that has it.
+#[test]
+fn an_overlap_of_listings_concerns_neither_the_label_app_nor_an_app_beside_the_object() {
+    let overlap = |found: Vec<String>| found.into_iter().filter(|line| line.starts_with("Overlap")).collect();
+    let mut web = workload(true);
+    web[0]["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "web"});
+    let tenants = ["a", "b"].map(|name| kustomization("aaa", name, &["shop_web_apps_Deployment"]));
+    let found: Vec<String> = overlap(trust_of_all(&[&web[..], &tenants].concat()));
+    assert_eq!(found, ["Overlap: aaa/a,aaa/b"]);
+    // The objects of this Kustomization carry no mark, as with `ssa: IfNotPresent`.
+    let found: Vec<String> = overlap(trust_of_all(&[&web[..], &[own()], &tenants].concat()));
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn the_finding_about_an_overlap_names_ten_of_its_apps() {
+    let many: Vec<Value> =
+        (0..100).map(|at| kustomization("aaa", &format!("k{at}"), &["shop_web_apps_Deployment"])).collect();
+    let mut web = workload(true);
+    web[0]["metadata"]["labels"] = json!({});
+    let cluster = holding("prod", &[web, many].concat());
+    let list = apps_of(&cluster);
+    let all: Vec<&App> = list.apps.iter().collect();
+    let report = TrustReport::new(&all, &list, &[&cluster], NOW, TrustShape::default());
+    let overlap = &report.items.iter().find(|found| found.reason == "Overlap").unwrap().message;
+    assert_eq!(overlap.matches("flux-kustomization aaa/").count(), 10, "{overlap}");
+    assert!(overlap.contains(" and by 90 more: Ready is true"), "{overlap}");
+}
+
 #[test]
 fn a_time_in_the_future_concerns_the_apps_of_its_namespace() {
     let settings = |namespace: &str, at: &str| {

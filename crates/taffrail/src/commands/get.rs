@@ -7,7 +7,9 @@ use serde::Serialize;
 use taffrail_api::filter::{self, Filter};
 use taffrail_api::{AppRow, ClusterList, ClusterRow, List, ResourceList, ResourceRow};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, AppError, AppList, Freshness, Objects, ReadQuery, Scope, Snapshot, full_name};
+use taffrail_apps::{
+    App, AppError, AppList, Freshness, Objects, ReadQuery, Scope, Snapshot, full_name, round_robin,
+};
 use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
@@ -578,17 +580,23 @@ pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<&str>) -> Ve
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
     for AppError { cluster, error } in errors {
-        match &error.scope {
+        let namespace = match &error.scope {
             Scope::Kind { .. } => {
                 let entry = kinds.entry((cluster, &error.reason)).or_insert((Vec::new(), &error.message));
                 entry.0.push(error.scope.to_string());
+                continue;
             }
+            Scope::Namespace(namespace) => namespace,
+            Scope::Object(key) => &*key.namespace,
+            Scope::Cluster | Scope::Group(_) | Scope::Input(_) => "",
+        };
+        let message = match &error.scope {
             Scope::Cluster if unobserved.contains(&**cluster) => {
-                let message = format!("{}; {NOTHING_KNOWN}", error.message);
-                complaints.push((cluster.as_str(), complaint(cluster, &error.reason, &message)));
+                &format!("{}; {NOTHING_KNOWN}", error.message)
             }
-            _ => complaints.push((cluster.as_str(), complaint(cluster, &error.reason, &error.message))),
-        }
+            _ => &error.message,
+        };
+        complaints.push((cluster.as_str(), namespace, complaint(cluster, &error.reason, message)));
     }
     for ((cluster, reason), (scopes, message)) in kinds {
         let message = match scopes.as_slice() {
@@ -601,22 +609,36 @@ pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<&str>) -> Ve
                 format!("{} kinds could not be read ({reason}): {named}{more}", all.len())
             }
         };
-        complaints.push((cluster, complaint(cluster, reason, &message)));
+        complaints.push((cluster, "", complaint(cluster, reason, &message)));
     }
     told_once(bounded(complaints))
 }
 
-/// Limits the errors of each cluster to [`MAX_LINES`]; drops the least severe, and adds a line with their number.
-fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
-    complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
+/// Limits the errors of each cluster to [`MAX_LINES`], and adds a line with the number of the others. The most severe
+/// are kept, and of equal ones those of each namespace in turn: an author in one namespace can make any number.
+fn bounded(complaints: Vec<(&str, &str, CommandError)>) -> Vec<CommandError> {
+    let mut all: Vec<(usize, (&str, &str, CommandError))> = complaints.into_iter().enumerate().collect();
+    all.sort_by_key(|(_, (_, _, complaint))| std::cmp::Reverse(complaint.exit));
+    let levels = all.chunk_by_mut(|(_, (.., one)), (_, (.., other))| one.exit == other.exit);
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut kept: BTreeSet<usize> = BTreeSet::new();
+    for level in levels {
+        let placed = level
+            .iter()
+            .map(|(place, (cluster, namespace, _))| (format!("{cluster}/{namespace}"), *place, *cluster));
+        for (_, place, cluster) in round_robin(placed.collect(), |(author, ..)| author) {
+            let count = lines.entry(cluster).or_default();
+            *count += 1;
+            if *count <= MAX_LINES {
+                kept.insert(place);
+            }
+        }
+    }
     let mut more: BTreeMap<&str, (usize, Exit)> = BTreeMap::new();
-    let mut kept = Vec::new();
-    for (cluster, complaint) in complaints {
-        let count = lines.entry(cluster).or_default();
-        *count += 1;
-        if *count <= MAX_LINES {
-            kept.push(complaint);
+    let mut told = Vec::new();
+    for (place, (cluster, _, complaint)) in all {
+        if kept.contains(&place) {
+            told.push(complaint);
             continue;
         }
         let (count, exit) = more.entry(cluster).or_insert((0, Exit::Yes));
@@ -628,8 +650,8 @@ fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
         let told = told.hint("-o json names all");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
-    kept.extend(more);
-    kept
+    told.extend(more);
+    told
 }
 
 /// Removes repeated hints: of several errors with the same hint, only the last keeps it.
@@ -654,7 +676,7 @@ fn complaint(cluster: &str, reason: &str, message: &str) -> CommandError {
 #[cfg(test)]
 mod tests {
     use taffrail_apps::ScopeError;
-    use taffrail_object::GroupKind;
+    use taffrail_object::{GroupKind, ObjectKey};
 
     use super::*;
 
@@ -689,5 +711,19 @@ mod tests {
         assert!(
             last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more errors of this kind")
         );
+    }
+
+    #[test]
+    fn errors_of_one_namespace_displace_none_of_another() {
+        let object = |namespace: &str, at: usize| {
+            let name = format!("k{at}");
+            error(Scope::Object(ObjectKey::new("", "ConfigMap", namespace, name)), "Malformed")
+        };
+        let mut all: Vec<_> = (0..200).map(|at| object("tenant", at)).collect();
+        all.push(object("web", 0));
+        let told = complaints(&all, &BTreeSet::new());
+        let texts: Vec<String> = told.iter().map(|it| it.text().to_string()).collect();
+        assert_eq!(texts.len(), MAX_LINES + 1);
+        assert!(texts.iter().any(|text| text.contains("web/k0")), "{texts:?}");
     }
 }
