@@ -17,6 +17,7 @@ use crate::delivery::flux::definitions::Definitions;
 use crate::delivery::flux::sources::Sources;
 use crate::delivery::helm_storage::Storage;
 use crate::delivery::release::ReadReleases;
+use crate::identity::ClusterId;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
@@ -45,6 +46,8 @@ impl FleetMember<'_> {
 /// The clusters that were queried, each once. Other code refers to them by their index in this fleet.
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<FleetMember<'a>>,
+    /// The index of the first member with each server address.
+    by_server: HashMap<String, usize>,
     pub(crate) stops: Stops,
     /// A cache of the parsed Flux sources in all clusters.
     pub(crate) sources: Sources,
@@ -58,23 +61,31 @@ pub(crate) struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     pub(crate) fn new(clusters: &[&'a dyn Objects]) -> Fleet<'a> {
         let mut members: Vec<FleetMember<'a>> = Vec::with_capacity(clusters.len());
+        let mut by_id: HashMap<&ClusterId, Vec<usize>> = HashMap::new();
+        let mut by_server: HashMap<String, usize> = HashMap::new();
         for &objects in clusters {
             let servers: Vec<String> = objects.servers().iter().map(|server| address(server)).collect();
-            let has_its_id =
-                |member: &&mut FleetMember<'a>| objects.id().is_some() && member.objects.id() == objects.id();
-            let mut twins = members.iter_mut().filter(has_its_id).peekable();
-            let twin_of = twins.peek().map(|first| first.objects.name().to_owned());
-            match twins.find(|member| is_same(member, objects, &servers)) {
-                Some(member) => {
-                    member.servers.extend(servers);
-                    member.aliases.push(objects.name().to_owned());
-                }
-                None => members.push(FleetMember { objects, aliases: Vec::new(), servers, twin_of }),
+            let mut none = Vec::new();
+            let twins = objects.id().map_or(&mut none, |id| by_id.entry(id).or_default());
+            let twin_of = twins.first().map(|first| members[*first].objects.name().to_owned());
+            let same = twins.iter().copied().find(|at| is_same(&members[*at], objects, &servers));
+            let at = same.unwrap_or(members.len());
+            for server in &servers {
+                let first = by_server.entry(server.clone()).or_insert(at);
+                *first = at.min(*first);
+            }
+            if same.is_some() {
+                members[at].servers.extend(servers);
+                members[at].aliases.push(objects.name().to_owned());
+            } else {
+                twins.push(at);
+                members.push(FleetMember { objects, aliases: Vec::new(), servers, twin_of });
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();
         Fleet {
             members,
+            by_server,
             stops: Stops::default(),
             sources: Sources::default(),
             writes: Writes::default(),
@@ -123,8 +134,7 @@ impl<'a> Fleet<'a> {
         match target {
             Target::Home => Destination::Cluster(home),
             Target::Server(server, title) => {
-                let server = address(&server);
-                let found = self.members.iter().position(|member| member.servers.contains(&server));
+                let found = self.by_server.get(&address(&server)).copied();
                 found.map_or(Destination::OutOfReach(title), Destination::Cluster)
             }
             Target::Unknown(title) => Destination::OutOfReach(title),

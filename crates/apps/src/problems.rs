@@ -265,12 +265,7 @@ fn unknown_since(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timesta
 fn failed_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     let object = &declaring.object;
     match delivery {
-        Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
-            let ready = object.condition("Ready")?;
-            // A condition that is True changed when all was well.
-            let is_true = ready.get("status").is_some_and(|status| status.is_str("True"));
-            delivery::time(ready.get("lastTransitionTime")).filter(|_| !is_true)
-        }
+        Delivery::FluxKustomization | Delivery::FluxHelmRelease => flux::failed_at(object),
         Delivery::ArgoApplication => argo::failed_at(object),
         Delivery::ConfigSync => config_sync::failed_at(object),
         _ => None,

@@ -28,7 +28,7 @@ use crate::inventory_id;
 use crate::names;
 use crate::noting::elapsed;
 use crate::objects::Objects;
-use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
+use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 use releases::ReleaseName;
@@ -128,7 +128,17 @@ pub(crate) fn problems(
     let mut found: Vec<Problem> =
         keys.iter().filter_map(|key| sources.problem(objects, home, key, now)).collect();
     let fetched = keys.last().and_then(|key| sources.read(objects, home, key).fetched);
-    if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
+    // The controller of an app that is being deleted applies no revisions.
+    if text(declaring.object.root(), &["metadata", "deletionTimestamp"]).is_some() {
+        return found;
+    }
+    if sync.state == SyncState::Suspended {
+        // A suspended app keeps the problem that it had.
+        found.extend(failure(&declaring.object, now).map(|message| {
+            let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
+            problem.since(failed_at(&declaring.object)).says(message).about(declaring.key)
+        }));
+    } else if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
         // Without a time the change may have been made a moment ago.
         let since = written(&declaring.object, &["spec"]);
         let severity = match since {
@@ -160,6 +170,29 @@ pub(crate) fn problems(
 /// creation time.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
+}
+
+/// Returns the message of the failure, perhaps empty, of a Kustomization or HelmRelease that has failed; `None` if it
+/// has not.
+fn failure(object: &Object<'_>, now: Timestamp) -> Option<String> {
+    // The rules know if a reason means failing or waiting; other rules than these may change health, but not sync.
+    let verdict = Taffrail.judge(object, &ObjectContext::default(), now).ok()?;
+    if verdict.status != Status::Failed {
+        return None;
+    }
+    // For a remedied release the message is that of the failure, not of the rollback.
+    let is_remedied = Condition::find(object, "Remediated").is_some_and(|it| it.is("True"));
+    let failed = ["Released", "TestSuccess"]
+        .iter()
+        .filter(|_| is_remedied)
+        .find_map(|name| Condition::find(object, name).filter(|it| it.is("False")));
+    Some(failed.map_or_else(|| verdict.message.into_owned(), |condition| condition.text("message")))
+}
+
+/// Returns the time since when a Kustomization or HelmRelease that has failed is not ready.
+pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
+    // A condition that is True changed when all was well.
+    Condition::find(object, "Ready").filter(|ready| !ready.is("True"))?.since()
 }
 
 /// Returns true if a Flux object is not ready because it waits for a dependency.
@@ -369,23 +402,14 @@ impl<'a> Reader<'_, 'a> {
         is_same: fn(&str, &str) -> bool,
     ) -> (SyncState, Option<String>) {
         let ready = Condition::find(self.object(), "Ready");
-        let said = |condition: &Option<Condition<'_>>| condition.as_ref().map(|ready| ready.text("message"));
-        // For a remedied release the message is that of the failure, not of the rollback.
-        let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
-        let failed = ["Released", "TestSuccess"]
-            .iter()
-            .filter(|_| is_remedied)
-            .find_map(|name| Condition::find(self.object(), name).filter(|it| it.is("False")));
         if self.is_suspended() {
             return (SyncState::Suspended, None);
         }
-        // The rules know if a reason means failing or waiting; other rules than these may change health, but
-        // not sync.
+        if let Some(message) = failure(self.object(), self.now) {
+            return (SyncState::Failed, Some(message));
+        }
         let verdict = Taffrail.judge(self.object(), &ObjectContext::default(), self.now).ok();
         let status = verdict.map(|verdict| verdict.status);
-        if status == Some(Status::Failed) {
-            return (SyncState::Failed, failed.map(|it| it.text("message")).or_else(|| said(&ready)));
-        }
         // `Reconciling` is true also of an app that waits for a dependency: there `Ready` says so.
         let progressing =
             |ready: &Condition<'_>| ready.is("Unknown") || ready.text("reason") == "Progressing";
@@ -401,7 +425,7 @@ impl<'a> Reader<'_, 'a> {
             Artifact::Revision(revision) => revision,
             // The message of its last success is not a reason.
             Artifact::Nothing => {
-                let own = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
+                let own = ready.as_ref().filter(|ready| !ready.is("True")).map(|ready| ready.text("message"));
                 let trouble = own.unwrap_or_else(|| "its source has no artifact".to_owned());
                 return (SyncState::Unknown, Some(trouble));
             }
@@ -412,6 +436,7 @@ impl<'a> Reader<'_, 'a> {
         // not observed.
         let seen = match status {
             Some(Status::InProgress) => waiting && self.was_observed(),
+            Some(Status::Terminating) => ready.as_ref().is_some_and(|ready| ready.is("True")),
             _ => true,
         };
         if holds(applied) && (attempted.is_none() || holds(attempted)) && seen {

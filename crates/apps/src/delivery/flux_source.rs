@@ -32,12 +32,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
             Problem::new(Axis::Source, "Terminating", severity).since(since).says(message).about(key),
         );
     }
-    if found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true) {
-        let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
-        let since = written(&found, &["spec", "suspend"]);
-        let message = format!("{name} is suspended: new commits and artifacts are not fetched");
-        return Some(problem.since(since).says(message).about(key));
-    }
+    let is_suspended = found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
     let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
     let interval = span(&found.text(&["spec", "interval"]));
     // A condition that failed says more than that it is not Ready.
@@ -51,6 +46,12 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     };
     let is_unverified = unverified.is_some();
     let Some(condition) = unverified.or(failed).or_else(failing).or_else(|| is("Stalled", "True")) else {
+        if is_suspended {
+            let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
+            let since = written(&found, &["spec", "suspend"]);
+            let message = format!("{name} is suspended: new commits and artifacts are not fetched");
+            return Some(problem.since(since).says(message).about(key));
+        }
         let ready = Condition::find(&found, "Ready").filter(|ready| !ready.is("True"))?;
         return unfetched(objects, &name, &ready, interval, now).map(|problem| problem.about(key));
     };
@@ -60,15 +61,17 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     });
     let state = if is_unverified { "VerificationFailed".to_owned() } else { state };
     let since = condition.since();
-    // A source that failed less than an interval ago has been, or will be, tried again.
+    // A source that failed less than an interval ago has been, or will be, tried again, unless it is suspended.
     let retries = !is_unverified
+        && !is_suspended
         && is("Stalled", "True").is_none()
         && since
             .zip(interval)
             .is_some_and(|(since, interval)| elapsed(objects, since, interval, now) < interval);
     let severity = if retries { ProblemSeverity::Waiting } else { ProblemSeverity::Error };
     let problem = Problem::new(Axis::Source, state, severity).since(since).about(key);
-    Some(problem.says(format!("{name}: {}", condition.text("message"))))
+    let suspended = if is_suspended { "; it is suspended" } else { "" };
+    Some(problem.says(format!("{name}: {}{suspended}", condition.text("message"))))
 }
 
 /// Returns the problem that the controller of a source has not fetched it for longer than its interval, or since an

@@ -1,5 +1,7 @@
 //! Findings: an app is Ready but has a problem with its sync or source.
 
+use std::collections::HashMap;
+
 use taffrail_object::ObjectKey;
 
 use super::cluster_context::ClusterContext;
@@ -10,17 +12,26 @@ use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
+    let mut unready = HashMap::new();
+    let mut findings = Vec::new();
     let apps = cluster.list.apps.iter().enumerate();
-    let here = apps.filter(|(_, app)| app.app.home == cluster.name() && is_green(app));
-    here.flat_map(|(place, app)| {
-        let problems = app.problems.iter().filter(|problem| !is_told(cluster, app, problem));
-        problems.filter_map(move |problem| finding(cluster, place, app, problem)).collect::<Vec<_>>()
-    })
-    .collect()
+    for (place, app) in apps.filter(|(_, app)| app.app.home == cluster.name() && is_green(app)) {
+        let problems = app.problems.iter().filter(|problem| !is_told(cluster, &mut unready, app, problem));
+        findings.extend(problems.filter_map(|problem| finding(cluster, place, app, problem)));
+    }
+    findings
 }
 
+/// Sources that were looked at, each with whether it says that it is not ready: many apps have the same one.
+type Unready<'a> = HashMap<&'a ObjectKey, bool>;
+
 /// Returns true if another finding reports this problem of `app` in more detail.
-fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
+fn is_told<'a>(
+    cluster: &ClusterContext<'_>,
+    unready: &mut Unready<'a>,
+    app: &App,
+    problem: &'a Problem,
+) -> bool {
     match &*problem.state {
         SUSPENDED | CONTROLLER_STOPPED => true,
         // A controller that left the revision untried is reported as silent.
@@ -30,12 +41,13 @@ fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
             declaring.is_some_and(|declaring| argo::is_manual(&declaring.object))
         }
         // Sources that are not Ready are reported with all the apps that they hold up.
-        _ if problem.axis == Axis::Source => {
-            let source =
-                problem.object.as_ref().and_then(|key| super::cluster_context::found(cluster.objects, key));
-            let ready = source.and_then(|source| source.object.condition("Ready"));
-            ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
-        }
+        _ if problem.axis == Axis::Source => problem.object.as_ref().is_some_and(|key| {
+            *unready.entry(key).or_insert_with(|| {
+                let source = super::cluster_context::found(cluster.objects, key);
+                let ready = source.and_then(|source| source.object.condition("Ready"));
+                ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
+            })
+        }),
         "OutOfSync" => app.app.delivery != Delivery::ConfigSync && app.app.delivery != Delivery::Kpt,
         _ => false,
     }

@@ -228,6 +228,56 @@ fn a_suspended_application_keeps_its_problem() {
 }
 
 #[test]
+fn a_suspended_flux_app_keeps_its_failed_sync() {
+    let mut app = kustomization();
+    app["spec"]["suspend"] = json!(true);
+    app["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "reason": "BuildFailed",
+        "message": "kustomize build failed", "lastTransitionTime": "2026-03-01T11:30:00Z", "observedGeneration": 1});
+    let row = row(&holding("prod", &[fetched(), app]));
+    let sync: Vec<_> = row.problems.iter().filter(|it| it.axis == Axis::Sync).collect();
+    let told: Vec<_> = sync.iter().map(|it| (&*it.state, it.severity, &*it.message)).collect();
+    assert_eq!(told[0], ("Failed", ProblemSeverity::Error, "kustomize build failed"));
+    assert_eq!(sync[0].since, Some("2026-03-01T11:30:00Z".parse().unwrap()));
+    assert_eq!((told[1].0, told[1].1), ("Suspended", ProblemSeverity::Notice));
+}
+
+#[test]
+fn a_suspended_source_keeps_its_failure() {
+    for (condition, status, state) in [
+        ("FetchFailed", "True", "FetchFailed"),
+        ("SourceVerified", "False", "VerificationFailed"),
+        ("Ready", "False", "GitOperationFailed"),
+    ] {
+        // Nothing fetches it again, however short ago it failed.
+        let mut source = failing(condition, status, "2026-03-01T11:58:00Z");
+        source["spec"]["suspend"] = json!(true);
+        let row = row(&holding("prod", &[source, kustomization()]));
+        let told: Vec<_> = row.problems.iter().map(|it| (it.axis, &*it.state, it.severity)).collect();
+        assert_eq!(told, [(Axis::Source, state, ProblemSeverity::Error)]);
+        let says =
+            "GitRepository flux-system/fleet: failed to checkout: authentication required; it is suspended";
+        assert_eq!(row.problems[0].message, says);
+    }
+    let mut source = fetched();
+    source["spec"]["suspend"] = json!(true);
+    let expected = (Axis::Source, "Suspended".to_owned(), ProblemSeverity::Notice);
+    assert_eq!(worst(&[source, kustomization()]), Some(expected), "its last fetch was good");
+}
+
+#[test]
+fn an_app_that_is_being_deleted_is_not_late() {
+    let mut app = kustomization();
+    app["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:59:00Z");
+    let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T11:00:00Z", "main@sha1:2");
+    let expected = Some((Axis::Health, "Terminating".to_owned(), ProblemSeverity::Waiting));
+    assert_eq!(worst(&[newer, app.clone()]), expected);
+    // Nor is it synced where its last reconciliation failed.
+    app["status"]["conditions"][0]["status"] = json!("False");
+    app["status"]["conditions"][0]["reason"] = json!("HealthCheckFailed");
+    assert_ne!(row(&holding("prod", &[fetched(), app])).sync.state, SyncState::Synced);
+}
+
+#[test]
 fn a_namesake_elsewhere_does_not_hide_a_stopped_controller() {
     let apps = |others: &[Value]| [&[fetched(), kustomization()][..], others].concat();
     let [running, stopped] =
