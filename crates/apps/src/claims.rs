@@ -20,7 +20,7 @@ use crate::scope::{Scope, ScopeError};
 /// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
 const MOST_OVERLAPS: usize = 100;
 
-/// The maximum number of overlaps that are reported of claims that nothing confirms, for each set of authors.
+/// The maximum number of doubtful overlaps that are reported for each set of authors.
 const MOST_DOUBTFUL: usize = 10;
 
 /// The maximum number of claiming apps that the message about one object names.
@@ -93,8 +93,8 @@ pub(crate) struct Claims<'a> {
 struct Overlap {
     /// The indexes of the apps.
     claimants: Vec<usize>,
-    /// True if nothing confirms any of the claims: the object is in the namespace of none of the apps, and carries
-    /// the mark of none of them. Whoever may write into one namespace can make any number of these.
+    /// True if the object carries the mark of none of the apps, and some are of other namespaces. Whoever may write
+    /// into one namespace can make any number of these.
     is_doubtful: bool,
 }
 
@@ -230,23 +230,22 @@ impl<'a> Claims<'a> {
     /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other.
     fn contenders(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey, claimants: &[usize]) -> Overlap {
         let found = metadata_of(fleet.objects(cluster), key);
-        let is_confirmed = |app: &Arc<Declaration>| {
-            let is_named = match &found {
-                Presence::Present(observed) => {
-                    let marks = Mark::all(key.as_ref(), &observed.object, &app.claimant.labels());
-                    app.claimant.is_named(&marks)
-                }
-                Presence::Absent | Presence::Unobserved(_) => false,
-            };
-            is_named || app.claimant.owns_place_of(cluster, key.as_ref())
+        let is_named = |app: &Arc<Declaration>| match &found {
+            Presence::Present(observed) => {
+                let marks = Mark::all(key.as_ref(), &observed.object, &app.claimant.labels());
+                app.claimant.is_named(&marks)
+            }
+            Presence::Absent | Presence::Unobserved(_) => false,
         };
-        let claims = claimants.iter().filter_map(|&place| Some((place, self.apps.get(place)?)));
-        let claims: Vec<((usize, &Arc<Declaration>), bool)> =
-            claims.map(|(place, app)| ((place, app), !is_confirmed(app))).collect();
-        // Where nothing confirms any of them, no claim is better than another one.
-        if claims.iter().all(|(_, is_unconfirmed)| *is_unconfirmed) {
-            return Overlap { claimants: claimants.to_vec(), is_doubtful: true };
+        let owns_place = |app: &Arc<Declaration>| app.claimant.owns_place_of(cluster, key.as_ref());
+        let apps = || claimants.iter().filter_map(|&place| Some((place, self.apps.get(place)?)));
+        // Of an object that names none of them no claim is better than another one.
+        if !apps().any(|(_, app)| is_named(app)) {
+            let is_doubtful = !apps().all(|(_, app)| owns_place(app));
+            return Overlap { claimants: claimants.to_vec(), is_doubtful };
         }
+        let claims: Vec<((usize, &Arc<Declaration>), bool)> =
+            apps().map(|(place, app)| ((place, app), !owns_place(app) && !is_named(app))).collect();
         let counting = contenders(&claims, |(_, app)| (app.home, app.namespace.as_str()));
         Overlap { claimants: counting.into_iter().map(|(place, _)| place).collect(), is_doubtful: false }
     }
@@ -260,8 +259,8 @@ impl<'a> Claims<'a> {
 
     /// Returns those of `overlaps` that are reported one by one, in the order of their objects.
     ///
-    /// One namespace with many overlaps does not displace the others: namespaces take turns. Claims that nothing
-    /// confirms come last, and there the authors take turns, as they can list the objects of any namespace.
+    /// One namespace with many overlaps does not displace the others: namespaces take turns. Doubtful ones come last,
+    /// and there the authors take turns, as they can list the objects of any namespace.
     fn reported<'o>(
         &self,
         overlaps: &'o BTreeMap<&'a ObjectKey, Overlap>,
