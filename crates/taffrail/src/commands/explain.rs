@@ -52,9 +52,10 @@ pub(crate) fn run(
     let mut asked = ReadQuery {
         owners: !names.is_empty(),
         changes: of_interest(&names),
-        // A named object may be in any namespace; without names the selected namespace bounds the search.
+        // The app of a named object may be declared in any namespace, but the selected one holds all named apps: who may
+        // read that one alone gets an answer.
         ..asked(
-            arguments.namespace.as_ref().filter(|_| names.is_empty()),
+            arguments.namespace.as_ref().filter(|_| names.iter().all(Name::is_of_app)),
             &arguments.declared,
             &arguments.grouping,
         )
@@ -249,6 +250,11 @@ impl<'t> Name<'t> {
         // was then read only there.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));
         unread.chain(known.map(|it| it.key.to_owned())).collect()
+    }
+
+    /// Returns true if the name can be only that of an app.
+    fn is_of_app(&self) -> bool {
+        matches!(self, Name::Words { text, .. } if !text.contains('/'))
     }
 
     fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {

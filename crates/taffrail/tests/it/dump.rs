@@ -685,6 +685,18 @@ fn namespace_reader_gets_equal_answers_from_a_dump() {
 }
 
 #[test]
+fn namespace_reader_gets_an_app_explained() {
+    let served = served(&["one"]);
+    let kubeconfig = of_reader(&served, "shop");
+    let live = |arguments: &[&str]| taffrail(&[arguments, &["--kubeconfig", &kubeconfig]].concat(), "");
+    let names = live(&["get", "apps", "-n", "shop", "-o", "name"]);
+    let name = names.stdout.lines().next().and_then(|name| name.rsplit('/').next()).unwrap();
+    let answer = live(&["explain", name, "-n", "shop"]);
+    assert_eq!((answer.code, &*answer.stderr), (0, ""), "{}", answer.stdout);
+    assert!(answer.stdout.contains(&format!("shop/{name} is ")), "{}", answer.stdout);
+}
+
+#[test]
 fn former_name_of_the_request_timeout_is_accepted_with_a_warning() {
     let served = served(&["one"]);
     let path = served.path("one.jsonl");
