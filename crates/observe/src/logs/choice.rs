@@ -1,6 +1,6 @@
 //! The containers of Pods whose logs say most.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -64,12 +64,10 @@ pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
         let newest = other.created.cmp(&one.created);
         one.status.cmp(&other.status).then(newest).then_with(|| one.name.cmp(&other.name))
     });
-    let mut chosen = LogTargets::default();
-    chosen.known =
-        found.iter().flat_map(|pod| pod.containers.iter().map(|it| it.target.container.clone())).collect();
-    chosen.known.sort();
-    chosen.known.dedup();
-    chosen.status = found.first().map(|pod| pod.status);
+    let names = found.iter().flat_map(|pod| pod.containers.iter().map(|it| it.target.container.clone()));
+    let known = names.collect::<BTreeSet<String>>().into_iter().collect();
+    let status = found.first().map(|pod| pod.status);
+    let mut chosen = LogTargets { known, status, ..LogTargets::default() };
     if !choice.all_pods
         && let Some(worst) = found.first().map(|pod| pod.status).filter(|worst| *worst != Status::Current)
     {

@@ -275,6 +275,9 @@ fn selected(
     Ok(members)
 }
 
+/// A cluster that could not be read, by its name.
+type Unread = (String, Failure);
+
 type OfCluster<T> = (String, Result<T, Failure>);
 
 /// Finds the Pods of an object in each cluster.
@@ -313,7 +316,7 @@ fn once_each(found: &mut [Found]) {
     }
 }
 
-fn tell_unread(unread: &[(String, Failure)], console: &Console) -> Exit {
+fn tell_unread(unread: &[Unread], console: &Console) -> Exit {
     for (name, failure) in unread {
         let hint = crate::reasons::hint(&failure.reason).map(str::to_owned);
         CommandError::unreadable(&failure.message)
@@ -383,7 +386,7 @@ fn connected(
     pods: Vec<(String, Vec<OwnedDocument>)>,
     members: Vec<Member>,
     arguments: &LogsArguments,
-) -> Result<(Vec<Found>, Vec<(String, Failure)>), CommandError> {
+) -> Result<(Vec<Found>, Vec<Unread>), CommandError> {
     let mut wanted: Vec<(String, Vec<OwnedDocument>)> = Vec::new();
     for (name, pods) in pods.into_iter().filter(|(_, pods)| !pods.is_empty()) {
         match wanted.iter_mut().find(|(known, _)| *known == name) {
