@@ -154,7 +154,7 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
         return Ok(());
     }
     let mut news = News::new(&world.regions);
-    news.look(follow.fleet());
+    look(&mut news, &mut follow);
     if let Err(error) = view.show(&news) {
         return ended(error);
     }
@@ -185,7 +185,7 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
             }
         }
         if changed || judged.elapsed() >= JUDGE {
-            news.look(follow.fleet());
+            look(&mut news, &mut follow);
             judged = Instant::now();
         }
         if let Err(error) = view.show(&news) {
@@ -198,6 +198,11 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
             }
         }
     }
+}
+
+fn look(news: &mut News, follow: &mut FleetWatcher) {
+    let fleet = follow.fleet();
+    news.look(fleet, &fleet.apps(&[]));
 }
 
 /// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.

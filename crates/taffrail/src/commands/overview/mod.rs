@@ -126,7 +126,7 @@ fn answer(
         chosen(&app.app.target) && arguments.namespace.as_ref().is_none_or(|own| *own == app.app.namespace)
     });
     list.errors.retain(|error| chosen(&error.cluster));
-    news.look_at(fleet, &list);
+    news.look(fleet, &list);
     news.clusters.retain(|cluster| chosen(&cluster.name));
     let errors = list.errors;
     let exit = match shown {

@@ -129,13 +129,8 @@ impl News {
         }
     }
 
-    /// Updates the state from a read of the fleet, and records the changes since the last read.
-    pub(in crate::commands) fn look(&mut self, fleet: &FleetSnapshot) {
-        self.look_at(fleet, &fleet.apps(&[]));
-    }
-
-    /// Updates the state as [`News::look`] does, from the apps in `list`.
-    pub(in crate::commands) fn look_at(&mut self, fleet: &FleetSnapshot, list: &AppList) {
+    /// Updates the state from a read of the fleet and the apps in `list`, and records the changes since the last read.
+    pub(in crate::commands) fn look(&mut self, fleet: &FleetSnapshot, list: &AppList) {
         let now = fleet.now;
         let rows = ClusterList::new(&fleet.clusters(), list);
         let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
