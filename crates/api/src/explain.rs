@@ -14,7 +14,9 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Change};
 
-use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport};
+use crate::{
+    API_VERSION, AppName, CauseLog, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport,
+};
 
 /// The explanation of why an app or an object is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,6 +78,9 @@ pub struct Explanation {
     /// For a named app that is green: the findings of `trust` that its green status is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
+    /// With `--logs`, the last lines of the container that the cause names; left out if it names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<CauseLog>,
     /// Command lines that show more of the cause.
     pub next: Vec<String>,
 }
@@ -177,6 +182,7 @@ impl Explanation {
             changed: Vec::new(),
             last_changed: Vec::new(),
             doubts: Vec::new(),
+            logs: None,
             next,
         }
     }

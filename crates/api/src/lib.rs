@@ -5,6 +5,7 @@
 
 mod actions;
 mod apps;
+mod cause_log;
 mod chain;
 mod clusters;
 mod detail;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppRow, SyncRow};
+pub use cause_log::CauseLog;
 pub use chain::told_in_few;
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};

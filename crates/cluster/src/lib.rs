@@ -2,7 +2,7 @@
 //!
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
-//! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
+//! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
 //! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
 //!
 //! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
@@ -22,6 +22,7 @@ mod error;
 mod exec_plugin;
 mod identity;
 mod kubeconfig;
+mod log;
 mod memory;
 mod read;
 mod request;
@@ -39,6 +40,7 @@ pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, TimeLimit, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
+pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use taffrail_object::ApiResource;

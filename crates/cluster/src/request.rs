@@ -323,7 +323,7 @@ fn content_type(headers: &HeaderMap) -> String {
     value.map_or_else(|| "no content type".to_owned(), |value| one_line(&value, 60))
 }
 
-fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ReadError {
+pub(crate) fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ReadError {
     // Enough bytes for 80 characters of any length and the white space between them.
     let start = one_line(&String::from_utf8_lossy(&body[..body.len().min(1000)]), 80);
     ReadError::NotJson { what, code: status.as_u16(), content_type: content_type(headers), start }

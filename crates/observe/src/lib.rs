@@ -15,6 +15,7 @@
 //!   answer. `record` reads a cluster for its dump, page after page, `dump` reads the dump back, and `recording` has the
 //!   format of both.
 //! * `reporter` tells a hub what is followed, as [`Report`](taffrail_api::report::Report)s.
+//! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a look among clusters.
 
 mod connector;
@@ -25,6 +26,7 @@ mod fleet;
 mod follow;
 pub mod input;
 mod live;
+pub mod logs;
 mod look;
 mod members;
 mod object_arg;

@@ -48,7 +48,7 @@
 //!   not exist, nor do `events.k8s.io` and `autoscaling/v1`, which are second views of `v1` and `autoscaling/v2`.
 //!
 //! * The log of a container is the annotation `taffrail.dev/logs` of its Pod or, without it, two lines about its state;
-//!   following it ends immediately.
+//!   a container that is ready adds a line each 30 s. A log that is followed ends with the run of its container.
 //!
 //! * Controllers do not adopt orphans, and count indexes of Jobs like other completions. Pod failure policies, the
 //!   retention of a StatefulSet's claims, the surge of a DaemonSet and autoscalers are not implemented.

@@ -232,6 +232,7 @@ Examples:
   taffrail explain deploy/web -n shop            an object and its app
   taffrail explain pod/web-6d4c-xk2 -n shop      a Pod, its controllers, and their app
   taffrail explain --declared apps/Deployment/shop/web,/Service/shop/web
+  taffrail explain shop --logs                   and the last lines of the container that is the cause
   taffrail explain shop --from dump.yaml -o json
 
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, no match for a name, or
@@ -258,6 +259,10 @@ pub(crate) struct ExplainArguments {
     /// Show one entry for each cluster, instead of merging those that are equal
     #[arg(long)]
     pub(crate) per_cluster: bool,
+
+    /// Print the last ten lines of the container that is the cause; of its previous run if that crashed
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) logs: bool,
 
     /// Treat these objects as one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]

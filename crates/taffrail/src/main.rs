@@ -115,6 +115,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Trust(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
             commands::trust::run(of, printed, from, console)
         }),
+        Command::Overview(arguments) => commands::overview::run(arguments, console),
+        Command::Logs(arguments) => commands::logs::run(arguments, console),
         Command::Status(arguments) => commands::status::run(arguments, console),
         Command::Wait(arguments) => commands::wait::run(arguments, console),
         Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting, console),

@@ -9,6 +9,7 @@ mod credentials;
 mod discovering;
 mod faults;
 mod kubeconfigs;
+mod logging;
 mod reading;
 mod request_timeout;
 mod watching;

@@ -301,7 +301,7 @@ async fn kubectl_logs_fields_pages_and_errors() {
     let Some(kubectl) = Kubectl::start("kubectl_logs_fields_pages_and_errors").await else { return };
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[]).await;
     kubectl.says("logs deployment/web -n shop", &["starting example.com/web:1", "ready"]).await;
-    kubectl.says("logs -f -l app=web -n shop --tail=1 --prefix", &["/main] ready"]).await;
+    kubectl.says("logs -l app=web -n shop --tail=1 --prefix", &["/main] ready"]).await;
     let previous = "previous terminated container \"main\" in pod";
     kubectl.fails("logs deployment/web -n shop --previous", previous).await;
     kubectl

@@ -31,6 +31,7 @@ use crate::{phrase, say};
 
 mod doubts;
 mod explained;
+mod logs;
 mod unsynced;
 
 pub(crate) use explained::Explained;
@@ -43,6 +44,9 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
+    if arguments.logs && !arguments.view.source.from.is_empty() {
+        return Err(super::logs::no_logs_in_dumps());
+    }
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
@@ -118,6 +122,10 @@ pub(crate) fn run(
             false => subjects.iter().zip(explanations).unzip(),
         };
     told_in_few(&mut explanations);
+    let mut exit = match arguments.logs {
+        true => logs::add(&mut explanations, &arguments.view.source)?,
+        false => Exit::Yes,
+    };
     // A single name yields a single document, unless it matches several objects.
     let is_single = names.len() == 1 || !arguments.declared.is_empty();
     let answer = match arguments.output {
@@ -139,7 +147,6 @@ pub(crate) fn run(
         Explained::Several(all) => get::document(form, all, console),
     })?;
 
-    let mut exit = Exit::Yes;
     let of_errors = complaints(&errors, &unobserved(fleet));
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
@@ -545,6 +552,7 @@ fn explain(
     if taffrail_rules::origin_of(&cause.rule).is_some() {
         indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
     }
+    logs::print(out, explanation)?;
     changed(out, explanation)?;
     last_changed(out, explanation, now)?;
     if explanation.chain.len() > 1 {

@@ -183,6 +183,16 @@ fn elsewhere(
     )))
 }
 
+/// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.
+pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetSnapshot, console: &Console) -> Exit {
+    let mut exit = Exit::Yes;
+    for complaint in complaints(errors, &unobserved(fleet)) {
+        complaint.print(console);
+        exit = exit.max(complaint.exit);
+    }
+    exit
+}
+
 /// Prints the errors below the table and returns the exit code. JSON and YAML contain the errors of clusters, so
 /// these are printed only if `for_people`.
 pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool, console: &Console) -> Exit {

@@ -18,7 +18,9 @@ pub(crate) mod get;
 mod guard;
 #[cfg(feature = "hub")]
 pub(crate) mod hub;
+pub(crate) mod logs;
 mod named;
+pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;
 pub(crate) mod status;
@@ -45,6 +47,8 @@ use demo::DemoArguments;
 use dump::DumpArguments;
 #[cfg(feature = "hub")]
 use hub::HubArguments;
+use logs::LogsArguments;
+use overview::OverviewArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
 use verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -92,6 +96,8 @@ pub(crate) enum Command {
     App(AppArguments),
     Tree(TreeArguments),
     Events(EventsArguments),
+    Logs(LogsArguments),
+    Overview(OverviewArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
     Wait(WaitArguments),
@@ -120,6 +126,8 @@ impl Command {
             Command::Tree(arguments) => &mut arguments.view.source,
             Command::Events(arguments) => &mut arguments.view.source,
             Command::Trust(arguments) => &mut arguments.view.source,
+            Command::Logs(arguments) => &mut arguments.source,
+            Command::Overview(arguments) => &mut arguments.view.source,
             Command::Status(arguments) => &mut arguments.source,
             Command::Wait(WaitArguments { clusters, .. }) | Command::Dump(DumpArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
@@ -153,6 +161,8 @@ impl Command {
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
             Command::Status(status) => status.watch,
+            Command::Logs(logs) => logs.follow,
+            Command::Overview(overview) => overview.is_live(),
             Command::Wait(_) => true,
             #[cfg(feature = "demo")]
             Command::Demo(_) => true,

@@ -85,7 +85,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "namespace" | "in_namespace") => |line, current| line.namespaces(current),
         (_, "kind") => |line, current| line.kinds(last_of(current, &[',']).1, ""),
         (_, "name") => Line::apps,
-        ("explain", "what") => Line::apps_or_objects,
+        ("explain" | "logs", "what") => Line::apps_or_objects,
         ("status", "objects") | ("actions" | "action", "object") => Line::objects,
         ("wait", "targets") => Line::targets,
         (_, "delivery") => {

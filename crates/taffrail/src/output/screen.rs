@@ -41,8 +41,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// Opens the screen. Returns `None` if stdout is not a terminal, or not a capable one.
     pub(crate) fn open() -> io::Result<Option<Screen>> {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if dumb || !io::stdout().is_terminal() || measured().is_none() {
+        if !is_capable() {
             return Ok(None);
         }
         static HOOK: Once = Once::new();
@@ -60,7 +59,7 @@ impl Screen {
 
     /// Returns the current number of columns and rows.
     pub(crate) fn size(&self) -> (usize, usize) {
-        measured().unwrap_or((80, 24))
+        dimensions()
     }
 
     /// Draws these lines, which may have colours, from the top and blanks the rest. Lines that do not fit are cut.
@@ -109,6 +108,17 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Returns true if stdout is a terminal on which a screen can be opened.
+pub(crate) fn is_capable() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !dumb && io::stdout().is_terminal() && measured().is_some()
+}
+
+/// Returns the current number of columns and rows of the terminal.
+pub(crate) fn dimensions() -> (usize, usize) {
+    measured().unwrap_or((80, 24))
 }
 
 fn measured() -> Option<(usize, usize)> {

@@ -24,6 +24,7 @@ mod going;
 mod golden;
 mod hostile;
 mod hub;
+mod logs;
 mod manifests;
 mod newcomer;
 mod one_status;

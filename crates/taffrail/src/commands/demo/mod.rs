@@ -1,9 +1,7 @@
 //! `taffrail demo`: simulates a fleet in which things go wrong and heal, and shows it.
 
-mod changes;
 mod kubeconfig;
 mod overview;
-mod plain;
 mod world;
 
 use std::future::Future;
@@ -23,6 +21,7 @@ use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+use super::overview::{Lines, News};
 use crate::cli::{self, SourceArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::output::answer::Console;
@@ -30,7 +29,6 @@ use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::source::members;
-use changes::News;
 use kubeconfig::PrivateFile;
 use overview::Overview;
 use world::World;
@@ -156,7 +154,7 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
         return Ok(());
     }
     let mut news = News::new(&world.regions);
-    news.look(follow.fleet());
+    look(&mut news, &mut follow);
     if let Err(error) = view.show(&news) {
         return ended(error);
     }
@@ -187,7 +185,7 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
             }
         }
         if changed || judged.elapsed() >= JUDGE {
-            news.look(follow.fleet());
+            look(&mut news, &mut follow);
             judged = Instant::now();
         }
         if let Err(error) = view.show(&news) {
@@ -200,6 +198,11 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
             }
         }
     }
+}
+
+fn look(news: &mut News, follow: &mut FleetWatcher) {
+    let fleet = follow.fleet();
+    news.look(fleet, &fleet.apps(&[]));
 }
 
 /// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.
@@ -234,14 +237,14 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
 enum View {
     Screen(Screen, Overview),
     /// One line per change, for an output that is not a terminal.
-    Lines(plain::Lines),
+    Lines(Lines, Vec<String>, Console),
 }
 
 impl View {
     fn open(file: &PrivateFile, console: &Console) -> io::Result<View> {
         Ok(match Screen::open()? {
             Some(screen) => View::Screen(screen, Overview::new(file.path())),
-            None => View::Lines(plain::Lines::new(file.path(), console)),
+            None => View::Lines(Lines::default(), overview::exports(file.path()), console.clone()),
         })
     }
 
@@ -249,7 +252,7 @@ impl View {
     fn begin(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, overview) => screen.draw(&overview.beginning()),
-            View::Lines(_) => Ok(()),
+            View::Lines(..) => Ok(()),
         }
     }
 
@@ -263,14 +266,14 @@ impl View {
                 let (columns, rows) = screen.size();
                 screen.draw(&overview.lines(news, Timestamp::now(), columns, rows))
             }
-            View::Lines(lines) => lines.show(news),
+            View::Lines(lines, exports, console) => lines.show(overview::NAME, news, exports, console),
         }
     }
 
     fn stop(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, _) => screen.stop(),
-            View::Lines(_) => {
+            View::Lines(..) => {
                 Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)
             }
         }

@@ -1,19 +1,16 @@
-//! The demo on a terminal: the clusters, the problems, the latest changes, and commands to try.
+//! The demo on a terminal: the overview, and commands to try.
 
 use std::path::{Path, PathBuf};
 
-use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_api::text;
-use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
-use super::changes::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
-use crate::output::{fitting, printable, style};
+use super::super::overview::{News, Size, command_for, dim, frame, title};
 use crate::program;
 
-/// Minimum width, in columns, for listing names of several apps or clusters.
-const WIDE: usize = 110;
+/// The title of the demo.
+pub(super) const NAME: &str = "Taffrail demo";
+
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
@@ -45,39 +42,16 @@ impl Overview {
 
     /// Returns the lines shown while the simulated clusters start.
     pub(super) fn beginning(&self) -> Vec<String> {
-        vec![format!("{}  starting twelve clusters, with the past of three days …", title("Taffrail demo"))]
+        vec![format!("{}  starting twelve clusters, with the past of three days …", title(NAME))]
     }
 
     /// Returns the lines for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
-        let mut lines = vec![summary(news, Some(columns)), String::new()];
-        lines.extend(clusters(&news.clusters, columns));
-        lines.push(String::new());
-
         let mut tries = vec![title("Try in another terminal")];
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
         tries.extend(self.commands(news, now).iter().map(|command| format!("  {}", program::typed(command))));
         tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
-
-        // The rest is for problems; recent changes get at least one line.
-        let room = rows.saturating_sub(lines.len() + tries.len() + 1);
-        let least = if room >= 6 { 3 } else { 0 };
-        let concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least));
-        let left = room.saturating_sub(concerns.len());
-        lines.extend(concerns);
-        if left >= 3 {
-            lines.push(String::new());
-            lines.push(title("Changed lately"));
-            if news.changes.is_empty() {
-                lines.push(dim("  nothing yet"));
-            }
-            lines.extend(news.changes.iter().take(left - 2).map(|it| change(it, now, columns)));
-        }
-        // Suggested commands stand at the bottom.
-        let blank = rows.saturating_sub(lines.len() + tries.len());
-        lines.extend(std::iter::repeat_n(String::new(), blank));
-        lines.extend(tries);
-        lines
+        frame(NAME, news, now, Size::screen((columns, rows)), tries)
     }
 
     /// Returns three suggested commands: one about a problem, one that reads and one that writes.
@@ -87,24 +61,7 @@ impl Overview {
         let of =
             |commands: &[&str]| commands.get(turn % commands.len()).copied().unwrap_or_default().to_owned();
         let concern = news.concerns.get(turn % news.concerns.len().max(1));
-        let explain = match concern {
-            None => "taffrail get apps --all-contexts".to_owned(),
-            Some(Concern { kind: Kind::Lost, .. }) => "taffrail get clusters --all-contexts".to_owned(),
-            Some(concern) => {
-                let app = taffrail_apps::command::quoted(
-                    concern.apps.first().map(String::as_str).unwrap_or_default(),
-                );
-                let cluster = taffrail_apps::command::quoted(
-                    concern.clusters.first().map(String::as_str).unwrap_or_default(),
-                );
-                match (concern.kind, concern.is_remote) {
-                    (_, true) => format!("taffrail explain {app} --all-contexts"),
-                    (Kind::Unsynced, _) => format!("taffrail explain {app} --context {cluster}"),
-                    _ => format!("taffrail explain {app} --context {cluster}"),
-                }
-            }
-        };
-        [explain, of(&LOOKS), of(&DEEDS)]
+        [command_for(concern, true), of(&LOOKS), of(&DEEDS)]
     }
 }
 
@@ -134,168 +91,11 @@ fn broken(line: &str, columns: usize) -> Vec<String> {
     characters.chunks(width).map(|part| part.iter().collect()).collect()
 }
 
-fn title(text: &str) -> String {
-    let bold = Style::new().bold();
-    format!("{bold}{text}{bold:#}")
-}
-
-fn dim(text: &str) -> String {
-    let dim = Style::new().dimmed();
-    format!("{dim}{text}{dim:#}")
-}
-
-/// Returns a symbol that identifies a status without colour.
-fn shape(status: Status) -> &'static str {
-    match status {
-        Status::Current => "✓",
-        Status::Failed => "✗",
-        Status::NotFound => "∅",
-        Status::Unknown => "?",
-        Status::Terminating => "↓",
-        Status::InProgress => "…",
-    }
-}
-
-/// Formats the numbers of apps by category, with or without the categories' names.
-fn counted(counts: &Counts, words: bool) -> String {
-    let one = |(tally, count): &(Tally, usize)| {
-        let (colour, shape, word) = match tally {
-            Tally::Of(status) => (style(*status), shape(*status), status.word()),
-            Tally::Problem => (AnsiColor::Yellow.on_default(), "≠", "with a problem"),
-        };
-        let word = if words { format!(" {word}") } else { String::new() };
-        format!("{colour}{shape} {count}{word}{colour:#}")
-    };
-    counts.iter().map(one).collect::<Vec<_>>().join("  ")
-}
-
-/// Summarises the fleet in the longest form that fits into `columns`.
-pub(super) fn summary(news: &News, columns: Option<usize>) -> String {
-    let bold = Style::new().bold();
-    let apps: usize = news.counts.iter().map(|(_, count)| count).sum();
-    let fleet = format!("{} clusters, {apps} apps:", news.clusters.len());
-    let [with_words, without] = [true, false].map(|words| counted(&news.counts, words));
-    let full = format!("{bold}Taffrail demo{bold:#}  {fleet}  {with_words}");
-    let lines = [full, format!("{fleet}  {with_words}")];
-    let fits = |line: &String| columns.is_none_or(|columns| width(line) <= columns);
-    lines.into_iter().find(fits).unwrap_or_else(|| format!("{fleet}  {without}"))
-}
-
-/// Returns the display width of a text, without its colours.
-fn width(text: &str) -> usize {
-    anstream::adapter::strip_str(text).to_string().width()
-}
-
-/// Pads a text with spaces to `columns` columns.
-fn padded(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
-}
-
-/// Lays out the clusters side by side, by region.
-fn clusters(all: &[ClusterNews], columns: usize) -> Vec<String> {
-    let mut regions: Vec<(&str, Vec<&ClusterNews>)> = Vec::new();
-    for cluster in all {
-        match regions.iter_mut().find(|(region, _)| *region == cluster.region) {
-            Some((_, members)) => members.push(cluster),
-            None => regions.push((&cluster.region, vec![cluster])),
-        }
-    }
-    let width = (columns / regions.len().max(1)).min(44);
-    let name = all.iter().map(|cluster| cluster.name.width()).max().unwrap_or_default() + 2;
-    let mut lines = vec![regions.iter().map(|(region, _)| padded(&title(region), width)).collect::<String>()];
-    let rows = regions.iter().map(|(_, members)| members.len()).max().unwrap_or_default();
-    for row in 0..rows {
-        let cells = regions.iter().map(|(_, members)| {
-            let cell = members.get(row).map(|it| cell(it, name, width)).unwrap_or_default();
-            padded(&cell, width)
-        });
-        lines.push(cells.collect::<String>().trim_end().to_owned());
-    }
-    lines
-}
-
-fn cell(cluster: &ClusterNews, name: usize, width: usize) -> String {
-    let head = padded(&printable(&cluster.name), name);
-    if cluster.lost.is_some() {
-        let colour = style(Status::Unknown);
-        let apps: usize = cluster.counts.iter().map(|(_, count)| count).sum();
-        return format!("{head}{colour}{} {apps}  no answer{colour:#}", shape(Status::Unknown));
-    }
-    let [with_words, without] = [true, false].map(|words| counted(&cluster.counts, words));
-    let fits = self::width(&with_words) + name + 2 <= width;
-    format!("{head}{}", if fits { with_words } else { without })
-}
-
-/// Joins the names; if they do not fit into `columns`, returns their number followed by `what`.
-fn named(names: &[String], columns: usize, what: &str) -> String {
-    let all = names.join(" ");
-    if all.width() <= columns { all } else { format!("{} {what}", names.len()) }
-}
-
-/// Formats the problems in at most `room` lines; the last one counts those left out.
-fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec<String> {
-    let mut lines = vec![title("Needs attention")];
-    if all.is_empty() {
-        lines.push(dim("  nothing: all is as it was declared"));
-        return lines;
-    }
-    let places = room.saturating_sub(1);
-    let shown = if all.len() > places { places.saturating_sub(1) } else { all.len() };
-    let widest = |of: &dyn Fn(&Concern) -> usize, most: usize| {
-        all.iter().take(shown).map(of).max().unwrap_or_default().min(most)
-    };
-    let state = widest(&|it| it.word().width(), 14);
-    let (most_apps, most_clusters) = if columns >= WIDE { (24, 22) } else { (18, 16) };
-    let apps = widest(&|it| named(&it.apps, most_apps, "apps").width(), most_apps);
-    let clusters = widest(&|it| named(&it.clusters, most_clusters, "clusters").width(), most_clusters);
-    let used = 2 + 2 + state + 2 + apps + 2 + clusters + 2 + 6 + 2;
-    // Messages move below their line if they would be cut and there is room for all of them.
-    let is_long = |it: &Concern| printable(&it.message).width() + used > columns;
-    let below = all.len() * 2 < room && all.iter().any(is_long);
-    for concern in all.iter().take(shown) {
-        let colour = match concern.kind {
-            Kind::Unsynced => AnsiColor::Yellow.on_default(),
-            Kind::Unwell | Kind::Lost => style(concern.status),
-        };
-        let shape = if concern.kind == Kind::Unsynced { "≠" } else { shape(concern.status) };
-        let since =
-            concern.since.map(|since| text::span(now.as_second() - since.as_second())).unwrap_or_default();
-        let line = format!(
-            "  {colour}{shape} {}{colour:#}  {}  {}  {since:>6}",
-            padded(concern.word(), state),
-            padded(&printable(&named(&concern.apps, most_apps, "apps")), apps),
-            padded(&printable(&named(&concern.clusters, most_clusters, "clusters")), clusters),
-        );
-        let message = printable(&concern.message);
-        if below {
-            lines.push(line.trim_end().to_owned());
-            lines.push(format!("    {}", fitting(&message, Some(columns.saturating_sub(4)))));
-        } else {
-            lines.push(format!("{line}  {message}"));
-        }
-    }
-    if shown < all.len() {
-        lines.push(dim(&format!("  and {} more", all.len() - shown)));
-    }
-    lines
-}
-
-/// Formats a change in one line of at most `columns`: its age, apps, clusters, and the states before and after.
-fn change(change: &Change, now: Timestamp, columns: usize) -> String {
-    let colour = style(change.status);
-    let ago = text::ago(change.at, now);
-    let most = columns / 3;
-    let clusters = named(&change.clusters, most, "clusters");
-    let who = match change.apps.as_slice() {
-        [] => clusters,
-        apps => format!("{} in {clusters}", named(apps, most, "apps")),
-    };
-    let (before, after) = (&change.before, &change.after);
-    format!("  {ago:>10}  {}: {before} → {colour}{after}{colour:#}", printable(&who))
-}
-
 #[cfg(test)]
 mod tests {
+    use taffrail_status::Status;
+
+    use super::super::super::overview::{ClusterNews, Concern, Kind, Tally};
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;

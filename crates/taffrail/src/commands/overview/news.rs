@@ -1,4 +1,4 @@
-//! The content of the demo's views: the state of the fleet, its problems, and the latest changes.
+//! The content of the overview: the state of the fleet, its problems, and the latest changes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,9 +11,9 @@ use taffrail_status::{Status, rollup};
 /// Maximum number of changes that are kept.
 const REMEMBERED: usize = 50;
 
-/// A group of apps that the demo counts together: one status, or apps that are Ready with a problem.
+/// A group of apps that are counted together: one status, or apps that are Ready with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tally {
+pub(in crate::commands) enum Tally {
     /// Apps with this status; for Ready only those without a problem.
     Of(Status),
     /// Apps that are Ready, with a problem on another axis.
@@ -21,36 +21,37 @@ pub(super) enum Tally {
 }
 
 /// The number of apps in each category; empty categories are left out.
-pub(super) type Counts = Vec<(Tally, usize)>;
+pub(in crate::commands) type Counts = Vec<(Tally, usize)>;
 
-/// The state of one simulated cluster as the demo shows it.
+/// The state of one cluster.
 #[derive(Debug, Clone)]
-pub(super) struct ClusterNews {
-    pub(super) name: String,
-    pub(super) region: String,
-    pub(super) counts: Counts,
+pub(in crate::commands) struct ClusterNews {
+    pub(in crate::commands) name: String,
+    /// The region; empty if the fleet has none.
+    pub(in crate::commands) region: String,
+    pub(in crate::commands) counts: Counts,
     /// If the cluster cannot be read: the reason, and the time at which it was last read.
-    pub(super) lost: Option<(String, Option<Timestamp>)>,
+    pub(in crate::commands) lost: Option<(String, Option<Timestamp>)>,
 }
 
-/// A problem as the demo lists it. Equal problems of several apps or clusters are one entry.
+/// A problem. Equal problems of several apps or clusters are one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Concern {
-    pub(super) status: Status,
+pub(in crate::commands) struct Concern {
+    pub(in crate::commands) status: Status,
     /// The state in words: `Failed`, `Ready, OutOfSync`.
-    pub(super) state: String,
-    pub(super) apps: Vec<String>,
-    pub(super) clusters: Vec<String>,
-    pub(super) since: Option<Timestamp>,
-    pub(super) message: String,
-    pub(super) kind: Kind,
+    pub(in crate::commands) state: String,
+    pub(in crate::commands) apps: Vec<String>,
+    pub(in crate::commands) clusters: Vec<String>,
+    pub(in crate::commands) since: Option<Timestamp>,
+    pub(in crate::commands) message: String,
+    pub(in crate::commands) kind: Kind,
     /// True if the app is declared in another cluster than the one where its objects are.
-    pub(super) is_remote: bool,
+    pub(in crate::commands) is_remote: bool,
 }
 
 /// The kind of a problem, in the order in which problems are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(in crate::commands) enum Kind {
     /// Apps that are not ready.
     Unwell,
     /// A cluster that does not answer.
@@ -61,7 +62,7 @@ pub(super) enum Kind {
 
 impl Concern {
     /// Returns the problem in one or two words: the state of an app or cluster; for a ready app its sync problem.
-    pub(super) fn word(&self) -> &str {
+    pub(in crate::commands) fn word(&self) -> &str {
         match self.kind {
             Kind::Unwell | Kind::Lost => &self.state,
             Kind::Unsynced => self.state.rsplit(", ").next().map_or("", |word| match word {
@@ -76,45 +77,46 @@ impl Concern {
     }
 }
 
-/// A change of the state of apps or clusters, as the demo lists it.
+/// A change of the state of apps or clusters.
 #[derive(Debug, Clone)]
-pub(super) struct Change {
-    pub(super) at: Timestamp,
-    pub(super) apps: Vec<String>,
-    pub(super) clusters: Vec<String>,
-    pub(super) before: String,
-    pub(super) after: String,
+pub(in crate::commands) struct Change {
+    pub(in crate::commands) at: Timestamp,
+    pub(in crate::commands) apps: Vec<String>,
+    pub(in crate::commands) clusters: Vec<String>,
+    pub(in crate::commands) before: String,
+    pub(in crate::commands) after: String,
     /// The status after the change.
-    pub(super) status: Status,
-    pub(super) message: String,
+    pub(in crate::commands) status: Status,
+    pub(in crate::commands) message: String,
 }
 
 /// The state of an app when the fleet was read last, to detect changes.
 struct Known {
     state: String,
-    /// The time at which the demo first saw the app in this state; `None` if it already was so at the start.
+    /// The time at which the app was first seen in this state; `None` if it already was so at the start.
     since: Option<Timestamp>,
     is_lost: bool,
 }
 
-/// The state of the fleet that the demo shows, updated by each read.
-pub(super) struct News {
+/// The state of the fleet, updated by each read.
+pub(in crate::commands) struct News {
     regions: Vec<String>,
-    pub(super) clusters: Vec<ClusterNews>,
-    pub(super) counts: Counts,
-    pub(super) concerns: Vec<Concern>,
+    pub(in crate::commands) clusters: Vec<ClusterNews>,
+    pub(in crate::commands) counts: Counts,
+    pub(in crate::commands) concerns: Vec<Concern>,
     /// The latest changes, newest first.
-    pub(super) changes: VecDeque<Change>,
+    pub(in crate::commands) changes: VecDeque<Change>,
     /// The total number of changes, those no longer kept included.
-    pub(super) changed: usize,
+    pub(in crate::commands) changed: usize,
     known: HashMap<AppRef, Known>,
-    /// For each cluster: true if it does not answer, and the time at which the demo saw that begin.
+    /// For each cluster: true if it does not answer, and the time at which that was seen to begin.
     lost: BTreeMap<String, (bool, Option<Timestamp>)>,
 }
 
 impl News {
-    /// Creates the state before the first read; `regions` has the region of each cluster, in their order.
-    pub(super) fn new(regions: &[String]) -> News {
+    /// Creates the state before the first read; `regions` has the region of each cluster, in their order, or nothing if
+    /// there are no regions.
+    pub(in crate::commands) fn new(regions: &[String]) -> News {
         News {
             regions: regions.to_vec(),
             clusters: Vec::new(),
@@ -127,10 +129,10 @@ impl News {
         }
     }
 
-    /// Updates the state from a read of the fleet, and records the changes since the last read.
-    pub(super) fn look(&mut self, fleet: &FleetSnapshot) {
-        let (list, now) = (fleet.apps(&[]), fleet.now);
-        let rows = ClusterList::new(&fleet.clusters(), &list);
+    /// Updates the state from a read of the fleet and the apps in `list`, and records the changes since the last read.
+    pub(in crate::commands) fn look(&mut self, fleet: &FleetSnapshot, list: &AppList) {
+        let now = fleet.now;
+        let rows = ClusterList::new(&fleet.clusters(), list);
         let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
             let (besides, others): (Vec<&App>, Vec<&App>) =
                 apps.partition(|app| app.effective() == Status::Current && app.pressing().is_some());
@@ -141,7 +143,8 @@ impl News {
             all.filter(|(_, count)| *count > 0).collect()
         };
         self.counts = counts(&mut list.apps.iter());
-        let clusters = rows.items.iter().zip(&self.regions).map(|(row, region)| {
+        let regions = self.regions.iter().cloned().chain(std::iter::repeat(String::new()));
+        let clusters = rows.items.iter().zip(regions).map(|(row, region)| {
             let is_lost = !row.freshness.is_live();
             let error =
                 list.errors.iter().find(|it| it.cluster == row.name && it.error.scope == Scope::Cluster);
@@ -149,14 +152,14 @@ impl News {
             let seen = row.freshness.observed_at;
             ClusterNews {
                 name: row.name.clone(),
-                region: region.clone(),
+                region,
                 counts: counts(&mut list.apps.iter().filter(|app| app.app.target == row.name)),
                 lost: is_lost.then_some((message, seen)),
             }
         });
         self.clusters = clusters.collect();
-        self.compare(&list, now);
-        self.concerns = self.concerns_of(&list);
+        self.compare(list, now);
+        self.concerns = self.concerns_of(list);
     }
 
     /// Records the changes of apps since the last read.
@@ -190,8 +193,11 @@ impl News {
             let state = state(app);
             let is_lost = app.freshness.state != FreshnessState::Live;
             let before = self.known.remove(&app.app);
+            // What was Unknown from the start has only now been read.
+            let was_unread =
+                |before: &Known| before.since.is_none() && before.state.starts_with(Status::Unknown.word());
             let since = match &before {
-                Some(before) if before.state == state => before.since,
+                Some(before) if before.state == state || was_unread(before) => before.since,
                 None if is_first => None,
                 _ => Some(now),
             };
@@ -200,6 +206,7 @@ impl News {
                 && before.state != state
                 && !before.is_lost
                 && !is_lost
+                && !was_unread(before)
             {
                 note(&mut changes, app, &before.state, &state, now);
             }
@@ -323,7 +330,7 @@ const ALL: [Status; 6] = [
     Status::InProgress,
 ];
 
-/// Returns true if the demo lists an app as a problem.
+/// Returns true if an app is listed as a problem.
 fn is_concern(app: &App) -> bool {
     !app.is_well()
 }

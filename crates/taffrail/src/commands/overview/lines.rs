@@ -1,33 +1,37 @@
-//! The demo without a terminal: a line for each change.
+//! The overview without a terminal: a line for each change.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
-use super::changes::{Concern, News};
-use super::overview::{exports, summary};
+use super::frame::summary;
+use super::news::{Concern, News};
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::say;
 
-/// Output of the demo without a terminal: one line per change.
-pub(super) struct Lines {
-    kubeconfig: PathBuf,
-    console: Console,
+/// The overview as lines: first the problems, then one line per change.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Lines {
     /// Number of changes printed; `None` before the first call.
     told: Option<usize>,
 }
 
 impl Lines {
-    pub(super) fn new(kubeconfig: &Path, console: &Console) -> Lines {
-        Lines { kubeconfig: kubeconfig.to_owned(), console: console.clone(), told: None }
-    }
-
-    /// Prints the changes since the last call; at the first call the state of each app that has a problem.
-    pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
-        let mut out = self.console.people();
+    /// Prints the changes since the last call; at the first call `head` and the state of each app that has a problem.
+    pub(in crate::commands) fn show(
+        &mut self,
+        name: &str,
+        news: &News,
+        head: &[String],
+        console: &Console,
+    ) -> io::Result<()> {
+        let mut out = console.people();
         if self.told.is_none() {
-            say!(out, "{}", printable(&anstream::adapter::strip_str(&summary(news, None)).to_string()))?;
-            exports(&self.kubeconfig).iter().try_for_each(|export| say!(out, "{}", printable(export)))?;
+            say!(
+                out,
+                "{}",
+                printable(&anstream::adapter::strip_str(&summary(name, news, None)).to_string())
+            )?;
+            head.iter().try_for_each(|line| say!(out, "{}", printable(line)))?;
             for concern in &news.concerns {
                 let Concern { clusters, apps, state, message, .. } = concern;
                 let line = format!("{} {} is {state}: {message}", clusters.join(" "), apps.join(" "));

@@ -1,0 +1,91 @@
+//! The last lines of the log of a container that is a cause.
+
+use serde::{Deserialize, Serialize};
+use taffrail_object::ObjectKey;
+use taffrail_status::cut;
+
+/// The last lines of the container that the cause of an explanation names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CauseLog {
+    /// The Pod of the container.
+    pub pod: ObjectKey,
+    /// The name of the container.
+    pub container: String,
+    /// True if the lines are of the container's previous run, because that crashed.
+    pub previous: bool,
+    /// The last lines, the oldest first: at most ten, with 4 KiB of text.
+    pub lines: Vec<String>,
+    /// True if parts of these lines are left out, because they are longer.
+    pub cut: bool,
+    /// The reason why the log could not be read; left out if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl CauseLog {
+    /// Maximum number of lines.
+    pub const MAX_LINES: usize = 10;
+    /// Maximum length of all lines together, in bytes.
+    pub const MAX_BYTES: usize = 4096;
+
+    /// Makes an entry without lines.
+    pub fn new(pod: ObjectKey, container: &str, previous: bool) -> CauseLog {
+        CauseLog {
+            pod,
+            container: container.to_owned(),
+            previous,
+            lines: Vec::new(),
+            cut: false,
+            error: None,
+        }
+    }
+
+    /// Adds the last of `lines`. The newest lines are kept; the oldest of these is cut at its end.
+    #[must_use]
+    pub fn with_lines(mut self, lines: impl DoubleEndedIterator<Item = String>) -> CauseLog {
+        let mut left = CauseLog::MAX_BYTES;
+        for line in lines.rev().take(CauseLog::MAX_LINES) {
+            if line.len() > left {
+                let kept = &line[..line.floor_char_boundary(left)];
+                self.lines.extend((!kept.is_empty()).then(|| kept.to_owned()));
+                self.cut = true;
+                break;
+            }
+            left -= line.len();
+            self.lines.push(line);
+        }
+        self.lines.reverse();
+        self
+    }
+
+    /// Adds the reason why the log could not be read.
+    #[must_use]
+    pub fn with_error(self, error: &str) -> CauseLog {
+        CauseLog { error: Some(cut(error).into_owned()), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(lines: &[&str]) -> CauseLog {
+        let pod = ObjectKey::new("", "Pod", "shop", "web");
+        CauseLog::new(pod, "web", false).with_lines(lines.iter().map(|line| (*line).to_owned()))
+    }
+
+    #[test]
+    fn the_newest_lines_are_kept_within_their_bounds() {
+        let numbers: Vec<String> = (0..12).map(|number| number.to_string()).collect();
+        let all = log(&numbers.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!((all.lines.len(), &*all.lines[0], all.cut), (10, "2", false));
+
+        let long = "ö".repeat(3000);
+        let cut = log(&["gone", &long, "last"]);
+        assert!(cut.cut);
+        assert_eq!(cut.lines.len(), 2);
+        assert_eq!((cut.lines[0].len(), &*cut.lines[1]), (CauseLog::MAX_BYTES - 4, "last"));
+    }
+}

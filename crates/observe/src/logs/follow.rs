@@ -1,0 +1,298 @@
+//! A log that is followed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use taffrail_cluster::{LogRequest, ReadError};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, Projection};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::task::JoinHandle;
+
+use super::lines::Lines;
+use super::pods::pods;
+use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
+
+/// Maximum size of the lines of one log that wait to be taken, in bytes; the oldest are left out.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+/// Maximum number of lines of one log that wait to be taken.
+const MAX_WAITING_LINES: usize = 10_000;
+
+/// Pauses between looks at a container that does not run: the first and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
+/// What is new in a log that is followed.
+#[derive(Debug, Default)]
+pub struct LogNews {
+    /// Number of lines that are left out before [`LogNews::lines`], because they were not taken in time.
+    pub left_out: u64,
+    /// The new lines, the oldest first.
+    pub lines: Vec<LogLine>,
+    /// True if the container ended and its next run is awaited.
+    pub waits: bool,
+    /// The end of the log, if it ended: the container or its Pod will not run again, or the failure.
+    pub end: Option<Result<(), ReadError>>,
+}
+
+impl LogNews {
+    fn is_empty(&self) -> bool {
+        self.left_out == 0 && self.lines.is_empty() && !self.waits && self.end.is_none()
+    }
+}
+
+/// A log that is followed until it ends, or this is dropped.
+#[derive(Debug)]
+pub struct FollowedLog {
+    waiting: Arc<Waiting>,
+    task: JoinHandle<()>,
+    has_ended: bool,
+}
+
+impl Drop for FollowedLog {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl FollowedLog {
+    pub(super) fn start(
+        reader: LogReader,
+        request: LogRequest,
+        target: LogTarget,
+        place: OwnedSemaphorePermit,
+    ) -> FollowedLog {
+        let waiting = Arc::new(Waiting::default());
+        let told = waiting.clone();
+        let task = tokio::spawn(async move {
+            let _place = place;
+            let end = Follower { reader, request, target, told: told.clone() }.follow().await;
+            told.add(|news| news.end = Some(end));
+        });
+        FollowedLog { waiting, task, has_ended: false }
+    }
+
+    /// Waits for something new in the log; returns `None` after its end.
+    pub async fn next(&mut self) -> Option<LogNews> {
+        while !self.has_ended {
+            let news = self.waiting.take();
+            self.has_ended = news.end.is_some();
+            if !news.is_empty() {
+                return Some(news);
+            }
+            // A permit is kept for a change between the look and the wait.
+            self.waiting.changed.notified().await;
+        }
+        None
+    }
+}
+
+/// What was read of a log and not taken yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    backlog: Mutex<Backlog>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Backlog {
+    lines: VecDeque<LogLine>,
+    bytes: usize,
+    news: LogNews,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, change: impl FnOnce(&mut LogNews)) {
+        change(&mut self.lock().news);
+        self.changed.notify_one();
+    }
+
+    fn add_lines(&self, lines: Vec<LogLine>) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut backlog = self.lock();
+        for line in lines {
+            backlog.bytes += line.text.len();
+            backlog.lines.push_back(line);
+            while backlog.bytes > MAX_WAITING_BYTES || backlog.lines.len() > MAX_WAITING_LINES {
+                let Some(oldest) = backlog.lines.pop_front() else { break };
+                backlog.bytes -= oldest.text.len();
+                backlog.news.left_out += 1;
+            }
+        }
+        drop(backlog);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> LogNews {
+        let mut backlog = self.lock();
+        backlog.bytes = 0;
+        let lines = std::mem::take(&mut backlog.lines).into();
+        LogNews { lines, ..std::mem::take(&mut backlog.news) }
+    }
+}
+
+/// The task that follows a log.
+struct Follower {
+    reader: LogReader,
+    request: LogRequest,
+    target: LogTarget,
+    told: Arc<Waiting>,
+}
+
+/// The next thing to do after a log ended.
+enum Next {
+    /// The next run is read from its beginning.
+    Run(i64),
+    /// The same run goes on: the server had ended the answer.
+    Same,
+    /// Nothing will be written any more.
+    Nothing,
+}
+
+impl Follower {
+    async fn follow(mut self) -> Result<(), ReadError> {
+        // The previous run has ended, and a run that has ended has no next one that is meant.
+        let is_previous = self.request.previous;
+        loop {
+            let begun = Instant::now();
+            self.read().await?;
+            if is_previous {
+                return Ok(());
+            }
+            let ended = Instant::now();
+            match self.next(ended.duration_since(begun) < PAUSES.0).await? {
+                Next::Nothing => return Ok(()),
+                Next::Same => {
+                    self.request.tail = None;
+                    self.request.since = Some(ended.elapsed());
+                }
+                Next::Run(restarts) => {
+                    self.target.restarts = restarts;
+                    self.target.is_running = true;
+                    (self.request.tail, self.request.since) = (None, None);
+                }
+            }
+        }
+    }
+
+    /// Reads the log until the server ends the answer.
+    async fn read(&self) -> Result<(), ReadError> {
+        let mut stream = self.reader.cluster.log(&self.request).await?;
+        let mut lines = Lines::default();
+        loop {
+            let mut new = Vec::new();
+            match stream.next().await {
+                Ok(Some(part)) => lines.push(&part, &mut new),
+                end => {
+                    lines.finish(&mut new);
+                    self.told.add_lines(new);
+                    return end.map(drop);
+                }
+            }
+            self.told.add_lines(new);
+        }
+    }
+
+    /// Waits until the container runs, or until it is known that it will not run again. With `is_quick` the answer
+    /// ended at once, so that there is a pause before the first look.
+    async fn next(&self, is_quick: bool) -> Result<Next, ReadError> {
+        let pods = pods();
+        let LogTarget { namespace, pod, container, restarts, is_running, .. } = &self.target;
+        let (mut pause, mut waits) = (PAUSES.0, false);
+        if is_quick {
+            tokio::time::sleep(pause).await;
+        }
+        loop {
+            // The semaphore is never closed.
+            let place = self.reader.reads.acquire().await;
+            let cluster = self.reader.cluster.with_timeout(READ_TIMEOUT);
+            let found = cluster.get(&pods, Some(namespace), pod, Projection::Full).await?;
+            drop(place);
+            let Some(document) = found else { return Ok(Next::Nothing) };
+            let Ok(object) = Object::new(document.root()) else { return Ok(Next::Nothing) };
+            if matches!(&*object.text(&["status", "phase"]), "Succeeded" | "Failed") {
+                return Ok(Next::Nothing);
+            }
+            match state(&object, container) {
+                None => return Ok(Next::Nothing),
+                Some(State::Runs(again)) if again != *restarts || !is_running => {
+                    return Ok(Next::Run(again));
+                }
+                Some(State::Runs(_)) => return Ok(Next::Same),
+                Some(State::IsDone) => return Ok(Next::Nothing),
+                // A run that was too short to be seen.
+                Some(State::Waits(again)) if again > *restarts => return Ok(Next::Run(again)),
+                Some(State::Waits(_)) if !waits => {
+                    waits = true;
+                    self.told.add(|news| news.waits = true);
+                }
+                Some(State::Waits(_)) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
+
+enum State {
+    /// It runs, after so many restarts.
+    Runs(i64),
+    /// It is an init container that has done its work.
+    IsDone,
+    /// It does not run now, after so many restarts.
+    Waits(i64),
+}
+
+/// Returns the state of a container; `None` if the Pod has no such container.
+fn state(pod: &Object<'_>, container: &str) -> Option<State> {
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        let mut statuses = pod.at(&["status", list]).and_then(Value::items).into_iter().flatten();
+        let is_it = |status: &Value<'_>| status.get("name").is_some_and(|name| name.is_str(container));
+        let Some(status) = statuses.find(is_it) else { continue };
+        let of = |kind: &str| status.get("state")?.get(kind).filter(|it| !it.is_null());
+        let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or_default();
+        if of("running").is_some() {
+            return Some(State::Runs(restarts));
+        }
+        let code = of("terminated").and_then(|end| end.get("exitCode")?.as_i64());
+        let is_done = match list {
+            "containerStatuses" => false,
+            "initContainerStatuses" => code == Some(0),
+            _ => code.is_some(),
+        };
+        return Some(if is_done { State::IsDone } else { State::Waits(restarts) });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: usize) -> LogLine {
+        LogLine { text: number.to_string(), left_out: 0 }
+    }
+
+    #[test]
+    fn the_oldest_lines_are_left_out_and_counted() {
+        let waiting = Waiting::default();
+        waiting.add_lines((0..MAX_WAITING_LINES + 3).map(line).collect());
+        let news = waiting.take();
+        assert_eq!((news.left_out, news.lines.len()), (3, MAX_WAITING_LINES));
+        assert_eq!(news.lines[0], line(3));
+        assert!(waiting.take().is_empty());
+
+        let long = LogLine { text: "x".repeat(MAX_WAITING_BYTES / 4), left_out: 0 };
+        waiting.add_lines(vec![long; 6]);
+        let news = waiting.take();
+        assert_eq!((news.left_out, news.lines.len()), (2, 4));
+        waiting.add_lines(vec![line(1)]);
+        assert_eq!(waiting.take().left_out, 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! `--logs`: the last lines of the containers that causes name.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use taffrail_api::{CauseLog, Explanation};
+use taffrail_cluster::{Cluster, LogRequest, Reason, chain};
+use taffrail_object::{Object, ObjectKey};
+use taffrail_observe::logs::{LogChoice, LogReader, LogTarget, PodsRequest, choose, pods_of_object};
+use taffrail_observe::{ClusterConnector, ObjectArg};
+
+use super::super::logs::{hint, shown};
+use super::object;
+use crate::cli::SourceArguments;
+use crate::command_error::{CommandError, Exit};
+use crate::output::{indented, printable};
+use crate::runtime::block_on;
+use crate::say;
+use crate::source;
+
+/// Reads the last lines of the container that each cause names, of the first cluster of each explanation. Returns the
+/// exit code: [`Exit::Incomplete`] if a log could not be read.
+pub(super) fn add(explanations: &mut [Explanation], source: &SourceArguments) -> Result<Exit, CommandError> {
+    let mut wanted: BTreeMap<String, Vec<(usize, ObjectKey)>> = BTreeMap::new();
+    for (place, explanation) in explanations.iter().enumerate() {
+        if let Some(key) = of_containers(explanation) {
+            wanted.entry(explanation.place.first().to_owned()).or_default().push((place, key.clone()));
+        }
+    }
+    let members = source::members(source)?.members;
+    let members = members.into_iter().filter(|member| wanted.contains_key(&member.name)).collect();
+    let read = |connector: ClusterConnector| {
+        let wanted = wanted.get(&connector.member.name).cloned().unwrap_or_default();
+        async move {
+            // A cluster that does not answer is told already.
+            let Ok(cluster) = connector.connect().await else { return Vec::new() };
+            let reader = LogReader::new(&cluster);
+            let reads = wanted.into_iter().map(|(place, key)| {
+                let (cluster, reader) = (&cluster, &reader);
+                async move { Some((place, last_lines(cluster, reader, &key).await?)) }
+            });
+            futures::future::join_all(reads).await.into_iter().flatten().collect()
+        }
+    };
+    let found = block_on(taffrail_observe::for_each_cluster(members, source.limits(), read))??;
+    let mut exit = Exit::Yes;
+    for (place, (log, own)) in found.into_iter().flatten() {
+        exit = exit.max(own);
+        if let Some(explanation) = explanations.get_mut(place) {
+            explanation.logs = Some(log);
+        }
+    }
+    Ok(exit)
+}
+
+/// Returns the object of a cause that has containers: the deepest Pod of the chain, or a workload that is the cause.
+fn of_containers(explanation: &Explanation) -> Option<&ObjectKey> {
+    let objects = || explanation.chain.iter().rev().map(|step| &step.object);
+    let pod = objects().find(|key| (&*key.group, &*key.kind) == ("", "Pod"));
+    pod.or_else(|| objects().next().filter(|key| matches!(&*key.group, "apps" | "batch")))
+}
+
+/// Reads the last lines of the container of a Pod or workload that fails; `None` if it has no Pods.
+async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> Option<(CauseLog, Exit)> {
+    let object = ObjectArg::Key { cluster: None, key: key.clone() };
+    let request = PodsRequest { object, namespace: None, all_namespaces: false };
+    let found = pods_of_object(cluster, &request).await.ok()?;
+    let pods: Vec<Object<'_>> = found.pods.iter().filter_map(|pod| Object::new(pod.root()).ok()).collect();
+    let target = choose(&pods, &LogChoice::default()).targets.into_iter().next()?;
+    let LogTarget { namespace, pod, container, has_crashed, .. } = target;
+    let log = CauseLog::new(ObjectKey::new("", "Pod", &*namespace, &*pod), &container, has_crashed);
+    let request = LogRequest {
+        namespace,
+        pod,
+        container,
+        previous: has_crashed,
+        follow: false,
+        timestamps: false,
+        tail: Some(CauseLog::MAX_LINES as u64),
+        since: None,
+    };
+    let (failure, log) = match reader.read(&request).await {
+        Ok(read) => (read.failure, log.with_lines(read.lines.into_iter().map(|line| line.text))),
+        Err(error) => (Some(error), log),
+    };
+    Some(match failure {
+        None => (log, Exit::Yes),
+        Some(error) => {
+            // That a container has not started is no failure to read its log.
+            let exit = if error.reason() == Reason::BadRequest { Exit::Yes } else { Exit::Incomplete };
+            let text = match error.reason() {
+                Reason::BadRequest => chain(&error),
+                _ => format!("{}; {}", chain(&error), hint(&error)),
+            };
+            (log.with_error(&text), exit)
+        }
+    })
+}
+
+/// Prints the last lines of the container that the cause names.
+pub(super) fn print(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+    let Some(CauseLog { pod, container, previous, lines, cut, error }) = &explanation.logs else {
+        return Ok(());
+    };
+    let bold = Style::new().bold();
+    let run = if *previous { ", before it crashed" } else { "" };
+    let title = format!("Last lines of container {container} of {}{run}", object(pod));
+    say!(out)?;
+    say!(out, "{}{}{:#}", bold, printable(&title), bold)?;
+    for line in lines {
+        say!(out, "  {}", shown(line, 0))?;
+    }
+    if *cut {
+        say!(out, "  … parts of long lines are left out")?;
+    }
+    match error {
+        Some(error) => indented(out, "  ", error),
+        None if lines.is_empty() => say!(out, "  it wrote nothing"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,177 @@
+//! `taffrail overview`: what needs attention in a fleet, and what changed lately.
+
+mod frame;
+mod lines;
+mod news;
+
+use std::io::Write;
+
+use clap::Args;
+#[cfg(not(feature = "demo"))]
+use frame::{Size, command_for, dim, frame};
+#[cfg(feature = "demo")]
+pub(in crate::commands) use frame::{Size, command_for, dim, frame, title};
+pub(in crate::commands) use lines::Lines;
+#[cfg(all(test, feature = "demo"))]
+pub(in crate::commands) use news::Concern;
+pub(in crate::commands) use news::News;
+#[cfg(all(test, feature = "demo"))]
+pub(in crate::commands) use news::{ClusterNews, Kind, Tally};
+use taffrail_apps::ReadQuery;
+use taffrail_observe::FleetSnapshot;
+
+use super::watch::{self, Form};
+use super::{get, named};
+use crate::cli::{GroupingArguments, ViewArguments};
+use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
+use crate::output::printable;
+use crate::output::screen;
+use crate::program;
+use crate::source::{Once, Source};
+
+/// The title of the overview.
+const NAME: &str = "Taffrail";
+/// The size of an overview that is not on a terminal: columns and rows. It is as high as its content.
+const PRINTED: (usize, usize) = (120, 200);
+
+/// Show what needs attention, each cause once, and what changed lately; on a terminal live, elsewhere once.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail overview                              of the current context, until Ctrl-C
+  taffrail overview --all-contexts               of all contexts
+  taffrail overview --all-contexts --once        print it once, as it does without a terminal
+  taffrail overview -w | tee log                 the problems, and then a line for each change
+  taffrail overview --from dumps/                of dump files
+
+An app that needs attention is not ready, or has a problem with its sync or source. Equal problems of one app in several
+clusters, or of several apps in one cluster, are one line. What changed is told since the command was started.
+
+Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
+(the rest is still shown); 130 interrupted.")]
+pub(crate) struct OverviewArguments {
+    /// Only apps declared in this namespace [default: all]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
+    pub(crate) namespace: Option<String>,
+
+    /// Apps of all namespaces, which is the default
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// Only apps of these clusters, named as in the CLUSTER column
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cluster: Vec<String>,
+
+    /// Print the overview once, on a terminal too
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) once: bool,
+
+    /// Exit with 1 when an app has a problem on any axis: health, sync, source or freshness
+    #[arg(long)]
+    pub(crate) exit_status: bool,
+
+    #[command(flatten)]
+    pub(crate) grouping: GroupingArguments,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+}
+
+impl OverviewArguments {
+    /// Returns true if the overview is shown until it is interrupted.
+    pub(crate) fn is_live(&self) -> bool {
+        let is_once = self.once || !self.view.source.from.is_empty() || self.view.source.now.is_some();
+        self.view.watch || !is_once && screen::is_capable()
+    }
+}
+
+pub(crate) fn run(arguments: &OverviewArguments, console: &Console) -> Result<Exit, CommandError> {
+    let mut news = News::new(&[]);
+    if !arguments.is_live() {
+        return answer(arguments, &mut news, Shown::Once, &mut Once::new(console), console);
+    }
+    let is_screen = screen::is_capable();
+    watch::follow(Form::Lines, console, |source, lines: &mut Lines, console| {
+        let shown = if is_screen { Shown::Frame } else { Shown::Lines(lines) };
+        answer(arguments, &mut news, shown, source, console)
+    })
+}
+
+/// The form in which the overview is shown.
+enum Shown<'l> {
+    Once,
+    /// A frame as high as the terminal.
+    Frame,
+    Lines(&'l mut Lines),
+}
+
+fn answer(
+    arguments: &OverviewArguments,
+    news: &mut News,
+    shown: Shown<'_>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
+    let asked = ReadQuery {
+        namespace: arguments.namespace.clone(),
+        app_labels: arguments.grouping.labels(),
+        ..ReadQuery::default()
+    };
+    let fleet = source.read(&arguments.view, &asked, taffrail_observe::NO_EXTRA)?;
+    named::check_clusters(&arguments.cluster, fleet)?;
+    let mut list = fleet.apps(&[]);
+    let chosen = |name: &str| arguments.cluster.is_empty() || arguments.cluster.iter().any(|it| it == name);
+    list.apps.retain(|app| {
+        chosen(&app.app.target) && arguments.namespace.as_ref().is_none_or(|own| *own == app.app.namespace)
+    });
+    list.errors.retain(|error| chosen(&error.cluster));
+    news.look(fleet, &list);
+    news.clusters.retain(|cluster| chosen(&cluster.name));
+    let errors = list.errors;
+    let exit = match shown {
+        Shown::Once => {
+            let columns = crate::output::screen();
+            let (is_cut, columns) = (columns.is_some(), columns.unwrap_or(PRINTED.0));
+            let size = Size { columns, rows: PRINTED.1, is_cut };
+            let lines = frame(NAME, news, fleet.now, size, Vec::new());
+            // What changed is not known yet.
+            let end = lines.iter().position(|line| line.contains("Changed lately")).unwrap_or(lines.len());
+            let lines = lines.get(..end).unwrap_or_default();
+            let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+            let text: String = lines.iter().take(end).map(|line| format!("{line}\n")).collect();
+            written(console.people().write_all(text.as_bytes()))?;
+            get::tell(fleet, &errors, true, console)
+        }
+        Shown::Frame => {
+            let foot = foot(news, fleet, errors.len());
+            let lines = frame(NAME, news, fleet.now, Size::screen(screen::dimensions()), foot);
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            written(console.people().write_all(text.as_bytes()))?;
+            Exit::Yes
+        }
+        Shown::Lines(lines) => {
+            written(lines.show(NAME, news, &[], console))?;
+            get::tell(fleet, &errors, true, console)
+        }
+    };
+    let needs_attention = fleet.apps(&[]).apps.iter().any(|app| app.pressing().is_some());
+    Ok(if arguments.exit_status && needs_attention { exit.max(Exit::No) } else { exit })
+}
+
+/// Returns the lines at the bottom of the screen.
+fn foot(news: &News, fleet: &FleetSnapshot, errors: usize) -> Vec<String> {
+    let contexts = fleet.snapshots.len() > 1;
+    let command = command_for(news.concerns.first(), contexts);
+    let mut foot = Vec::new();
+    if errors > 0 {
+        let all = if contexts { " --all-contexts" } else { "" };
+        let scopes = if errors == 1 { "scope" } else { "scopes" };
+        foot.push(format!(
+            "{errors} {scopes} could not be read: {}",
+            program::typed(&format!("taffrail get clusters{all} -o wide"))
+        ));
+    }
+    foot.push(dim(&format!("{}   Ctrl-C ends", printable(&program::typed(&command)))));
+    foot
+}
