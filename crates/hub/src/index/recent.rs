@@ -42,10 +42,23 @@ impl RecentChanges {
     }
 }
 
+/// A change of the state of a pair between two views.
+#[derive(Debug)]
+pub(crate) struct Transition {
+    /// The pair after the change; if it is gone, before it.
+    pub(crate) pair: Arc<Pair>,
+    /// The pair before, if its objects were in another cluster.
+    pub(crate) moved: Option<Arc<Pair>>,
+    pub(crate) before: Option<PairState>,
+    pub(crate) after: Option<PairState>,
+    /// False for what a cluster tells first: that is not new in it.
+    pub(crate) is_news: bool,
+}
+
 /// Returns the changes of state between two views: of the pairs that `changed`, and of all that are shown otherwise
 /// because a cluster became live, stale or lost.
-pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<AppChange> {
-    let mut found: Vec<AppChange> =
+pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<Transition> {
+    let mut found: Vec<Transition> =
         changed.iter().filter_map(|change| transition(old, new, change)).collect();
     let turned = new.turned(old);
     if turned.is_empty() {
@@ -65,29 +78,34 @@ pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChang
             }
             let before = old.now(place, summary);
             let after = new.now(place, summary);
-            if before != after && was_heard(old, pair) {
-                let (before, after) = (state(pair, before), state(pair, after));
-                found.extend((before != after).then(|| row(new, pair, Some(before), Some(after))));
+            if before == after {
+                continue;
+            }
+            let (before, after) = (state(pair, before), state(pair, after));
+            if before != after {
+                let (pair, is_news) = (Arc::clone(pair), was_heard(old, pair));
+                let (before, after) = (Some(before), Some(after));
+                found.push(Transition { pair, moved: None, before, after, is_news });
             }
         }
     }
     found
 }
 
-fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<AppChange> {
+fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<Transition> {
     let PairChange { place, before, after } = change;
     let of = |view: &FleetView, pair: &Pair| {
         let pairs = &view.fleet().cluster(*place)?.pairs;
         let (_, summary): (_, &Summary) = pairs.get(pairs.find(&pair.app)?)?;
         Some(state(pair, view.now(*place, summary)))
     };
-    let pair = after.as_ref().or(before.as_ref())?;
-    // What a cluster tells first is not new in it.
-    if before.is_none() && !was_heard(old, pair) {
-        return None;
-    }
+    let pair = Arc::clone(after.as_ref().or(before.as_ref())?);
+    let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();
+    let moved = before.as_ref().filter(|before| target(before) != target(&pair)).cloned();
+    let is_news = before.is_some() || was_heard(old, &pair);
     let [before, after] = [(old, before), (new, after)].map(|(view, pair)| of(view, pair.as_ref()?));
-    (before != after).then(|| row(new, pair, before, after))
+    let is_same = before == after && moved.is_none();
+    (!is_same).then_some(Transition { pair, moved, before, after, is_news })
 }
 
 /// Returns true if the home of a pair had told all its apps.
@@ -114,16 +132,21 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     PairState { health, effective, sync, problem }
 }
 
-fn row(view: &FleetView, pair: &Pair, before: Option<PairState>, after: Option<PairState>) -> AppChange {
+/// Makes the row of a transition to the present view; `None` if it is not to be shown.
+pub(crate) fn row(view: &FleetView, transition: &Transition) -> Option<AppChange> {
+    let Transition { pair, before, after, is_news, .. } = transition;
+    if !is_news || before == after {
+        return None;
+    }
     let row = view.row(pair);
-    let message = match (&after, &row.problem) {
+    let message = match (after, &row.problem) {
         (None, _) => String::new(),
         (Some(after), Some(problem)) if after.effective == Status::Current || !row.freshness.is_live() => {
             problem.message.to_string()
         }
         (Some(_), _) => row.message.to_string(),
     };
-    AppChange {
+    Some(AppChange {
         at: view.moment().now,
         key: row.key,
         cluster: row.cluster,
@@ -131,8 +154,8 @@ fn row(view: &FleetView, pair: &Pair, before: Option<PairState>, after: Option<P
         delivery: row.delivery,
         namespace: row.namespace,
         name: row.name,
-        before,
-        after,
+        before: before.clone(),
+        after: after.clone(),
         message,
-    }
+    })
 }
