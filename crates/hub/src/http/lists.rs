@@ -9,11 +9,12 @@ use taffrail_apps::Delivery;
 use taffrail_status::Status;
 
 use super::cursor;
+use super::past;
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
-use crate::index::{AppFilter, FleetView};
+use crate::index::{AppFilter, FleetView, Pair};
 
 /// The fields of a row of an app.
 pub(super) const APP_FIELDS: &[&str] = &[
@@ -43,6 +44,9 @@ pub(super) const APP_FIELDS: &[&str] = &[
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
+    if let Some(at) = query.at {
+        return past::apps(request, at);
+    }
     if let Some(by) = query.group_by {
         return groups(request, by);
     }
@@ -92,48 +96,82 @@ fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, R
     json(&list(view, &query.filter, groups, PageExtent { total, next }))
 }
 
-/// Answers with one app.
-pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
-    let Request { view, query, path, .. } = request;
-    let [cluster, delivery, namespace, name] = path.as_slice() else { return Err(Refusal::internal()) };
-    let delivery = Delivery::of_word(delivery).map_err(|error| Refusal::not_found(error.to_string()))?;
-    // A path cannot have an empty part.
-    let namespace = if namespace == "-" { "" } else { namespace };
-    let filter = AppFilter { clusters: vec![cluster.clone()], ..AppFilter::default() };
-    let mut rows = Vec::new();
-    let mut homes = Vec::new();
-    view.each(&filter, |_, pair, _, _| {
-        let app = &pair.app.app;
-        if (app.delivery, &*app.namespace, &*app.name) != (delivery, namespace, &**name) {
-            return;
+/// The name of an app in the path of a request.
+pub(super) struct AppPath<'r> {
+    pub(super) cluster: &'r str,
+    pub(super) delivery: Delivery,
+    pub(super) namespace: &'r str,
+    pub(super) name: &'r str,
+}
+
+impl<'r> AppPath<'r> {
+    pub(super) fn of(request: &'r Request<'_>) -> Result<AppPath<'r>, Refusal> {
+        let [cluster, delivery, namespace, name] = request.path.as_slice() else {
+            return Err(Refusal::internal());
+        };
+        let delivery = Delivery::of_word(delivery).map_err(|error| Refusal::not_found(error.to_string()))?;
+        // A path cannot have an empty part.
+        let namespace = if namespace == "-" { "" } else { namespace };
+        Ok(AppPath { cluster, delivery, namespace, name })
+    }
+
+    /// Returns the filter for the cluster.
+    pub(super) fn filter(&self) -> AppFilter {
+        AppFilter { clusters: vec![self.cluster.to_owned()], ..AppFilter::default() }
+    }
+
+    /// Calls `take` with each pair of this name.
+    pub(super) fn each<'v>(&self, request: &'v Request<'_>, mut take: impl FnMut(&'v Pair)) {
+        let Request { view, query, .. } = request;
+        view.each(&self.filter(), |_, pair, _, _| {
+            let app = &pair.app.app;
+            if (app.delivery, &*app.namespace, &*app.name) != (self.delivery, self.namespace, self.name) {
+                return;
+            }
+            let home = view.fleet().cluster(pair.home.cluster);
+            let is_wanted = |wanted: &String| home.is_some_and(|home| view.is_called(home, wanted));
+            if query.home.as_ref().is_none_or(is_wanted) {
+                take(pair);
+            }
+        });
+    }
+
+    /// Makes the answer if there is no such app.
+    pub(super) fn not_found(&self, request: &Request<'_>) -> Refusal {
+        let (view, cluster) = (&request.view, self.cluster);
+        if !view.fleet().all().any(|(_, known)| view.is_called(known, cluster)) {
+            return Refusal::not_found(format!("the hub knows no cluster '{cluster}'"));
         }
-        let home = view.fleet().cluster(pair.home.cluster);
-        if query.home.as_ref().is_none_or(|wanted| home.is_some_and(|home| view.is_called(home, wanted))) {
-            rows.push(view.row(pair));
-            homes.push(pair.app.home.0.clone());
-        }
-    });
-    let known = view.fleet().all().filter(|(_, known)| view.is_called(known, cluster)).count();
-    match rows.len() {
-        1 => {}
-        0 if known == 0 => return Err(Refusal::not_found(format!("the hub knows no cluster '{cluster}'"))),
-        0 => {
-            let name = format!("{}/{namespace}/{name}", delivery.as_str());
-            let missing = view.coverage(&filter).missing.into_iter().next();
-            let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
-            return Err(match missing {
-                Some(missing) => {
-                    refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message))
-                }
-                None => refusal,
-            });
-        }
-        count => {
-            let refusal = Refusal::ambiguous(format!("{count} apps have this name"));
-            return Err(refusal.hint(format!("choose one with 'home': {}", homes.join(", "))));
+        let name = format!("{}/{}/{}", self.delivery.as_str(), self.namespace, self.name);
+        let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
+        match view.coverage(&self.filter()).missing.into_iter().next() {
+            Some(missing) => refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message)),
+            None => refusal,
         }
     }
-    json(&list(view, &filter, rows, PageExtent { total: 1, next: None }))
+
+    /// Makes the answer if several apps have the name; `homes` are the clusters that declare them.
+    pub(super) fn ambiguous(homes: &[String]) -> Refusal {
+        let refusal = Refusal::ambiguous(format!("{} apps have this name", homes.len()));
+        refusal.hint(format!("choose one with 'home': {}", homes.join(", ")))
+    }
+}
+
+/// Answers with one app.
+pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+    let view = &request.view;
+    let path = AppPath::of(request)?;
+    let mut rows = Vec::new();
+    let mut homes = Vec::new();
+    path.each(request, |pair| {
+        rows.push(view.row(pair));
+        homes.push(pair.app.home.0.clone());
+    });
+    match rows.len() {
+        1 => json(&list(view, &path.filter(), rows, PageExtent { total: 1, next: None })),
+        0 => Err(path.not_found(request)),
+        _ => Err(AppPath::ambiguous(&homes)),
+    }
 }
 
 /// The position of a cluster in an order.
@@ -151,6 +189,9 @@ struct ClusterKey {
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
+    if let Some(at) = query.at {
+        return past::clusters(request, at);
+    }
     if matches!(sort, Some(SortField::Since | SortField::Delivery)) {
         return Err(Refusal::parameter("sort", "clusters can be sorted by name or status"));
     }
@@ -191,6 +232,9 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
 /// Answers with a page of the matrix.
 pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
+    if let Some(at) = query.at {
+        return past::matrix(request, at);
+    }
     let after: Option<String> = request.cursor("matrix")?;
     let mut matrix = view.matrix(&query.filter, query.limit, after.as_deref());
     matrix.extent.next = matrix.extent.next.and_then(|key| cursor::write(&hub.instance, "matrix", key));
@@ -249,6 +293,6 @@ fn list_of<T>(
     HubList { list, errors_omitted, extent, coverage: view.coverage(filter) }
 }
 
-fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+pub(super) fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(answer).map_err(|_| Refusal::internal())
 }

@@ -15,6 +15,7 @@ mod lists;
 mod metrics;
 #[cfg(test)]
 mod openapi;
+mod past;
 mod probes;
 mod problem;
 mod query;

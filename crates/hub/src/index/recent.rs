@@ -7,6 +7,7 @@ use taffrail_api::hub::{AppChange, PairState};
 use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 
+use super::journal::UNRECORDED;
 use super::pair::{Pair, Summary, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
@@ -130,6 +131,17 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
         }),
     };
     PairState { health, effective, sync, problem }
+}
+
+/// Returns the freshness of the target when a pair had this state.
+pub(crate) fn past_freshness(state: &PairState) -> FreshnessState {
+    let dark = [FreshnessState::Stale, FreshnessState::Lost];
+    let told = dark.into_iter().find(|dark| state.problem.as_deref() == Some(dark.as_str()));
+    match state.effective {
+        Status::Unknown if state.problem.as_deref() == Some(UNRECORDED) => FreshnessState::Lost,
+        Status::Unknown => told.unwrap_or(FreshnessState::Live),
+        _ => FreshnessState::Live,
+    }
 }
 
 /// Makes the row of a transition to the present view; `None` if it is not to be shown.
