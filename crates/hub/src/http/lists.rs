@@ -5,16 +5,17 @@ use serde_json::Value;
 use taffrail_api::filter::SortField;
 use taffrail_api::hub::{AppChange, AppGroup, HubList, PageExtent};
 use taffrail_api::{API_VERSION, AppRow, ClusterRow, List, ListItem};
-use taffrail_apps::Delivery;
 use taffrail_status::Status;
 
+use super::app_path::AppPath;
+use super::body::json;
 use super::cursor;
 use super::past;
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
-use crate::index::{AppFilter, FleetView, Pair};
+use crate::index::{AppFilter, FleetView};
 
 /// The fields of a row of an app.
 pub(super) const APP_FIELDS: &[&str] = &[
@@ -94,67 +95,6 @@ fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, R
     let last = groups.last().filter(|_| is_cut);
     let next = last.and_then(|group| cursor::write(&hub.instance, &kind, &group.group));
     json(&list(view, &query.filter, groups, PageExtent { total, next }))
-}
-
-/// The name of an app in the path of a request.
-pub(super) struct AppPath<'r> {
-    pub(super) cluster: &'r str,
-    pub(super) delivery: Delivery,
-    pub(super) namespace: &'r str,
-    pub(super) name: &'r str,
-}
-
-impl<'r> AppPath<'r> {
-    pub(super) fn of(request: &'r Request<'_>) -> Result<AppPath<'r>, Refusal> {
-        let [cluster, delivery, namespace, name] = request.path.as_slice() else {
-            return Err(Refusal::internal());
-        };
-        let delivery = Delivery::of_word(delivery).map_err(|error| Refusal::not_found(error.to_string()))?;
-        // A path cannot have an empty part.
-        let namespace = if namespace == "-" { "" } else { namespace };
-        Ok(AppPath { cluster, delivery, namespace, name })
-    }
-
-    /// Returns the filter for the cluster.
-    pub(super) fn filter(&self) -> AppFilter {
-        AppFilter { clusters: vec![self.cluster.to_owned()], ..AppFilter::default() }
-    }
-
-    /// Calls `take` with each pair of this name.
-    pub(super) fn each<'v>(&self, request: &'v Request<'_>, mut take: impl FnMut(&'v Pair)) {
-        let Request { view, query, .. } = request;
-        view.each(&self.filter(), |_, pair, _, _| {
-            let app = &pair.app.app;
-            if (app.delivery, &*app.namespace, &*app.name) != (self.delivery, self.namespace, self.name) {
-                return;
-            }
-            let home = view.fleet().cluster(pair.home.cluster);
-            let is_wanted = |wanted: &String| home.is_some_and(|home| view.is_called(home, wanted));
-            if query.home.as_ref().is_none_or(is_wanted) {
-                take(pair);
-            }
-        });
-    }
-
-    /// Makes the answer if there is no such app.
-    pub(super) fn not_found(&self, request: &Request<'_>) -> Refusal {
-        let (view, cluster) = (&request.view, self.cluster);
-        if !view.fleet().all().any(|(_, known)| view.is_called(known, cluster)) {
-            return Refusal::not_found(format!("the hub knows no cluster '{cluster}'"));
-        }
-        let name = format!("{}/{}/{}", self.delivery.as_str(), self.namespace, self.name);
-        let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
-        match view.coverage(&self.filter()).missing.into_iter().next() {
-            Some(missing) => refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message)),
-            None => refusal,
-        }
-    }
-
-    /// Makes the answer if several apps have the name; `homes` are the clusters that declare them.
-    pub(super) fn ambiguous(homes: &[String]) -> Refusal {
-        let refusal = Refusal::ambiguous(format!("{} apps have this name", homes.len()));
-        refusal.hint(format!("choose one with 'home': {}", homes.join(", ")))
-    }
 }
 
 /// Answers with one app.
@@ -291,8 +231,4 @@ fn list_of<T>(
     let (errors, errors_omitted) = view.errors_of(filter);
     let list = List { api_version: API_VERSION.into(), kind: kind.into(), items, errors };
     HubList { list, errors_omitted, extent, coverage: view.coverage(filter) }
-}
-
-pub(super) fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    serde_json::to_vec(answer).map_err(|_| Refusal::internal())
 }

@@ -6,6 +6,7 @@
 //! [`Limits`] and the [`Access`].
 
 mod access;
+mod app_path;
 mod body;
 mod cursor;
 mod endpoint;

@@ -16,8 +16,9 @@ use taffrail_api::hub::{
 use taffrail_api::report::AppId;
 use taffrail_apps::{AppKey, ClusterId, Delivery, FreshnessState};
 
+use super::app_path::AppPath;
+use super::body::json;
 use super::cursor;
-use super::lists::{AppPath, json};
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;

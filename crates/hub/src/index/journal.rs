@@ -11,13 +11,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::hub::PairState;
 use taffrail_api::report::{KeptHalf, ToldSyncs};
-use taffrail_apps::{ClusterId, SyncState};
-use taffrail_status::Status;
+use taffrail_apps::ClusterId;
 use tokio::sync::{Notify, watch};
 
 use super::pair::Pair;
 use super::published::PairChange;
-use super::recent::Transition;
+use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
@@ -35,9 +34,6 @@ const MAX_GONE: usize = 100_000;
 
 /// The time after which it is saved that a cluster is still heard of.
 const HEARD: Duration = Duration::from_secs(60);
-
-/// The words for a state that nobody recorded.
-pub(crate) const UNRECORDED: &str = "not recorded";
 
 /// The changes that are not saved.
 #[derive(Debug, Default)]
@@ -398,16 +394,6 @@ impl Pending {
         }
         merged.sort_by_key(|transition| transition.at);
         self.transitions = merged.into();
-    }
-}
-
-/// Returns the state of a pair that nobody recorded.
-pub(crate) fn unrecorded() -> PairState {
-    PairState {
-        health: Status::Unknown,
-        effective: Status::Unknown,
-        sync: SyncState::Unknown,
-        problem: Some(UNRECORDED.to_owned()),
     }
 }
 

@@ -35,7 +35,7 @@ use change_log::ChangeLog;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use journal::Journal;
-pub(crate) use journal::{JournalCounts, UNRECORDED};
+pub(crate) use journal::JournalCounts;
 use latency::Latencies;
 pub(crate) use matrix::{matrix_code, matrix_legend};
 use names::Names;
@@ -46,7 +46,7 @@ pub(crate) use published::PublishedCluster;
 pub use published::PublishedFleet;
 use published::{ClusterPairs, PublishedSource};
 use recent::RecentChanges;
-pub(crate) use recent::past_freshness;
+pub(crate) use recent::{UNRECORDED, past_freshness};
 pub use view::FleetView;
 
 use crate::clock::HubClock;

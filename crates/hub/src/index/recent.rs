@@ -4,16 +4,18 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use taffrail_api::hub::{AppChange, PairState};
-use taffrail_apps::FreshnessState;
+use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
-use super::journal::UNRECORDED;
 use super::pair::{Pair, Summary, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 
 /// The number of changes that are kept.
 const MAX_RECENT: usize = 10_000;
+
+/// The words for a state that nobody recorded.
+pub(crate) const UNRECORDED: &str = "not recorded";
 
 /// The last changes, with growing numbers.
 #[derive(Debug, Default)]
@@ -131,6 +133,16 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
         }),
     };
     PairState { health, effective, sync, problem }
+}
+
+/// Returns the state of a pair that nobody recorded.
+pub(crate) fn unrecorded() -> PairState {
+    PairState {
+        health: Status::Unknown,
+        effective: Status::Unknown,
+        sync: SyncState::Unknown,
+        problem: Some(UNRECORDED.to_owned()),
+    }
 }
 
 /// Returns the freshness of the target when a pair had this state.

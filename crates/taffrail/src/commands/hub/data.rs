@@ -211,8 +211,8 @@ mod tests {
             usual_folder(xdg.map(OsString::from), home.map(PathBuf::from))
         };
         let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(folder(Some("/data"), Some("/home/me")), path("/data/taffrail/hub"));
-        assert_eq!(folder(Some("data"), Some("/home/me")), path("/home/me/.local/share/taffrail/hub"));
+        assert_eq!(folder(Some("/data"), Some("/me")), path("/data/taffrail/hub"));
+        assert_eq!(folder(Some("data"), Some("/me")), path("/me/.local/share/taffrail/hub"));
         assert_eq!(folder(None, None), None);
     }
 
