@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{Axis, Delivery, FreshnessState, ProblemSeverity, SyncState};
+use taffrail_apps::{Axis, Delivery, FreshnessState, ProblemSeverity, SyncResult, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -151,6 +151,9 @@ pub struct Matrix {
     pub rows: Vec<MatrixRow>,
     /// The meaning of each character that the rows contain.
     pub legend: Vec<MatrixLegend>,
+    /// The earliest time of which the states are known; left out unless the answer is about a past time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_since: Option<Timestamp>,
     /// The extent of the list of rows.
     #[serde(flatten)]
     pub extent: PageExtent,
@@ -312,6 +315,148 @@ pub struct AppChange {
 
 impl ListItem for AppChange {
     const LIST: &'static str = "AppChangeList";
+}
+
+/// The history of one app in one cluster, as an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppHistory {
+    /// Always [`API_VERSION`](crate::API_VERSION).
+    pub api_version: Cow<'static, str>,
+    /// Always `AppHistory`.
+    pub kind: Cow<'static, str>,
+    /// Name of the cluster that holds the app's objects; its identity if the hub knows no name.
+    pub cluster: String,
+    /// Name of the cluster that holds the declaring object; its identity if the hub knows no name.
+    pub home: String,
+    /// The delivery of the app.
+    pub delivery: Delivery,
+    /// Namespace of the declaring object.
+    pub namespace: String,
+    /// Name of the declaring object.
+    pub name: String,
+    /// The entries of this page, the latest first.
+    pub items: Vec<HistoryRow>,
+    /// The earliest time of which the states are known; left out if nothing is recorded yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_since: Option<Timestamp>,
+    /// The value of `cursor` for the next page; left out on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The present coverage of the cluster.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+}
+
+impl AppHistory {
+    /// The kind of the answer.
+    pub const KIND: &'static str = "AppHistory";
+}
+
+/// An entry of the history of an app in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum HistoryRow {
+    /// A change of its state.
+    Transition {
+        /// The time at which the hub learned of it.
+        at: Timestamp,
+        /// The state before; left out if the app is new, or the hub knew nothing of its cluster before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<PairState>,
+        /// The state after; left out if the app was gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<PairState>,
+    },
+    /// A sync: an attempt of the delivery tool to apply a revision.
+    Sync {
+        /// The time at which it began.
+        at: Timestamp,
+        /// The time at which it ended; left out while it runs, or if the tool does not record it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<Timestamp>,
+        /// The outcome.
+        result: SyncResult,
+        /// The revision; empty if the tool failed before it knew one.
+        revision: String,
+        /// The message of the delivery tool; empty if it does not keep it.
+        message: String,
+    },
+}
+
+/// A page of a list about a past time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PastList<T> {
+    /// Always [`API_VERSION`](crate::API_VERSION).
+    pub api_version: Cow<'static, str>,
+    /// `PastAppList` or `PastClusterList`.
+    pub kind: Cow<'static, str>,
+    /// The rows of the page.
+    pub items: Vec<T>,
+    /// The earliest time of which the states are known.
+    pub history_since: Option<Timestamp>,
+    /// The extent of the list.
+    #[serde(flatten)]
+    pub extent: PageExtent,
+    /// The part of the fleet that the answer covers; `asOf` is the past time.
+    #[serde(flatten)]
+    pub coverage: Coverage,
+}
+
+/// An app in a cluster at a past time, as a row. Names of clusters and the key are the present ones, if the app still
+/// exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PastApp {
+    /// The key of the app.
+    pub key: String,
+    /// Name of the cluster that held the app's objects.
+    pub cluster: String,
+    /// Name of the cluster that held the declaring object.
+    pub home: String,
+    /// The delivery of the app.
+    pub delivery: Delivery,
+    /// Namespace of the declaring object.
+    pub namespace: String,
+    /// Name of the declaring object.
+    pub name: String,
+    /// The state.
+    #[serde(flatten)]
+    pub state: PairState,
+}
+
+/// A cluster at a past time, as a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PastCluster {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Number of apps.
+    pub apps: usize,
+    /// Number of apps with a problem, notices included.
+    pub problems: usize,
+    /// Number of apps by the status that views showed.
+    pub counts: Counts,
+}
+
+impl PastCluster {
+    /// Makes the row of a cluster without apps.
+    pub fn new(cluster: String) -> PastCluster {
+        PastCluster { cluster, apps: 0, problems: 0, counts: Counts::default() }
+    }
+
+    /// Adds an app in this state.
+    pub fn add(&mut self, state: &PairState) {
+        self.apps += 1;
+        self.problems += usize::from(state.problem.is_some());
+        self.counts.add(state.effective);
+    }
 }
 
 /// The data of an event of a stream: what changed on the pages to which a client subscribed.

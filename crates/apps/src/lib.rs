@@ -89,7 +89,10 @@ pub use changes::{changes, changes_of_each, last_changes};
 pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::fields::differing_fields;
-pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
+pub use delivery::{
+    AppLabel, AppLabels, InvalidAppLabel, MAX_SYNCS, SyncAttempt, SyncResult, argo_delivers, argo_names,
+    syncs,
+};
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members};
 pub use freshness::{Freshness, FreshnessState};

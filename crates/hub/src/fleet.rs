@@ -70,13 +70,21 @@ pub enum FleetError {
 }
 
 /// The clusters of a fleet, and what each source told of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FleetState {
     clusters: HashMap<ClusterId, KnownCluster>,
     /// The number of clusters that were ever opened, which gives the next one its place.
     opened: usize,
     /// The halves of which two sources differ, with the moment since when.
     differing: BTreeMap<(ClusterId, AppId, HalfSide), Duration>,
+    /// The epoch of the first stream of a source about a cluster: greater than all that an earlier run gave.
+    pub(crate) first_epoch: u64,
+}
+
+impl Default for FleetState {
+    fn default() -> FleetState {
+        FleetState { clusters: HashMap::new(), opened: 0, differing: BTreeMap::new(), first_epoch: 1 }
+    }
 }
 
 #[derive(Debug)]
@@ -91,6 +99,8 @@ pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) tells: Tells,
     pub(crate) received: Received,
+    /// False if only an earlier run of the hub knew the source.
+    pub(crate) is_open: bool,
 }
 
 /// A row of an app.
@@ -113,17 +123,48 @@ impl FleetState {
             KnownCluster { place: *opened, sources: Vec::new() }
         });
         if let Some(known) = known.sources.iter_mut().find(|known| known.name == source) {
-            known.tells = tells;
+            (known.tells, known.is_open) = (tells, true);
             return known.received.reopen();
         }
-        let received = Received::new(cluster.clone(), FIRST_EPOCH);
-        known.sources.push(Source { name: source.to_owned(), tells, received });
-        FIRST_EPOCH
+        let received = Received::new(cluster.clone(), self.first_epoch);
+        known.sources.push(Source { name: source.to_owned(), tells, received, is_open: true });
+        self.first_epoch
+    }
+
+    /// Adds a cluster with its sources.
+    pub(crate) fn add(&mut self, cluster: ClusterId, sources: Vec<Source>) {
+        if !sources.is_empty() {
+            self.opened += 1;
+            self.clusters.insert(cluster, KnownCluster { place: self.opened, sources });
+        }
+    }
+
+    /// Iterates over the identities of all clusters.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &ClusterId> {
+        self.clusters.keys()
+    }
+
+    /// Returns the first source of a cluster.
+    pub(crate) fn first_source(&mut self, cluster: &ClusterId) -> Option<&mut Source> {
+        self.clusters.get_mut(cluster)?.sources.first_mut()
+    }
+
+    /// Iterates over the sources that told nothing in this run, nor for `time` until the moment `at`, with their clusters.
+    pub(crate) fn silent(&self, at: Duration, time: Duration) -> impl Iterator<Item = (&ClusterId, &str)> {
+        let is_silent =
+            move |source: &&Source| !source.is_open && source.received.age(at).is_none_or(|age| age >= time);
+        self.clusters.iter().flat_map(move |(id, known)| {
+            known.sources.iter().filter(is_silent).map(move |source| (id, &*source.name))
+        })
     }
 
     /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
     pub fn forget(&mut self, cluster: &ClusterId, source: &str) {
         let Some(known) = self.clusters.get_mut(cluster) else { return };
+        // Its next stream is no earlier one.
+        let forgotten = known.sources.iter().filter(|known| known.name == source);
+        let next = forgotten.map(|source| source.received.epoch() + 1).max();
+        self.first_epoch = self.first_epoch.max(next.unwrap_or_default());
         known.sources.retain(|known| known.name != source);
         self.differing.retain(|(of, ..), _| of != cluster);
         if known.sources.is_empty() {
@@ -250,9 +291,6 @@ impl FleetState {
         sources.flat_map(|source| source.received.errors().iter()).cloned().collect()
     }
 }
-
-/// The epoch of the first stream of a source about a cluster.
-const FIRST_EPOCH: u64 = 1;
 
 impl KnownCluster {
     fn best(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<&Source> {

@@ -1,5 +1,7 @@
 //! The end of a source's stream of messages that is in the hub.
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use taffrail_api::report::{SourceMessage, SourceReply};
 use tokio::sync::mpsc;
 
@@ -9,6 +11,9 @@ use crate::index::FleetIndex;
 impl FleetIndex {
     /// Takes the `messages` of a source, which has this name and can tell the halves `tells`, and sends it `replies`. Ends
     /// when the source is gone, and then forgets nothing: what it told grows old.
+    ///
+    /// A stream is accepted once its epoch is in the store, so that a later run of the hub gives greater ones; at once while
+    /// the store cannot be written.
     pub async fn receive(
         &self,
         source: &str,
@@ -16,21 +21,31 @@ impl FleetIndex {
         mut messages: mpsc::Receiver<SourceMessage>,
         replies: mpsc::Sender<SourceReply>,
     ) {
-        while let Some(message) = messages.recv().await {
-            let reply = match message {
-                SourceMessage::Open(cluster) => {
-                    let epoch = self.open(&cluster, source, tells);
-                    Some(SourceReply::Accepted { cluster, epoch })
-                }
-                SourceMessage::Report(report) => {
-                    let (cluster, position) = (report.cluster.clone(), report.position);
-                    let taken = self.take(source, *report);
-                    SourceReply::to_report(&cluster, position, taken.as_ref().ok())
-                }
-                SourceMessage::Close(cluster) => {
-                    self.forget(&cluster, source);
-                    None
-                }
+        let mut accepted = FuturesUnordered::new();
+        loop {
+            let reply = tokio::select! {
+                biased;
+                Some(reply) = accepted.next(), if !accepted.is_empty() => Some(reply),
+                message = messages.recv() => match message {
+                    None => break,
+                    Some(SourceMessage::Open(cluster)) => {
+                        let epoch = self.open(&cluster, source, tells);
+                        accepted.push(async move {
+                            self.saved().await;
+                            SourceReply::Accepted { cluster, epoch }
+                        });
+                        None
+                    }
+                    Some(SourceMessage::Report(report)) => {
+                        let (cluster, position) = (report.cluster.clone(), report.position);
+                        let taken = self.take(source, *report);
+                        SourceReply::to_report(&cluster, position, taken.as_ref().ok())
+                    }
+                    Some(SourceMessage::Close(cluster)) => {
+                        self.forget(&cluster, source);
+                        None
+                    }
+                },
             };
             if let Some(reply) = reply
                 && replies.send(reply).await.is_err()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, Resource, Source, Sync, Words,
-    health_problem, unconfirmed_problem,
+    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, Resource, Source, Sync, SyncAttempt,
+    Words, health_problem, unconfirmed_problem,
 };
 use taffrail_status::Status;
 use taffrail_status::rollup::{Counts, worst_of_app};
@@ -95,6 +95,10 @@ pub struct DeclaredHalf {
     pub own: Option<Speaker>,
     /// The other problems of the app: with sync and source, and those that the delivery tool reports; the worst first.
     pub problems: Vec<Problem>,
+    /// The syncs that the delivery tool remembers, the latest first, at most [`MAX_SYNCS`](taffrail_apps::MAX_SYNCS). A hub
+    /// takes them out of the half: its history keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub syncs: Vec<SyncAttempt>,
     /// The freshness that the source itself gives the half, if it is not live; left out if the cluster as a whole is no
     /// fresher.
     pub not_live: Option<NotLive>,
@@ -154,7 +158,8 @@ impl NotLive {
 
 /// Splits an app as a source knows it at `now` into its halves.
 ///
-/// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object.
+/// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object. The declared half has no
+/// syncs.
 pub fn halves(
     app: &App,
     id: impl Fn(&str) -> ClusterId,
@@ -193,6 +198,7 @@ pub fn halves(
         message: app.delivery_message.as_str().into(),
         own: own.map(speaker),
         problems: of_tool,
+        syncs: Vec::new(),
         not_live: NotLive::of(app.home_freshness, now),
     };
     let observed = ObservedHalf {

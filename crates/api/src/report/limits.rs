@@ -3,7 +3,7 @@
 //! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the whole
 //! cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
 
-use taffrail_apps::{ClusterId, Problem, Source, Sync, Words};
+use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::{MAX_MESSAGE, cut};
 
@@ -50,7 +50,7 @@ impl AppId {
 
 impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
-        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, .. } = self;
+        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
         let count = labels.len();
         labels.retain(|name, value| name.len() <= MAX_NAME && value.len() <= MAX_NAME);
         while labels.len() > MAX_LABELS {
@@ -58,8 +58,10 @@ impl Limited for DeclaredHalf {
         }
         let is_cut = labels.len() < count || problems.len() > MAX_PROBLEMS;
         problems.truncate(MAX_PROBLEMS);
+        // The tool itself forgets old ones.
+        syncs.truncate(MAX_SYNCS);
         let texts = name(key) | target.limit() | sync.limit() | source.limit() | message.limit();
-        is_cut | texts | own.limit() | problems.limit()
+        is_cut | texts | own.limit() | problems.limit() | syncs.limit()
     }
 }
 
@@ -92,6 +94,12 @@ impl Limited for Sync {
     fn limit(&mut self) -> bool {
         let revisions = [&mut self.desired, &mut self.attempted, &mut self.applied];
         revisions.into_iter().flatten().fold(false, |is_cut, revision| is_cut | name(revision))
+    }
+}
+
+impl Limited for SyncAttempt {
+    fn limit(&mut self) -> bool {
+        name(&mut self.revision) | self.message.limit()
     }
 }
 

@@ -30,6 +30,12 @@ pub struct Liveness {
 }
 
 impl Liveness {
+    /// Returns the liveness that an earlier run of the hub saved, with the last proof at the moment `heard`. It is not live
+    /// before [`RECOVERED`] new proofs.
+    pub fn restored(heard: Option<Duration>) -> Liveness {
+        Liveness { proved: heard, proofs: 0, has_failed: heard.is_some() }
+    }
+
     /// Takes a report received at `at`, whose source had the last proof of the API server `age` before.
     pub fn prove(&mut self, at: Duration, age: Duration) {
         let moment = at.saturating_sub(age);

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
 
-use taffrail_apps::{FreshnessState, Problem, ProblemSeverity, SyncState};
+use taffrail_apps::{FreshnessState, Problem, ProblemSeverity, SyncAttempt, SyncState};
 use taffrail_status::Status;
 
 use super::half::{DeclaredHalf, HalfBody, HalfId, NotLive, ObservedHalf, Speaker};
@@ -122,12 +122,28 @@ fn severity(problem: &Problem) -> u8 {
 }
 
 fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H) {
-    let DeclaredHalf { key, target, sync, suspended, source, labels, message, own, problems, not_live } =
-        half;
+    let DeclaredHalf {
+        key,
+        target,
+        sync,
+        suspended,
+        source,
+        labels,
+        message,
+        own,
+        problems,
+        syncs,
+        not_live,
+    } = half;
     (key, target, sync, suspended, source, labels).hash(hasher);
     hash_text(message, is_steady, hasher);
     hash_speaker(own.as_ref(), is_steady, hasher);
     hash_problems(problems, is_steady, hasher);
+    syncs.len().hash(hasher);
+    for SyncAttempt { revision, began, ended, result, message } in syncs {
+        (revision, began, ended, result).hash(hasher);
+        hash_text(message, is_steady, hasher);
+    }
     hash_freshness(*not_live, hasher);
 }
 

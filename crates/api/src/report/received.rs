@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::{ClusterId, Freshness, FreshnessState};
+use taffrail_apps::{ClusterId, Freshness, FreshnessState, SyncAttempt};
 
 use super::cluster::ClusterReport;
 use super::digest::{Buckets, is_in};
@@ -144,6 +144,8 @@ impl Default for Guards {
 pub struct Consequences {
     /// The apps of which a half was changed, added or removed.
     pub changed: Vec<AppId>,
+    /// The syncs that were told, by app and the cluster that holds its objects.
+    pub syncs: Vec<ToldSyncs>,
     /// True if the facts about the cluster or its failures were changed.
     pub is_cluster_changed: bool,
     /// The buckets of which the source must send a snapshot, because the digests differ; 0 for none.
@@ -202,6 +204,30 @@ impl Received {
             cut: 0,
             guards: Guards::default(),
         }
+    }
+
+    /// Creates the state of a source as an earlier run of the hub saved it, with the halves that [`restore`](Received::restore)
+    /// adds. It proves nothing until the source sends a snapshot; `heard` is the moment at which the API server last proved
+    /// itself to it, `None` if it never did.
+    pub fn restored(
+        cluster: ClusterId,
+        epoch: u64,
+        facts: ClusterReport,
+        heard: Option<Duration>,
+    ) -> Received {
+        Received {
+            is_whole: true,
+            has_gap: true,
+            liveness: Liveness::restored(heard),
+            facts: Arc::new(facts),
+            ..Received::new(cluster, epoch)
+        }
+    }
+
+    /// Adds a half that an earlier run of the hub received at the moment `received`.
+    pub fn restore(&mut self, app: AppId, body: HalfBody, received: Duration) {
+        // No source knows its fingerprint, but each begins with a snapshot of all halves.
+        self.insert(Half { app, fingerprint: 0, body }, received);
     }
 
     /// Disables checks.
@@ -272,11 +298,11 @@ impl Received {
                 outcome.changed = touched.chain(told).collect();
                 for mut half in changed {
                     self.cut += usize::from(half.body.limit());
-                    self.insert(half, at);
+                    outcome.syncs.extend(self.insert(half, at));
                 }
             }
             Content::Snapshot { buckets, part, is_last, halves } => {
-                outcome.changed = self.snapshot(buckets, part, is_last, halves, at);
+                (outcome.changed, outcome.syncs) = self.snapshot(buckets, part, is_last, halves, at);
             }
             Content::Cluster { mut facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
@@ -296,7 +322,7 @@ impl Received {
         outcome
     }
 
-    /// Takes a part of a snapshot; returns the apps that its last part changed.
+    /// Takes a part of a snapshot; returns the apps that its last part changed, and the syncs of this part.
     fn snapshot(
         &mut self,
         buckets: u64,
@@ -304,15 +330,16 @@ impl Received {
         is_last: bool,
         halves: Vec<Half>,
         at: Duration,
-    ) -> Vec<AppId> {
+    ) -> (Vec<AppId>, Vec<ToldSyncs>) {
+        let mut syncs = Vec::new();
         if part == 0 {
             self.pending = Some(Pending { buckets, next: 0, halves: Vec::new(), cut: 0, refused: 0 });
         }
-        let Some(pending) = &mut self.pending else { return Vec::new() };
+        let Some(pending) = &mut self.pending else { return (Vec::new(), syncs) };
         if pending.next != part || pending.buckets != buckets {
             self.pending = None;
             self.has_gap = true;
-            return Vec::new();
+            return (Vec::new(), syncs);
         }
         pending.next += 1;
         for mut half in halves {
@@ -322,22 +349,27 @@ impl Received {
                 continue;
             }
             pending.cut += usize::from(half.body.limit());
+            syncs.extend(take_syncs(&mut half));
             pending.halves.push(half);
         }
         if !is_last {
-            return Vec::new();
+            return (Vec::new(), syncs);
         }
-        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else { return Vec::new() };
+        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else {
+            return (Vec::new(), syncs);
+        };
         let replaced = self.in_buckets(buckets);
         let changed = replaced.iter().map(|id| id.app.clone());
         let changed = changed.chain(halves.iter().map(|half| half.app.clone())).collect();
         replaced.iter().for_each(|id| self.remove(id));
         (self.refused, self.cut) = (refused, cut);
-        halves.into_iter().for_each(|half| self.insert(half, at));
+        for half in halves {
+            self.insert(half, at);
+        }
         if buckets == u64::MAX {
             (self.is_whole, self.has_gap) = (true, false);
         }
-        changed
+        (changed, syncs)
     }
 
     /// Returns the halves whose fingerprints are in `buckets`.
@@ -367,7 +399,9 @@ impl Received {
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
 
-    fn insert(&mut self, half: Half, received: Duration) {
+    /// Keeps a half without its syncs, which it returns.
+    fn insert(&mut self, mut half: Half, received: Duration) -> Option<ToldSyncs> {
+        let syncs = take_syncs(&mut half);
         let Half { app, fingerprint, body } = half;
         // Only the home declares. Others could else put apps into clusters that are none of theirs.
         let is_guest = app.home != self.cluster;
@@ -376,7 +410,7 @@ impl Received {
         let is_new = !self.apps.contains_key(&app);
         if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) {
             self.refused += 1;
-            return;
+            return None;
         }
         self.guests += usize::from(is_new && is_guest);
         let halves = self.apps.entry(app).or_default();
@@ -389,11 +423,17 @@ impl Received {
             }
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
+        syncs
     }
 
     /// Returns the cluster.
     pub fn cluster(&self) -> &ClusterId {
         &self.cluster
+    }
+
+    /// Returns the epoch of the stream.
+    pub fn epoch(&self) -> u64 {
+        self.position.epoch
     }
 
     /// Returns the facts about the cluster as a whole.
@@ -479,6 +519,16 @@ impl Received {
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)
     }
+}
+
+/// The syncs of an app, with the cluster that holds its objects.
+pub type ToldSyncs = (AppId, ClusterId, Vec<SyncAttempt>);
+
+/// Takes the syncs out of a half, unless there are none.
+fn take_syncs(half: &mut Half) -> Option<ToldSyncs> {
+    let HalfBody::Declared(body) = &mut half.body else { return None };
+    let syncs = std::mem::take(&mut body.syncs);
+    (!syncs.is_empty()).then(|| (half.app.clone(), body.target.clone(), syncs))
 }
 
 fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {

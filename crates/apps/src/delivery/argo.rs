@@ -261,7 +261,7 @@ fn target(
 
 /// Returns the revision in `value`, a part of an Application's status; several revisions are joined by commas.
 /// `None` if there is none.
-fn revisions(value: Option<Value<'_>>) -> Option<String> {
+pub(super) fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let value = value?;
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
     let several: Vec<_> = several.filter_map(Value::as_str).collect();

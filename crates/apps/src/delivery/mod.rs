@@ -25,6 +25,7 @@ mod parts;
 pub(crate) mod porch;
 pub(crate) mod release;
 mod resource_group;
+mod syncs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub(crate) use lacking::Lacking;
 use most_apps::{ExcessApps, MAX_APPS, Numbers, Shares};
 use notes::{Complaint, Notes};
 pub(crate) use parts::{Part, Parts};
+pub use syncs::{MAX_SYNCS, SyncAttempt, SyncResult, syncs};
 
 /// The kinds of objects that declare an app each: those of Flux in all clusters come before the others.
 const DECLARING: [&[(&str, &str)]; 2] = [

@@ -38,6 +38,7 @@ fn declared(home: &str, target: &str) -> Half {
         message: "applied v1".into(),
         own: None,
         problems: Vec::new(),
+        syncs: Vec::new(),
         not_live: None,
     };
     Half { app: app(home), fingerprint: 1, body: HalfBody::Declared(Box::new(body)) }

@@ -8,7 +8,10 @@ use axum::response::Response;
 use http::{HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
+
+use super::problem::Refusal;
 
 /// The body of an answer that holds a permit until it is sent.
 pub(super) struct Held {
@@ -52,4 +55,9 @@ pub(super) fn typed(bytes: impl Into<Body>, content_type: &'static str) -> Respo
 /// Reads a body whole; `None` if it is longer than its limit, or breaks off.
 pub(super) async fn whole(body: Body) -> Option<Bytes> {
     Some(body.collect().await.ok()?.to_bytes())
+}
+
+/// Formats an answer as JSON.
+pub(super) fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(answer).map_err(|_| Refusal::internal())
 }

@@ -1,8 +1,8 @@
 //! The paths of the API: one table by which they are served and documented.
 
-use super::lists;
 use super::problem::Refusal;
 use super::request::Request;
+use super::{lists, past};
 
 /// A path of the API that answers with a document.
 pub(crate) struct Endpoint {
@@ -26,16 +26,24 @@ pub(crate) struct About {
     pub(crate) answers: &'static [&'static str],
 }
 
+/// The parameters in the path that name an app.
+const APP_PARTS: &[(&str, &str)] = &[
+    ("cluster", "The name, alias or identity of the cluster that holds the objects."),
+    ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
+    ("namespace", "The namespace of the declaring object; `-` if it has none."),
+    ("name", "The name of the declaring object."),
+];
+
 /// All paths that answer with a document.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/api/v1/clusters",
-        parameters: &["status", "cluster", "text", "sort", "limit", "cursor"],
+        parameters: &["status", "cluster", "text", "sort", "limit", "cursor", "at"],
         about: About {
             id: "listClusters",
             text: "Lists the clusters, with the summary of their apps.",
             parts: &[],
-            answers: &["ClusterList"],
+            answers: &["ClusterList", "PastClusterList"],
         },
         answer: lists::clusters,
     },
@@ -57,12 +65,13 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "cursor",
             "fields",
             "group-by",
+            "at",
         ],
         about: About {
             id: "listApps",
             text: "Lists the apps in their clusters, or counts them by a value that they share.",
             parts: &[],
-            answers: &["AppList", "AppFieldsList", "AppGroupList"],
+            answers: &["AppList", "AppFieldsList", "AppGroupList", "PastAppList"],
         },
         answer: lists::apps,
     },
@@ -72,15 +81,21 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
         about: About {
             id: "getApp",
             text: "Returns one app in one cluster, as a list of one row.",
-            parts: &[
-                ("cluster", "The name, alias or identity of the cluster that holds the objects."),
-                ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
-                ("namespace", "The namespace of the declaring object; `-` if it has none."),
-                ("name", "The name of the declaring object."),
-            ],
+            parts: APP_PARTS,
             answers: &["AppList"],
         },
         answer: lists::app,
+    },
+    Endpoint {
+        path: "/api/v1/history/{cluster}/{delivery}/{namespace}/{name}",
+        parameters: &["home", "from", "to", "limit", "cursor"],
+        about: About {
+            id: "getHistory",
+            text: "Returns the history of one app in one cluster, which may be gone: the changes of its state, and its syncs.",
+            parts: APP_PARTS,
+            answers: &["AppHistory"],
+        },
+        answer: past::history,
     },
     Endpoint {
         path: "/api/v1/matrix",
@@ -97,6 +112,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "text",
             "limit",
             "cursor",
+            "at",
         ],
         about: About {
             id: "getMatrix",

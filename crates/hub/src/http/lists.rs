@@ -5,10 +5,12 @@ use serde_json::Value;
 use taffrail_api::filter::SortField;
 use taffrail_api::hub::{AppChange, AppGroup, HubList, PageExtent};
 use taffrail_api::{API_VERSION, AppRow, ClusterRow, List, ListItem};
-use taffrail_apps::Delivery;
 use taffrail_status::Status;
 
+use super::app_path::AppPath;
+use super::body::json;
 use super::cursor;
+use super::past;
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;
@@ -43,6 +45,9 @@ pub(super) const APP_FIELDS: &[&str] = &[
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
+    if let Some(at) = query.at {
+        return past::apps(request, at);
+    }
     if let Some(by) = query.group_by {
         return groups(request, by);
     }
@@ -94,46 +99,19 @@ fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, R
 
 /// Answers with one app.
 pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
-    let Request { view, query, path, .. } = request;
-    let [cluster, delivery, namespace, name] = path.as_slice() else { return Err(Refusal::internal()) };
-    let delivery = Delivery::of_word(delivery).map_err(|error| Refusal::not_found(error.to_string()))?;
-    // A path cannot have an empty part.
-    let namespace = if namespace == "-" { "" } else { namespace };
-    let filter = AppFilter { clusters: vec![cluster.clone()], ..AppFilter::default() };
+    let view = &request.view;
+    let path = AppPath::of(request)?;
     let mut rows = Vec::new();
     let mut homes = Vec::new();
-    view.each(&filter, |_, pair, _, _| {
-        let app = &pair.app.app;
-        if (app.delivery, &*app.namespace, &*app.name) != (delivery, namespace, &**name) {
-            return;
-        }
-        let home = view.fleet().cluster(pair.home.cluster);
-        if query.home.as_ref().is_none_or(|wanted| home.is_some_and(|home| view.is_called(home, wanted))) {
-            rows.push(view.row(pair));
-            homes.push(pair.app.home.0.clone());
-        }
+    path.each(request, |pair| {
+        rows.push(view.row(pair));
+        homes.push(pair.app.home.0.clone());
     });
-    let known = view.fleet().all().filter(|(_, known)| view.is_called(known, cluster)).count();
     match rows.len() {
-        1 => {}
-        0 if known == 0 => return Err(Refusal::not_found(format!("the hub knows no cluster '{cluster}'"))),
-        0 => {
-            let name = format!("{}/{namespace}/{name}", delivery.as_str());
-            let missing = view.coverage(&filter).missing.into_iter().next();
-            let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
-            return Err(match missing {
-                Some(missing) => {
-                    refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message))
-                }
-                None => refusal,
-            });
-        }
-        count => {
-            let refusal = Refusal::ambiguous(format!("{count} apps have this name"));
-            return Err(refusal.hint(format!("choose one with 'home': {}", homes.join(", "))));
-        }
+        1 => json(&list(view, &path.filter(), rows, PageExtent { total: 1, next: None })),
+        0 => Err(path.not_found(request)),
+        _ => Err(AppPath::ambiguous(&homes)),
     }
-    json(&list(view, &filter, rows, PageExtent { total: 1, next: None }))
 }
 
 /// The position of a cluster in an order.
@@ -151,6 +129,9 @@ struct ClusterKey {
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
+    if let Some(at) = query.at {
+        return past::clusters(request, at);
+    }
     if matches!(sort, Some(SortField::Since | SortField::Delivery)) {
         return Err(Refusal::parameter("sort", "clusters can be sorted by name or status"));
     }
@@ -191,6 +172,9 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
 /// Answers with a page of the matrix.
 pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
+    if let Some(at) = query.at {
+        return past::matrix(request, at);
+    }
     let after: Option<String> = request.cursor("matrix")?;
     let mut matrix = view.matrix(&query.filter, query.limit, after.as_deref());
     matrix.extent.next = matrix.extent.next.and_then(|key| cursor::write(&hub.instance, "matrix", key));
@@ -247,8 +231,4 @@ fn list_of<T>(
     let (errors, errors_omitted) = view.errors_of(filter);
     let list = List { api_version: API_VERSION.into(), kind: kind.into(), items, errors };
     HubList { list, errors_omitted, extent, coverage: view.coverage(filter) }
-}
-
-fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    serde_json::to_vec(answer).map_err(|_| Refusal::internal())
 }

@@ -11,7 +11,8 @@ use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::index::{AppFilter, FleetIndex, FleetView};
+use crate::index::{AppFilter, FleetIndex, FleetView, JournalCounts};
+use crate::store::StoreHealth;
 
 /// The greatest number of apps that are counted by status.
 const MAX_APPS: usize = 2_000;
@@ -23,7 +24,13 @@ const MAX_UNWELL: usize = 20_000;
 const MAX_CLUSTERS: usize = 20_000;
 
 /// Writes all metrics.
-pub(super) fn write(index: &FleetIndex, view: &FleetView, in_flight: usize, streams: usize) -> String {
+pub(super) fn write(
+    index: &FleetIndex,
+    view: &FleetView,
+    store: Option<&StoreHealth>,
+    in_flight: usize,
+    streams: usize,
+) -> String {
     let mut text = Text::default();
     let names = names(view);
     apps(view, &names, &mut text);
@@ -46,7 +53,27 @@ pub(super) fn write(index: &FleetIndex, view: &FleetView, in_flight: usize, stre
     );
     text.one("taffrail_hub_requests_in_flight", "gauge", "HTTP requests that are being answered.", in_flight);
     text.one("taffrail_hub_streams", "gauge", "Open event streams.", streams);
+    if let Some(store) = store {
+        saving(index, store, &mut text);
+    }
     text.0
+}
+
+fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut Text) {
+    let writable = u8::from(store.is_writable);
+    text.one("taffrail_hub_store_writable", "gauge", "1 if the last write to the store succeeded.", writable);
+    let full = u8::from(store.is_full);
+    text.one(
+        "taffrail_hub_store_full",
+        "gauge",
+        "1 if the last write failed because no space is left.",
+        full,
+    );
+    text.one("taffrail_hub_store_bytes", "gauge", "Size of the store.", store.bytes);
+    let Some(JournalCounts { pending, lost }) = index.unsaved() else { return };
+    text.one("taffrail_hub_store_pending", "gauge", "Changes that are not saved yet.", pending);
+    let about = "Entries of history that were dropped because the store could not be written for too long.";
+    text.one("taffrail_hub_store_lost_total", "counter", about, lost);
 }
 
 fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {

@@ -6,6 +6,7 @@
 //! [`Limits`] and the [`Access`].
 
 mod access;
+mod app_path;
 mod body;
 mod cursor;
 mod endpoint;
@@ -15,6 +16,7 @@ mod lists;
 mod metrics;
 #[cfg(test)]
 mod openapi;
+mod past;
 mod probes;
 mod problem;
 mod query;

@@ -6,7 +6,10 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use taffrail_api::hub::{AppChange, AppGroup, Attention, HttpProblem, HubList, Matrix, StreamFrame};
+use taffrail_api::hub::{
+    AppChange, AppGroup, AppHistory, Attention, HttpProblem, HubList, Matrix, PastApp, PastCluster, PastList,
+    StreamFrame,
+};
 use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 
 use super::endpoint::ENDPOINTS;
@@ -36,6 +39,9 @@ fn schemas() -> Map<String, Value> {
         ("AppGroupList", answer::<HubList<AppGroup>>(generator, "AppGroupList")),
         ("ClusterList", answer::<HubList<ClusterRow>>(generator, "ClusterList")),
         ("AppChangeList", answer::<HubList<AppChange>>(generator, "AppChangeList")),
+        ("AppHistory", answer::<AppHistory>(generator, "AppHistory")),
+        ("PastAppList", answer::<PastList<PastApp>>(generator, "PastAppList")),
+        ("PastClusterList", answer::<PastList<PastCluster>>(generator, "PastClusterList")),
         ("Matrix", answer::<Matrix>(generator, "Matrix")),
         ("Attention", answer::<Attention>(generator, "Attention")),
         ("HttpProblem", answer::<HttpProblem>(generator, "")),
@@ -73,6 +79,7 @@ fn parameters(names: &[&str]) -> Vec<Value> {
                 json!({ "type": "integer", "minimum": least, "maximum": most, "default": Query::default().limit })
             }
             Form::Truth => json!({ "type": "boolean" }),
+            Form::Time => json!({ "type": "string", "format": "date-time" }),
         };
         let mut found = json!({
             "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema

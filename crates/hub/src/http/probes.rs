@@ -6,6 +6,7 @@ use serde_json::json;
 use super::body::typed;
 use super::problem::Refusal;
 use super::request::HubApi;
+use crate::store::{StoreError, StoreHealth};
 
 /// Answers that the process runs.
 pub(super) fn healthy() -> Response {
@@ -17,12 +18,21 @@ pub(super) async fn ready(hub: &HubApi) -> Response {
     if hub.index.published().version() == 0 {
         return Refusal::busy("the hub has not published the fleet yet").into_response();
     }
-    let Some(store) = &hub.store else {
+    let Some(health) = store_health(hub).await else {
         return typed(json!({ "ready": true }).to_string(), "application/json");
     };
-    let store = match store.health().await {
-        Ok(health) => json!({ "writable": health.is_writable, "full": health.is_full }),
-        Err(_) => json!({ "writable": false, "full": false }),
-    };
+    let store = json!({ "writable": health.is_writable, "full": health.is_full });
     typed(json!({ "ready": true, "store": store }).to_string(), "application/json")
+}
+
+/// Returns the condition of the store; `None` without one.
+pub(super) async fn store_health(hub: &HubApi) -> Option<StoreHealth> {
+    let store = hub.store.as_ref()?;
+    let unknown = |error: StoreError| StoreHealth {
+        is_writable: false,
+        is_full: false,
+        failure: Some(error.to_string()),
+        bytes: 0,
+    };
+    Some(store.health().await.unwrap_or_else(unknown))
 }

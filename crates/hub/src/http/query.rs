@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use jiff::Timestamp;
 use taffrail_api::filter::SortField;
 use taffrail_apps::{Axis, Delivery};
 
@@ -29,6 +30,11 @@ pub(crate) struct Query {
     pub(crate) fields: Vec<String>,
     pub(crate) group_by: Option<GroupBy>,
     pub(crate) home: Option<String>,
+    /// The past time to answer for; `None` for now.
+    pub(crate) at: Option<Timestamp>,
+    /// The range of history: from this time on, and before that one.
+    pub(crate) from: Option<Timestamp>,
+    pub(crate) to: Option<Timestamp>,
 }
 
 impl Default for Query {
@@ -41,6 +47,9 @@ impl Default for Query {
             fields: Vec::new(),
             group_by: None,
             home: None,
+            at: None,
+            from: None,
+            to: None,
         }
     }
 }
@@ -69,6 +78,8 @@ pub(crate) enum Form {
     Number(usize, usize),
     /// `true` or `false`.
     Truth,
+    /// A time.
+    Time,
 }
 
 /// The reason why a value is wrong.
@@ -256,6 +267,33 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
             Ok(())
         },
     },
+    Parameter {
+        name: "at",
+        about: "Instead of the present states, those at this time, such as `2026-03-01T12:00:00Z`, as far as history reaches back. Filters by what history does not keep are refused.",
+        form: Form::Time,
+        set: |query, value| {
+            query.at = Some(time(value)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "from",
+        about: "Only what happened at this time or later. The time of a sync is the one at which it began.",
+        form: Form::Time,
+        set: |query, value| {
+            query.from = Some(time(value)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "to",
+        about: "Only what happened before this time.",
+        form: Form::Time,
+        set: |query, value| {
+            query.to = Some(time(value)?);
+            Ok(())
+        },
+    },
 ];
 
 impl Query {
@@ -301,6 +339,11 @@ fn truth(value: &str) -> Result<bool, Why> {
         "false" => Ok(false),
         _ => Err(one_of(value, &["true", "false"])),
     }
+}
+
+fn time(value: &str) -> Result<Timestamp, Why> {
+    let wrong = || why(format!("'{}' is not a time; write 2026-03-01T12:00:00Z", cut(value)));
+    value.parse().map_err(|_| wrong())
 }
 
 fn one_of(value: &str, words: &[&str]) -> Why {

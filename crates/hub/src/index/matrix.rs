@@ -94,6 +94,7 @@ impl FleetView {
             columns_omitted,
             rows: rows.collect(),
             legend: legend().filter(|(number, _)| used.get(*number) == Some(&true)).map(|it| it.1).collect(),
+            history_since: None,
             extent: PageExtent { total, next },
             coverage: self.coverage(filter),
         }
@@ -102,8 +103,18 @@ impl FleetView {
 
 /// Returns the character of the present state of an app.
 fn code(now: PairNow) -> u8 {
-    let number = number(now.health, now.observed, now.is_pressing());
-    CODES.get(number).copied().unwrap_or(Matrix::EMPTY as u8)
+    matrix_code(now.health, now.observed, now.is_pressing())
+}
+
+/// Returns the character of a state of an app.
+pub(crate) fn matrix_code(health: Status, freshness: FreshnessState, problem: bool) -> u8 {
+    CODES.get(number(health, freshness, problem)).copied().unwrap_or(Matrix::EMPTY as u8)
+}
+
+/// Returns the meanings of the characters that `is_used` admits.
+pub(crate) fn matrix_legend(is_used: impl Fn(u8) -> bool) -> Vec<MatrixLegend> {
+    let used = legend().filter(|(number, _)| CODES.get(*number).is_some_and(|code| is_used(*code)));
+    used.map(|(_, meaning)| meaning).collect()
 }
 
 fn number(health: Status, freshness: FreshnessState, problem: bool) -> usize {

@@ -8,6 +8,7 @@ mod change_log;
 mod coverage;
 mod filter;
 mod groups;
+mod journal;
 pub(crate) mod latency;
 mod matrix;
 mod names;
@@ -18,6 +19,7 @@ mod published;
 pub(crate) mod recent;
 #[cfg(test)]
 pub(crate) mod samples;
+mod saving;
 mod view;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,13 +34,19 @@ use tokio::sync::{Notify, watch};
 use change_log::ChangeLog;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
+use journal::Journal;
+pub(crate) use journal::JournalCounts;
 use latency::Latencies;
+pub(crate) use matrix::{matrix_code, matrix_legend};
 use names::Names;
-use pair::{Pair, Place};
+pub(crate) use pair::Pair;
+use pair::Place;
 pub(crate) use published::PairChange;
+pub(crate) use published::PublishedCluster;
 pub use published::PublishedFleet;
-use published::{ClusterPairs, PublishedCluster, PublishedSource};
+use published::{ClusterPairs, PublishedSource};
 use recent::RecentChanges;
+pub(crate) use recent::{UNRECORDED, past_freshness};
 pub use view::FleetView;
 
 use crate::clock::HubClock;
@@ -67,6 +75,8 @@ pub struct FleetIndex {
     log: Mutex<ChangeLog>,
     latencies: Mutex<Latencies>,
     clock: HubClock,
+    /// What is not in the store yet; `None` without a store.
+    journal: Option<Journal>,
     /// Wakes the publisher when something changed.
     changed: Notify,
 }
@@ -106,6 +116,7 @@ impl FleetIndex {
             log: Mutex::default(),
             latencies: Mutex::default(),
             clock,
+            journal: None,
             changed: Notify::new(),
         }
     }
@@ -126,6 +137,9 @@ impl FleetIndex {
         let epoch = owner.fleet.open(cluster, source, tells);
         owner.touch(cluster, source);
         drop(owner);
+        if let Some(journal) = &self.journal {
+            journal.cluster(cluster);
+        }
         self.changed.notify_one();
         epoch
     }
@@ -145,7 +159,14 @@ impl FleetIndex {
             let apps = shown.iter().flat_map(|shown| &shown.pairs.pairs).map(|pair| pair.app.clone());
             owner.apps.extend(apps);
         }
+        let is_forgotten = owner.fleet.known(cluster).is_none();
         drop(owner);
+        if let Some(journal) = &self.journal {
+            match is_forgotten {
+                true => journal.forget(cluster),
+                false => journal.cluster(cluster),
+            }
+        }
         self.changed.notify_one();
     }
 
@@ -157,7 +178,8 @@ impl FleetIndex {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
-        let consequences = match owner.fleet.take(source, report, at) {
+        let is_proof = report.age.is_some();
+        let mut consequences = match owner.fleet.take(source, report, at) {
             Ok(consequences) => consequences,
             Err(error) => {
                 owner.refused += 1;
@@ -174,8 +196,19 @@ impl FleetIndex {
         if owner.fleet.known(&cluster).is_some_and(|known| known.sources.len() > 1) {
             owner.touch_all(&cluster);
         }
-        owner.clusters.insert(cluster);
+        owner.clusters.insert(cluster.clone());
         drop(owner);
+        let syncs = std::mem::take(&mut consequences.syncs);
+        // Without a store nobody keeps the syncs.
+        if let Some(journal) = &self.journal {
+            if is_proof {
+                journal.heard(&cluster, at);
+            }
+            if consequences.is_cluster_changed {
+                journal.cluster(&cluster);
+            }
+            journal.syncs(syncs);
+        }
         if !is_only_life {
             self.changed.notify_one();
         }
@@ -227,7 +260,11 @@ impl FleetIndex {
         };
         let view = Arc::new(FleetView::new(Arc::clone(&fleet), moment));
         let transitions = recent::transitions(&last, &view, &changes);
-        lock(&self.recent).extend(transitions);
+        let news = transitions.iter().filter_map(|transition| recent::row(&view, transition));
+        lock(&self.recent).extend(news.collect());
+        if let Some(journal) = &self.journal {
+            journal.publication(moment, &changes, &transitions, fleet.pairs());
+        }
         let is_new = fleet.version != last.fleet().version;
         if is_new {
             lock(&self.log).push(fleet.version, changes);

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use taffrail_api::hub::{AppChange, PairState};
-use taffrail_apps::FreshnessState;
+use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
 use super::pair::{Pair, Summary, worst_problem};
@@ -13,6 +13,9 @@ use super::view::{FleetView, PairNow};
 
 /// The number of changes that are kept.
 const MAX_RECENT: usize = 10_000;
+
+/// The words for a state that nobody recorded.
+pub(crate) const UNRECORDED: &str = "not recorded";
 
 /// The last changes, with growing numbers.
 #[derive(Debug, Default)]
@@ -42,10 +45,23 @@ impl RecentChanges {
     }
 }
 
+/// A change of the state of a pair between two views.
+#[derive(Debug)]
+pub(crate) struct Transition {
+    /// The pair after the change; if it is gone, before it.
+    pub(crate) pair: Arc<Pair>,
+    /// The pair before, if its objects were in another cluster.
+    pub(crate) moved: Option<Arc<Pair>>,
+    pub(crate) before: Option<PairState>,
+    pub(crate) after: Option<PairState>,
+    /// False for what a cluster tells first: that is not new in it.
+    pub(crate) is_news: bool,
+}
+
 /// Returns the changes of state between two views: of the pairs that `changed`, and of all that are shown otherwise
 /// because a cluster became live, stale or lost.
-pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<AppChange> {
-    let mut found: Vec<AppChange> =
+pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<Transition> {
+    let mut found: Vec<Transition> =
         changed.iter().filter_map(|change| transition(old, new, change)).collect();
     let turned = new.turned(old);
     if turned.is_empty() {
@@ -65,29 +81,34 @@ pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChang
             }
             let before = old.now(place, summary);
             let after = new.now(place, summary);
-            if before != after && was_heard(old, pair) {
-                let (before, after) = (state(pair, before), state(pair, after));
-                found.extend((before != after).then(|| row(new, pair, Some(before), Some(after))));
+            if before == after {
+                continue;
+            }
+            let (before, after) = (state(pair, before), state(pair, after));
+            if before != after {
+                let (pair, is_news) = (Arc::clone(pair), was_heard(old, pair));
+                let (before, after) = (Some(before), Some(after));
+                found.push(Transition { pair, moved: None, before, after, is_news });
             }
         }
     }
     found
 }
 
-fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<AppChange> {
+fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<Transition> {
     let PairChange { place, before, after } = change;
     let of = |view: &FleetView, pair: &Pair| {
         let pairs = &view.fleet().cluster(*place)?.pairs;
         let (_, summary): (_, &Summary) = pairs.get(pairs.find(&pair.app)?)?;
         Some(state(pair, view.now(*place, summary)))
     };
-    let pair = after.as_ref().or(before.as_ref())?;
-    // What a cluster tells first is not new in it.
-    if before.is_none() && !was_heard(old, pair) {
-        return None;
-    }
+    let pair = Arc::clone(after.as_ref().or(before.as_ref())?);
+    let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();
+    let moved = before.as_ref().filter(|before| target(before) != target(&pair)).cloned();
+    let is_news = before.is_some() || was_heard(old, &pair);
     let [before, after] = [(old, before), (new, after)].map(|(view, pair)| of(view, pair.as_ref()?));
-    (before != after).then(|| row(new, pair, before, after))
+    let is_same = before == after && moved.is_none();
+    (!is_same).then_some(Transition { pair, moved, before, after, is_news })
 }
 
 /// Returns true if the home of a pair had told all its apps.
@@ -114,16 +135,42 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     PairState { health, effective, sync, problem }
 }
 
-fn row(view: &FleetView, pair: &Pair, before: Option<PairState>, after: Option<PairState>) -> AppChange {
+/// Returns the state of a pair that nobody recorded.
+pub(crate) fn unrecorded() -> PairState {
+    PairState {
+        health: Status::Unknown,
+        effective: Status::Unknown,
+        sync: SyncState::Unknown,
+        problem: Some(UNRECORDED.to_owned()),
+    }
+}
+
+/// Returns the freshness of the target when a pair had this state.
+pub(crate) fn past_freshness(state: &PairState) -> FreshnessState {
+    let dark = [FreshnessState::Stale, FreshnessState::Lost];
+    let told = dark.into_iter().find(|dark| state.problem.as_deref() == Some(dark.as_str()));
+    match state.effective {
+        Status::Unknown if state.problem.as_deref() == Some(UNRECORDED) => FreshnessState::Lost,
+        Status::Unknown => told.unwrap_or(FreshnessState::Live),
+        _ => FreshnessState::Live,
+    }
+}
+
+/// Makes the row of a transition to the present view; `None` if it is not to be shown.
+pub(crate) fn row(view: &FleetView, transition: &Transition) -> Option<AppChange> {
+    let Transition { pair, before, after, is_news, .. } = transition;
+    if !is_news || before == after {
+        return None;
+    }
     let row = view.row(pair);
-    let message = match (&after, &row.problem) {
+    let message = match (after, &row.problem) {
         (None, _) => String::new(),
         (Some(after), Some(problem)) if after.effective == Status::Current || !row.freshness.is_live() => {
             problem.message.to_string()
         }
         (Some(_), _) => row.message.to_string(),
     };
-    AppChange {
+    Some(AppChange {
         at: view.moment().now,
         key: row.key,
         cluster: row.cluster,
@@ -131,8 +178,8 @@ fn row(view: &FleetView, pair: &Pair, before: Option<PairState>, after: Option<P
         delivery: row.delivery,
         namespace: row.namespace,
         name: row.name,
-        before,
-        after,
+        before: before.clone(),
+        after: after.clone(),
         message,
-    }
+    })
 }

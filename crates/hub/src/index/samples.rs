@@ -64,6 +64,7 @@ pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut Declare
         message: "Applied revision: main@sha1:5f2c".into(),
         own: None,
         problems: Vec::new(),
+        syncs: Vec::new(),
         not_live: None,
     };
     edit(&mut body);
@@ -117,6 +118,40 @@ impl SampleFleet {
             HubTime { at, now: start + SignedDuration::try_from(at).unwrap() }
         });
         SampleFleet { index: Arc::new(FleetIndex::new(clock)), time, sent: Mutex::default() }
+    }
+
+    /// Makes the fleet that a store holds; the clock goes on from that of an `earlier` one.
+    pub(crate) async fn restored(
+        earlier: Option<&SampleFleet>,
+        store: &impl crate::store::Store,
+    ) -> SampleFleet {
+        // Some time before the first start, of which the store may know.
+        let at = earlier.map_or(1_000, |earlier| earlier.time.load(Ordering::SeqCst) / 1_000);
+        SampleFleet::restored_at(at, store).await
+    }
+
+    /// Makes the fleet that a store holds, at so many seconds of the clock.
+    pub(crate) async fn restored_at(seconds: u64, store: &impl crate::store::Store) -> SampleFleet {
+        let fleet = SampleFleet::new();
+        fleet.time.store(seconds * 1_000, Ordering::SeqCst);
+        let index = FleetIndex::restore(fleet.index.clock().clone(), store, |_| true).await.unwrap();
+        SampleFleet { index: Arc::new(index), ..fleet }
+    }
+
+    /// Returns the present time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.index.clock().time().now
+    }
+
+    /// Returns the epoch of a stream; 0 if it is not open.
+    pub(crate) fn epoch(&self, cluster: &str, source: &str) -> u64 {
+        self.epochs().get(&format!("{cluster} {source}")).copied().unwrap_or_default()
+    }
+
+    /// Returns the epochs of all open streams, by cluster and source.
+    pub(crate) fn epochs(&self) -> BTreeMap<String, u64> {
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.iter().map(|((cluster, source), at)| (format!("{cluster} {source}"), at.epoch)).collect()
     }
 
     /// Moves the clock forward.

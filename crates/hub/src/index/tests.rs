@@ -19,7 +19,7 @@ use super::*;
 const CLUSTERS: [&str; 5] = ["hub", "eu-1", "eu-2", "us-1", "us-2"];
 
 /// Does one thing that may happen to a fleet.
-fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
+pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
     let cluster = CLUSTERS[random.usize(..CLUSTERS.len())];
     let source = if cluster == "eu-1" && random.bool() { "metrics" } else { "observer" };
     let home = if random.bool() { cluster } else { "hub" };

@@ -28,8 +28,8 @@ pub enum StoreError {
         #[source]
         source: Option<Arc<sqlx::Error>>,
     },
-    /// The moment is before the history that is kept.
-    #[error("the history before {since} is no longer kept; ask for a later time")]
+    /// The moment is before the history that is kept, or before it began.
+    #[error("the history before {since} is not kept; ask for a later time")]
     HistoryDropped {
         /// The earliest moment of which the state is known.
         since: Timestamp,

@@ -22,10 +22,11 @@ use jiff::Timestamp;
 
 pub use error::StoreError;
 pub use record::{
-    Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage,
-    PairRecord, PairTransition, SavedHalf, StoreHealth, SyncRecord, SyncResult,
+    Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
+    PairPage, PairRecord, PairTransition, SavedHalf, StoreHealth, SyncRecord,
 };
 pub use taffrail_api::hub::PairState;
+pub use taffrail_apps::SyncResult;
 pub use token::{Token, TokenHash, TokenRecord};
 
 /// The answer of a store, once it comes.
@@ -65,18 +66,21 @@ pub trait Store: Send + Sync + 'static {
         page: PageQuery,
     ) -> Answer<'_, Page<HistoryEntry>>;
 
+    /// Returns the range of time of which the states of all pairs are known.
+    fn recorded(&self) -> Answer<'_, HistoryRange>;
+
     /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair did
     /// not exist, or nothing is recorded of it until then.
     ///
     /// # Errors
-    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept.
+    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
     fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>>;
 
     /// Reads the states that all pairs had at a moment, like [`state_at`](Store::state_at). A page considers at most
     /// `page.limit` pairs, and leaves out those that did not exist: an empty page is not the last one.
     ///
     /// # Errors
-    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept.
+    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had at

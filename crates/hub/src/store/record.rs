@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_api::hub::PairState;
 use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
-use taffrail_apps::ClusterId;
+use taffrail_apps::{ClusterId, SyncResult};
 
 /// The identity of a row: an app, and the cluster that holds its objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,21 +72,11 @@ pub struct PairTransition {
     pub after: Option<PairState>,
 }
 
-/// The outcome of a sync.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum SyncResult {
-    /// The sync has not ended.
-    Running,
-    /// The revision was applied.
-    Succeeded,
-    /// The revision was not applied.
-    Failed,
-}
-
 /// One sync of a pair: an attempt of the delivery tool to apply a revision.
 ///
 /// A sync is identified by pair, revision and the time at which it began. A record replaces an earlier one of the same
-/// sync, unless it says that a sync is running that has ended.
+/// sync, unless it says that a sync is running that has ended. A record without a message comes from what the tool
+/// remembers of earlier syncs, and only completes one that is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRecord {
@@ -141,13 +131,17 @@ pub struct Batch {
     pub transitions: Vec<PairTransition>,
     /// Syncs to append, or to complete.
     pub syncs: Vec<SyncRecord>,
+    /// The time until which this batch and those before it hold all transitions; `None` if more of them will follow. The
+    /// first such time is the one at which history begins.
+    pub recorded: Option<Timestamp>,
 }
 
 impl Batch {
     /// Returns the number of changes.
     pub fn len(&self) -> usize {
         let removed = self.gone.len() + self.forgotten.len();
-        self.pairs.len() + self.clusters.len() + self.transitions.len() + self.syncs.len() + removed
+        let added = self.pairs.len() + self.clusters.len() + self.transitions.len() + self.syncs.len();
+        added + removed + usize::from(self.recorded.is_some())
     }
 
     /// Returns true if nothing changes.
@@ -224,6 +218,15 @@ pub struct DroppedHistory {
     pub transitions: u64,
     /// The number of syncs.
     pub syncs: u64,
+}
+
+/// The range of time of which a store holds the states of all pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HistoryRange {
+    /// The earliest moment; `None` as long as nothing was recorded or dropped.
+    pub since: Option<Timestamp>,
+    /// The last moment; `None` as long as nothing was recorded.
+    pub until: Option<Timestamp>,
 }
 
 /// The condition of a store.

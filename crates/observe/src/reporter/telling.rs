@@ -7,7 +7,8 @@ use std::time::Duration;
 use taffrail_api::ErrorRow;
 use taffrail_api::report::{AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, halves};
 use taffrail_apps::{
-    App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot, members,
+    App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot,
+    SyncAttempt, members, syncs,
 };
 use taffrail_object::json::Value;
 use taffrail_status::ClusterState as _;
@@ -246,6 +247,7 @@ impl FleetTeller {
         if app.freshness == target.freshness() {
             observed.not_live = None;
         }
+        declared.syncs = remembered_syncs(home, app);
         let half = |side| HalfId { app: of.clone(), side };
         streams.set(home_id, half(HalfSide::Declared), HalfBody::Declared(Box::new(declared)), now);
         streams.set(target_id, half(HalfSide::Observed), HalfBody::Observed(Box::new(observed)), now);
@@ -305,6 +307,12 @@ fn is_provisional(id: &ClusterId) -> bool {
 /// Returns true if an identity that a cluster reports can be one: any text may stand in its place.
 fn is_sound(id: &str) -> bool {
     id.len() <= MAX_ID && !id.starts_with(PROVISIONAL) && !id.contains(char::is_control)
+}
+
+/// Returns the syncs that the object that declares an app records.
+fn remembered_syncs(home: &Snapshot, app: &App) -> Vec<SyncAttempt> {
+    let object = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
+    object.map(|observed| syncs(observed.key, &observed.object)).unwrap_or_default()
 }
 
 /// Returns the labels of the object that declares an app.

@@ -1,5 +1,8 @@
 //! `taffrail hub`: follows clusters, and answers questions about all of them by HTTP.
 
+mod data;
+
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +13,15 @@ use jiff::Timestamp;
 use taffrail_apps::ReadQuery;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_hub::http::{Access, HubApi, Limits, serve};
-use taffrail_hub::store::Token;
+use taffrail_hub::store::sqlite::SqliteStore;
+use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
 use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+
+use data::{BackupArguments, DataArguments, RestoreArguments, retain};
 
 use crate::cli::SourceArguments;
 use crate::command_error::{CommandError, Exit, written};
@@ -37,13 +43,17 @@ const WAITING: usize = 64;
 /// The time that a cluster has to answer first.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// The time before its start that the clock of a hub counts, so that what an earlier run saved has a moment.
+const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// Follow clusters, and answer questions about all of them by HTTP.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
+  taffrail hub backup hub-copy.db                copy what the hub keeps on disk
 
-Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
+Exit codes: 0 copied or restored; 2 wrong usage; 3 it could not be started, read or written; 130 it was interrupted.")]
 pub(crate) struct HubArguments {
     #[command(subcommand)]
     command: HubCommand,
@@ -52,6 +62,8 @@ pub(crate) struct HubArguments {
 #[derive(Debug, Subcommand)]
 enum HubCommand {
     Serve(ServeArguments),
+    Backup(BackupArguments),
+    Restore(RestoreArguments),
 }
 
 /// Follow clusters, and answer questions about all of them by HTTP, until Ctrl-C.
@@ -60,13 +72,15 @@ enum HubCommand {
 Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub serve --listen 127.0.0.1:0        listen on any free port
+  taffrail hub serve --data /srv/taffrail --retain 90d
   curl -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7655/api/v1/apps?status=!Ready'
 
 Paths below /api/v1, with their parameters in docs/openapi.json: apps, clusters, matrix, attention,
-changes, and stream, which sends lists as they change. /healthz and /readyz need no token.
+changes, history, and stream, which sends lists as they change. /healthz and /readyz need no token.
 
-The hub listens on loopback only. Its token is another one at each start. It keeps what it knows in
-memory.
+The hub listens on loopback only. Its token is another one at each start. It answers from memory, and
+keeps the rows of apps and their history on disk: after a restart it shows them at once, as Unknown
+until their clusters answer. One hub can use a folder at one time.
 
 Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
 struct ServeArguments {
@@ -75,18 +89,32 @@ struct ServeArguments {
     listen: SocketAddr,
 
     #[command(flatten)]
+    data: DataArguments,
+
+    /// Keep history for this long, in days
+    #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
+    retain: Duration,
+
+    #[command(flatten)]
     clusters: ClusterArguments,
 }
 
 impl HubArguments {
-    pub(super) fn clusters_mut(&mut self) -> &mut ClusterArguments {
-        let HubCommand::Serve(arguments) = &mut self.command;
-        &mut arguments.clusters
+    /// Returns the clusters of a command that follows some; `None` for other commands.
+    pub(super) fn clusters_mut(&mut self) -> Option<&mut ClusterArguments> {
+        match &mut self.command {
+            HubCommand::Serve(arguments) => Some(&mut arguments.clusters),
+            HubCommand::Backup(_) | HubCommand::Restore(_) => None,
+        }
     }
 }
 
 pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, CommandError> {
-    let HubCommand::Serve(arguments) = &arguments.command;
+    let arguments = match &arguments.command {
+        HubCommand::Serve(arguments) => arguments,
+        HubCommand::Backup(arguments) => return data::backup(arguments, console),
+        HubCommand::Restore(arguments) => return data::restore(arguments, console),
+    };
     let listen = arguments.listen;
     if !listen.ip().to_canonical().is_loopback() {
         let error = CommandError::usage(format_args!("{listen} is not an address of this machine alone"));
@@ -94,16 +122,17 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
     }
     let source = arguments.clusters.source(PATIENCE);
     let members = members(&source)?;
-    block_on(follow_and_serve(listen, &source, members, console))??;
+    block_on(follow_and_serve(arguments, &source, members, console))??;
     Ok(Exit::Yes)
 }
 
 async fn follow_and_serve(
-    listen: SocketAddr,
+    arguments: &ServeArguments,
     source: &SourceArguments,
     members: FleetMembers,
     console: &Console,
 ) -> Result<(), CommandError> {
+    let listen = arguments.listen;
     let cannot_listen = |error: &io::Error| {
         let refused = CommandError::unreadable(format_args!("cannot listen on {listen}")).with_source(error);
         let is_used = error.kind() == io::ErrorKind::AddrInUse;
@@ -115,8 +144,18 @@ async fn follow_and_serve(
     let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
 
     let clock = BootClock::default();
-    let index = Arc::new(FleetIndex::new(hub_clock(&clock)));
-    let hub = HubApi::new(Arc::clone(&index), access, Limits::default()).map_err(cannot_start)?;
+    let store = arguments.data.open(console).await?.map(Arc::new);
+    let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
+    let index = match &store {
+        // The observer tells of the clusters that it follows alone.
+        Some(store) => FleetIndex::restore(hub_clock(&clock), &**store, |name| names.contains(name)).await,
+        None => Ok(FleetIndex::new(hub_clock(&clock))),
+    };
+    let index = Arc::new(index.map_err(cannot_start)?);
+    let mut hub = HubApi::new(Arc::clone(&index), access, Limits::default()).map_err(cannot_start)?;
+    if let Some(store) = &store {
+        hub = hub.with_store(Arc::clone(store) as Arc<dyn Store>);
+    }
     let clusters = members.members.len();
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     let request = WatchRequest {
@@ -136,6 +175,7 @@ async fn follow_and_serve(
         let index = Arc::clone(&index);
         async move { index.run().await }
     });
+    let keeping = tokio::spawn(keep(Arc::clone(&index), store, arguments.retain));
     let receiving = tokio::spawn(async move { index.receive(OBSERVER, Tells::ALL, messages, replies).await });
     let reporting = tokio::spawn(reporter.run());
     written(tell(console, address, &token, clusters))?;
@@ -144,15 +184,24 @@ async fn follow_and_serve(
             served.map_err(|error| cannot_listen(&error))
         }
         _ = publishing => Err(CommandError::unreadable("the hub stopped publishing")),
+        _ = keeping => Err(CommandError::unreadable("the hub stopped saving")),
         _ = receiving => Err(CommandError::unreadable("the hub stopped receiving reports")),
         _ = reporting => Err(CommandError::unreadable("the clusters are no longer followed")),
+    }
+}
+
+/// Saves what changes, and drops old history. Never ends.
+async fn keep(index: Arc<FleetIndex>, store: Option<Arc<SqliteStore>>, retain: Duration) {
+    match store {
+        Some(store) => drop(tokio::join!(index.save(&*store), index.keep_history(&*store, retain))),
+        None => std::future::pending().await,
     }
 }
 
 /// Returns the clock of a hub, which runs on while the machine sleeps.
 fn hub_clock(clock: &BootClock) -> HubClock {
     let (clock, begun) = (clock.clone(), clock.now());
-    HubClock::new(move || HubTime { at: clock.now().since(begun), now: Timestamp::now() })
+    HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
 /// Prints where the hub is, and how to ask it.

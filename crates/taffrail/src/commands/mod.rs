@@ -140,7 +140,7 @@ impl Command {
             Command::Rules(arguments) => return arguments.clusters_mut(),
             #[cfg(feature = "hub")]
             Command::Hub(arguments) => {
-                let clusters = arguments.clusters_mut();
+                let clusters = arguments.clusters_mut()?;
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
             Command::Config(_) | Command::Completion(_) => return None,

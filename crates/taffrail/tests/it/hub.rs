@@ -17,12 +17,17 @@ struct Hub {
 }
 
 impl Hub {
-    /// Starts a hub of all clusters of the demo.
+    /// Starts a hub of all clusters of the demo, which keeps nothing.
     fn of(demo: &Demo) -> Hub {
+        Hub::with(demo, &[])
+    }
+
+    /// Starts a hub of all clusters of the demo with further arguments.
+    fn with(demo: &Demo, more: &[&str]) -> Hub {
         let kubeconfig = demo.kubeconfig().to_str().unwrap();
         let arguments =
             ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"];
-        let mut command = command(&arguments);
+        let mut command = command(&[&arguments, more].concat());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
@@ -115,6 +120,84 @@ fn a_hub_shows_the_rows_of_the_direct_answer() {
     assert_eq!(hub.get("/api/v1/apps", "").0, 401);
     assert_eq!(hub.get("/api/v1/apps", "Authorization: Bearer wrong\r\n").0, 401);
     assert_eq!(hub.get("/healthz", "").0, 200);
+}
+
+/// Waits until `is_so` holds for the list.
+fn wait_for(hub: &Hub, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let list = hub.list(path);
+        if is_so(&list) {
+            return list;
+        }
+        assert!(began.elapsed() < Duration::from_secs(90), "{list}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_hub_that_was_killed_shows_all_rows_at_once_and_has_their_history() {
+    let demo = Demo::start(&["--hold", "--skip", "2m"]);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let all = "/api/v1/apps?limit=500";
+    let hub = Hub::with(&demo, &["--data", data]);
+    let is_whole = |list: &Value| list["state"] == "complete" && list["clusters"] == 12;
+    let before = wait_for(&hub, all, is_whole);
+    let saved = "taffrail_hub_store_pending 0\n";
+    let began = Instant::now();
+    let bearer = format!("Authorization: Bearer {}\r\n", hub.token);
+    while !hub.get("/metrics", &bearer).1.contains(saved) {
+        assert!(began.elapsed() < Duration::from_secs(30), "nothing was saved");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // Dropping it kills it.
+    drop(hub);
+
+    let hub = Hub::with(&demo, &["--data", data]);
+    let shown = hub.list(all);
+    assert_eq!((&shown["state"], &shown["total"]), (&"stale".into(), &before["total"]));
+    let items = shown["items"].as_array().unwrap();
+    assert!(items.iter().all(|row| row["effective"] == "Unknown" && row["freshness"]["state"] != "live"));
+    let after = wait_for(&hub, all, is_whole);
+    assert_eq!(items_of(&after), items_of(&before));
+
+    let failed = after["items"].as_array().unwrap().iter().find(|row| row["effective"] == "Failed").unwrap();
+    let part = |name: &str| failed[name].as_str().unwrap();
+    let path = format!(
+        "/api/v1/history/{}/{}/{}/{}",
+        part("cluster"),
+        part("delivery"),
+        part("namespace"),
+        part("name")
+    );
+    let history = wait_for(&hub, &path, |list| list["items"][0]["after"]["effective"] == "Failed");
+    let transitions: Vec<&str> = history["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["type"] == "transition")
+        .map(|item| item["after"]["effective"].as_str().unwrap())
+        .collect();
+    assert_eq!(transitions[..2], ["Failed", "Unknown"]);
+    assert_eq!(transitions.last(), Some(&"Failed"));
+
+    // Its store can be copied while it runs, and a second hub refuses the folder.
+    let copy = folder.path().join("copy.db");
+    let copied = taffrail(&["hub", "backup", copy.to_str().unwrap(), "--data", data], "");
+    assert_eq!((copied.code, copied.stdout.starts_with("copied ")), (0, true), "{}", copied.stderr);
+    let refused = taffrail(&["hub", "restore", copy.to_str().unwrap(), "--data", data], "");
+    assert_eq!((refused.code, refused.stderr.contains("another hub uses")), (3, true), "{}", refused.stderr);
+    drop(hub);
+    let restored = taffrail(&["hub", "restore", copy.to_str().unwrap(), "--data", data], "");
+    assert_eq!(restored.code, 0, "{}", restored.stderr);
+    let hub = Hub::with(&demo, &["--data", data]);
+    assert_eq!(hub.list(all)["total"], before["total"]);
+}
+
+fn items_of(list: &Value) -> Vec<Value> {
+    items(list.clone())
 }
 
 #[test]

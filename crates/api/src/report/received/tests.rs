@@ -295,6 +295,7 @@ fn declared() -> DeclaredHalf {
         message: "".into(),
         own: None,
         problems: Vec::new(),
+        syncs: Vec::new(),
         not_live: None,
     }
 }
@@ -378,6 +379,7 @@ fn what_is_too_long_is_cut_and_counted() {
         message: long.as_str().into(),
         own: Some(speaker.clone()),
         problems: vec![problem.clone(); 1_000],
+        syncs: Vec::new(),
         ..declared()
     };
     let HalfBody::Observed(seen) = half(0, Status::Failed, 1).body else { panic!("it is observed") };

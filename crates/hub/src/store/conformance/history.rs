@@ -7,8 +7,8 @@ use taffrail_status::Status;
 
 use super::{Fixture, all_pairs, all_states, at, batch_of, limit, pair, pair_id, saving};
 use crate::store::{
-    Batch, DroppedHistory, HistoryEntry, PairId, PairState, PairTransition, Store, StoreError, SyncRecord,
-    SyncResult,
+    Batch, DroppedHistory, HistoryEntry, HistoryRange, PairId, PairState, PairTransition, Store, StoreError,
+    SyncRecord, SyncResult,
 };
 
 /// The microseconds of a day.
@@ -135,6 +135,33 @@ pub(crate) async fn a_running_sync_does_not_replace_its_end(fixture: &impl Fixtu
     assert_eq!(write(&failed).await, [HistoryEntry::Sync(failed.clone())]);
     assert_eq!(write(&running).await, [HistoryEntry::Sync(failed.clone())]);
     assert_eq!(write(&succeeded).await, [HistoryEntry::Sync(succeeded.clone())]);
+    // What a tool remembers has no message.
+    let remembered = SyncRecord { message: String::new(), ended: Some(at(6)), ..failed.clone() };
+    assert_eq!(write(&remembered).await, [HistoryEntry::Sync(succeeded)]);
+    let other = SyncRecord { revision: "b".to_owned(), ..running };
+    write(&other).await;
+    let ended = SyncRecord { revision: "b".to_owned(), ..remembered };
+    assert!(write(&ended).await.contains(&HistoryEntry::Sync(ended)));
+}
+
+/// History begins with the first moment up to which everything was recorded; no earlier state is made up.
+pub(crate) async fn moments_before_history_began_are_refused(fixture: &impl Fixture) {
+    let store = fixture.open().await;
+    assert_eq!(store.recorded().await.unwrap(), HistoryRange::default());
+    let recording = |micros| Batch { recorded: Some(at(micros)), ..batch_of(1, micros) };
+    store.write(recording(100)).await.unwrap();
+    let (a, b) = tokio::join!(store.write(recording(300)), store.write(recording(200)));
+    a.and(b).unwrap();
+    store.write(Batch { recorded: Some(at(400)), ..Batch::default() }).await.unwrap();
+    fixture.close(store).await;
+    let store = fixture.open().await;
+    let range = HistoryRange { since: Some(at(100)), until: Some(at(400)) };
+    assert_eq!(store.recorded().await.unwrap(), range);
+    let error = store.state_at(pair_id(1), at(99)).await.unwrap_err();
+    assert!(matches!(error, StoreError::HistoryDropped { since } if since == at(100)), "{error:?}");
+    assert!(store.state_at(pair_id(1), at(100)).await.unwrap().is_some());
+    store.drop_history(at(DAY)).await.unwrap();
+    assert_eq!(store.recorded().await.unwrap().since, Some(at(DAY)));
 }
 
 /// The transitions of the past, as a plain list.

@@ -55,7 +55,7 @@ macro_rules! conformance {
             dropped_history_is_refused, dropping_history_forgets_what_nothing_needs,
             tokens_are_created_listed_and_revoked, a_backup_holds_what_was_saved_before_it,
             a_full_store_acknowledges_nothing_and_can_be_read, cursors_of_others_are_refused,
-            unusual_texts_come_back,
+            unusual_texts_come_back, moments_before_history_began_are_refused,
         }
     };
 }

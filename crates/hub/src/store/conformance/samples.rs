@@ -79,6 +79,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         message: format!("Applied revision: {hash}").into(),
         own: None,
         problems: Vec::new(),
+        syncs: Vec::new(),
         not_live: None,
     };
     let observed = ObservedHalf {

@@ -28,8 +28,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
 
 use super::{
-    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, Page, PageQuery, PairId, PairPage, PairState,
-    Store, StoreError, StoreHealth, TokenRecord,
+    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
+    PairPage, PairState, Store, StoreError, StoreHealth, TokenRecord,
 };
 pub use error::OpenError;
 use error::failed;
@@ -95,6 +95,14 @@ impl SqliteStore {
     /// or it cannot be read or created. The file is then unchanged.
     pub async fn open(path: &Path) -> Result<Opened, OpenError> {
         SqliteStore::open_with(path, Settings::default()).await
+    }
+
+    /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other. It
+    /// holds at most so many pages.
+    #[cfg(test)]
+    pub(crate) async fn open_quick(path: &Path, max_pages: Option<u32>) -> Result<SqliteStore, OpenError> {
+        let settings = Settings { group: Duration::from_millis(2), max_pages };
+        SqliteStore::open_with(path, settings).await.map(|opened| opened.store)
     }
 
     async fn open_with(path: &Path, settings: Settings) -> Result<Opened, OpenError> {
@@ -234,6 +242,14 @@ impl Store for SqliteStore {
         async move {
             let mut reading = self.readers.begin().await.map_err(failed("read history"))?;
             read::history(&mut reading, &pair, range, &page).await
+        }
+        .boxed()
+    }
+
+    fn recorded(&self) -> Answer<'_, HistoryRange> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read the range of history"))?;
+            read::recorded(&mut reading).await
         }
         .boxed()
     }

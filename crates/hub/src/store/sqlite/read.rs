@@ -15,8 +15,8 @@ use super::error::failed;
 use super::save::Detail;
 use super::texts::{self, Texts};
 use crate::store::{
-    ClusterRecord, Cursor, HistoryEntry, Page, PageQuery, PairId, PairPage, PairRecord, PairState,
-    PairTransition, SavedHalf, StoreError, SyncRecord,
+    ClusterRecord, Cursor, HistoryEntry, HistoryRange, Page, PageQuery, PairId, PairPage, PairRecord,
+    PairState, PairTransition, SavedHalf, StoreError, SyncRecord,
 };
 
 /// The columns that identify a pair, from `pairs p`: text ids, and a code.
@@ -146,6 +146,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 message: row.some_text(at(12), texts)?.into(),
                 own: detail.own.take(),
                 problems: std::mem::take(&mut detail.problems),
+                syncs: Vec::new(),
                 not_live: detail.declared_not_live.take(),
             };
             Some(SavedHalf { body: Box::new(body), received: time(received)? })
@@ -344,14 +345,25 @@ fn place(cursor: &Cursor) -> Result<Place, StoreError> {
     if (0..=1).contains(&kind) { Ok((at, kind, revision)) } else { Err(invalid()) }
 }
 
-/// Fails if the history of a moment was dropped.
-async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
-    let since: Option<i64> = sqlx::query_scalar("SELECT value FROM facts WHERE name = 'history_since'")
-        .fetch_optional(connection)
+/// Returns the range of time of which the states of all pairs are known.
+pub(super) async fn recorded(connection: &mut SqliteConnection) -> Result<HistoryRange, StoreError> {
+    let facts: Vec<(String, i64)> = sqlx::query_as("SELECT name, value FROM facts")
+        .fetch_all(&mut *connection)
         .await
         .map_err(failed("read the range of history"))?;
-    match since {
-        Some(since) if at < since => Err(StoreError::HistoryDropped { since: time(since)? }),
+    let fact = |wanted: &str| {
+        let found = facts.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| time(*value)).transpose()
+    };
+    // What was dropped last may be later than the beginning of all.
+    let since = fact("history_since")?.max(fact("recorded_since")?);
+    Ok(HistoryRange { since, until: fact("recorded_until")? })
+}
+
+/// Fails if the history of a moment was dropped, or had not begun.
+async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
+    match recorded(connection).await?.since {
+        Some(since) if at < micros(since) => Err(StoreError::HistoryDropped { since }),
         _ => Ok(()),
     }
 }

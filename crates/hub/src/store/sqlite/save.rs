@@ -68,12 +68,13 @@ pub(super) struct Group<'b> {
     clusters: BTreeMap<&'b ClusterId, ClusterRecord>,
     transitions: Vec<&'b PairTransition>,
     syncs: Vec<&'b SyncRecord>,
+    recorded: Option<Timestamp>,
 }
 
 impl<'b> Group<'b> {
     /// Adds the changes of a batch after those before it.
     pub(super) fn add(&mut self, batch: &'b Batch) {
-        let Batch { pairs, gone, clusters, forgotten, transitions, syncs } = batch;
+        let Batch { pairs, gone, clusters, forgotten, transitions, syncs, recorded } = batch;
         self.pairs.extend(gone.iter().map(|id| (id, None)));
         self.pairs.extend(pairs.iter().map(|pair| (&pair.id, Some(pair))));
         for id in forgotten {
@@ -91,6 +92,7 @@ impl<'b> Group<'b> {
         }
         self.transitions.extend(transitions);
         self.syncs.extend(syncs);
+        self.recorded = self.recorded.max(*recorded);
     }
 
     /// Saves all changes in the transaction of `connection`.
@@ -111,7 +113,11 @@ impl<'b> Group<'b> {
             .await
             .map_err(failed("read the range of history"))?;
         let changes = self.changes(&mut texts, &pairs, since.unwrap_or(i64::MIN))?;
-        changes.save(connection).await
+        changes.save(connection).await?;
+        match self.recorded {
+            Some(until) => save_recorded(connection, micros(until)).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns each pair that is named.
@@ -155,12 +161,14 @@ impl<'b> Group<'b> {
         for sync in self.syncs.iter().filter(|it| micros(it.began) >= since) {
             let SyncRecord { pair, revision, began, ended, result, message } = sync;
             let began = micros(*began);
+            let is_remembered = message.is_empty();
             let (revision, message) = (texts.id(revision), texts.id(message));
             let ended = ended.map(micros);
             let result = result_code(*result);
             let numbers = [day(began), id(pair), began, revision].map(Some);
             let [day, pair, at, revision] = numbers;
-            changes.syncs.push([day, pair, at, revision, ended, Some(result), Some(message)]);
+            let rows = if is_remembered { &mut changes.remembered } else { &mut changes.syncs };
+            rows.push([day, pair, at, revision, ended, Some(result), Some(message)]);
             changes.days.extend(day);
         }
         Ok(changes)
@@ -199,6 +207,19 @@ impl<'b> Group<'b> {
         }
         Ok(())
     }
+}
+
+/// Notes until when everything is saved, and with the first such time that history begins.
+async fn save_recorded(connection: &mut SqliteConnection, until: i64) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO facts (name, value) VALUES ('recorded_since', ?1), ('recorded_until', ?1)
+         ON CONFLICT DO UPDATE SET value = max(value, excluded.value) WHERE name = 'recorded_until'",
+    )
+    .bind(until)
+    .execute(connection)
+    .await
+    .map(drop)
+    .map_err(failed("save the range of history"))
 }
 
 fn saved(text: &str) -> String {
@@ -314,6 +335,8 @@ struct Changes {
     days: BTreeSet<i64>,
     transitions: Vec<[Option<i64>; 11]>,
     syncs: Vec<[Option<i64>; 7]>,
+    /// The syncs without a message.
+    remembered: Vec<[Option<i64>; 7]>,
 }
 
 impl Changes {
@@ -359,6 +382,13 @@ impl Changes {
                  value ->> 5, value ->> 6 FROM json_each(?1) WHERE true
                  ON CONFLICT DO UPDATE SET ended = excluded.ended, result = excluded.result, message = excluded.message
                  WHERE excluded.result <> 0 OR syncs.result = 0";
+            run(connection, statement, json_rows(rows)).await?;
+        }
+        for rows in self.remembered.chunks(MAX_ROWS) {
+            let statement = "INSERT INTO syncs SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                 value ->> 5, value ->> 6 FROM json_each(?1) WHERE true
+                 ON CONFLICT DO UPDATE SET ended = excluded.ended, result = excluded.result, message = excluded.message
+                 WHERE syncs.result = 0";
             run(connection, statement, json_rows(rows)).await?;
         }
         Ok(())

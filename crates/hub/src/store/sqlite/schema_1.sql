@@ -115,7 +115,8 @@ CREATE TABLE tokens (
     expires INTEGER
 ) WITHOUT ROWID;
 
--- history_since: the moment before which history was dropped.
+-- history_since: the moment before which history was dropped. recorded_since, recorded_until: the moments from and to
+-- which history has all transitions.
 CREATE TABLE facts (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL

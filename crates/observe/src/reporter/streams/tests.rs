@@ -259,6 +259,7 @@ fn both_halves_of_a_row_are_told_together() {
         message: "".into(),
         own: None,
         problems: Vec::new(),
+        syncs: Vec::new(),
         not_live: None,
     };
     let half = HalfId { side: HalfSide::Declared, ..id(0) };

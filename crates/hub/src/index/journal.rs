@@ -1,0 +1,465 @@
+//! The changes of a fleet that are not in the store yet.
+//!
+//! However long the store cannot be written, their number is bounded: of each pair only the last row is kept, and of
+//! very many transitions of one pair only that something between two of them was not recorded.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_api::hub::PairState;
+use taffrail_api::report::{KeptHalf, ToldSyncs};
+use taffrail_apps::ClusterId;
+use tokio::sync::{Notify, watch};
+
+use super::pair::Pair;
+use super::published::PairChange;
+use super::recent::{Transition, unrecorded};
+use crate::clock::HubTime;
+use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
+
+/// The greatest number of pairs, transitions and syncs in one batch.
+const MAX_BATCH: usize = 5_000;
+
+/// The number of transitions that may always wait; beyond, two for each pair may.
+const MAX_TRANSITIONS: usize = 100_000;
+
+/// The greatest number of syncs that wait. The delivery tools remember them longer.
+const MAX_SYNCS: usize = 50_000;
+
+/// The greatest number of pairs that are gone and wait, beside those that exist.
+const MAX_GONE: usize = 100_000;
+
+/// The time after which it is saved that a cluster is still heard of.
+const HEARD: Duration = Duration::from_secs(60);
+
+/// The changes that are not saved.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pending: Mutex<Pending>,
+    /// Wakes the writer when there is something to save.
+    pub(crate) news: Notify,
+    progress: watch::Sender<Progress>,
+}
+
+/// The progress of the writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Progress {
+    /// The number of the last change that is saved with all before it.
+    saved: u64,
+    /// True if the last attempt to write failed.
+    is_failing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// The number of the last change.
+    noted: u64,
+    /// The pairs to save, and those that are gone.
+    pairs: HashMap<PairRef, bool>,
+    gone: usize,
+    clusters: HashSet<ClusterId>,
+    forgotten: HashSet<ClusterId>,
+    transitions: VecDeque<PendingTransition>,
+    /// The transitions of pairs that are only in the store.
+    ended: Vec<PairTransition>,
+    syncs: VecDeque<SyncRecord>,
+    /// The moment of the last publication.
+    published: Option<HubTime>,
+    /// The moment for which the last proof of life of each cluster was noted.
+    heard: HashMap<ClusterId, Duration>,
+    /// The number of transitions and syncs that were dropped because the store could not be written.
+    lost: u64,
+}
+
+/// A pair, known by its identity alone.
+#[derive(Debug, Clone)]
+struct PairRef(Arc<Pair>);
+
+impl PairRef {
+    fn key(&self) -> (&taffrail_api::report::AppId, &ClusterId) {
+        (&self.0.app, &self.0.declared.body.target)
+    }
+}
+
+impl PartialEq for PairRef {
+    fn eq(&self, other: &PairRef) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for PairRef {}
+
+impl Hash for PairRef {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.key().hash(hasher);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct PendingTransition {
+    pair: PairRef,
+    at: Timestamp,
+    before: Option<PairState>,
+    after: Option<PairState>,
+}
+
+/// A pair, with the states before and after a time in which no hub ran.
+pub(crate) type GapTransition = (Arc<Pair>, Option<PairState>, Option<PairState>);
+
+/// A part of the changes, as it is saved.
+#[derive(Debug, Default)]
+pub(crate) struct Portion {
+    pairs: Vec<(PairRef, bool)>,
+    pub(crate) clusters: Vec<ClusterId>,
+    forgotten: HashSet<ClusterId>,
+    transitions: Vec<PendingTransition>,
+    ended: Vec<PairTransition>,
+    syncs: Vec<SyncRecord>,
+    moment: Option<HubTime>,
+    /// The number of the last change, if nothing else waits.
+    last: Option<u64>,
+}
+
+/// The number of changes that wait, and of those that were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct JournalCounts {
+    pub(crate) pending: usize,
+    pub(crate) lost: u64,
+}
+
+/// Returns the identity of a pair.
+pub(crate) fn pair_id(pair: &Pair) -> PairId {
+    PairId { cluster: pair.declared.body.target.clone(), app: pair.app.clone() }
+}
+
+impl Journal {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a cluster was opened, or changed as a whole.
+    pub(crate) fn cluster(&self, cluster: &ClusterId) {
+        let mut pending = self.pending();
+        pending.noted += 1;
+        pending.clusters.insert(cluster.clone());
+        drop(pending);
+        self.news.notify_one();
+    }
+
+    /// Notes that a cluster was heard of at the moment `at`.
+    pub(crate) fn heard(&self, cluster: &ClusterId, at: Duration) {
+        let mut pending = self.pending();
+        let last = pending.heard.get(cluster).copied();
+        if last.is_some_and(|last| at.saturating_sub(last) < HEARD) {
+            return;
+        }
+        pending.heard.insert(cluster.clone(), at);
+        drop(pending);
+        self.cluster(cluster);
+    }
+
+    /// Notes that a cluster is forgotten.
+    pub(crate) fn forget(&self, cluster: &ClusterId) {
+        let mut pending = self.pending();
+        pending.noted += 1;
+        pending.clusters.remove(cluster);
+        pending.heard.remove(cluster);
+        pending.forgotten.insert(cluster.clone());
+        drop(pending);
+        self.news.notify_one();
+    }
+
+    /// Notes the syncs that a source told.
+    pub(crate) fn syncs(&self, told: Vec<ToldSyncs>) {
+        if told.is_empty() {
+            return;
+        }
+        let mut pending = self.pending();
+        pending.noted += 1;
+        for (app, cluster, attempts) in told {
+            let pair = PairId { cluster, app };
+            let record = |it: taffrail_apps::SyncAttempt| SyncRecord {
+                pair: pair.clone(),
+                revision: it.revision,
+                began: it.began,
+                ended: it.ended,
+                result: it.result,
+                message: it.message.to_string(),
+            };
+            pending.syncs.extend(attempts.into_iter().map(record));
+        }
+        let surplus = pending.syncs.len().saturating_sub(MAX_SYNCS);
+        pending.syncs.drain(..surplus);
+        pending.lost += surplus as u64;
+        drop(pending);
+        self.news.notify_one();
+    }
+
+    /// Notes a publication at a moment: the pairs that changed, and the transitions of their states. The fleet has so many
+    /// `pairs`.
+    pub(crate) fn publication(
+        &self,
+        moment: HubTime,
+        changes: &[PairChange],
+        transitions: &[Transition],
+        pairs: usize,
+    ) {
+        let mut pending = self.pending();
+        pending.published = Some(moment);
+        let is_new = |change: &&PairChange| match (&change.before, &change.after) {
+            (Some(before), Some(after)) => !is_same(before, after),
+            _ => true,
+        };
+        let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();
+        // A pair that another cluster shows now is gone there and new here: what is gone comes first.
+        for PairChange { before, after, .. } in changes.iter().filter(is_new) {
+            let is_gone = |before: &&Arc<Pair>| after.as_ref().map(target) != Some(target(before));
+            if let Some(gone) = before.as_ref().filter(is_gone) {
+                pending.pair(PairRef(Arc::clone(gone)), true);
+            }
+        }
+        for after in changes.iter().filter(is_new).filter_map(|change| change.after.as_ref()) {
+            pending.pair(PairRef(Arc::clone(after)), false);
+        }
+        let at = moment.now;
+        let mut gone: HashMap<PairRef, Option<PairState>> = HashMap::new();
+        for Transition { pair, moved, before, after, .. } in transitions {
+            let old = moved.as_ref().or(Some(pair).filter(|_| after.is_none()));
+            gone.extend(old.map(|old| (PairRef(Arc::clone(old)), before.clone())));
+        }
+        for Transition { pair, moved, before, after, .. } in
+            transitions.iter().filter(|it| it.after.is_some())
+        {
+            let pair = PairRef(Arc::clone(pair));
+            let elsewhere = gone.remove(&pair).flatten();
+            let before = before.clone().filter(|_| moved.is_none()).or(elsewhere);
+            if before != *after {
+                let after = after.clone();
+                pending.transitions.push_back(PendingTransition { pair, at, before, after });
+            }
+        }
+        for (pair, before) in gone {
+            pending.transitions.push_back(PendingTransition { pair, at, before, after: None });
+        }
+        let changed = changes.iter().any(|change| is_new(&change)) || !transitions.is_empty();
+        pending.bound(pairs);
+        if changed {
+            pending.noted += 1;
+            drop(pending);
+            self.news.notify_one();
+        }
+    }
+
+    /// Notes the transitions of pairs that happened at the time `at`, while no hub ran; and `ended`, of pairs that the store
+    /// does not hold any more.
+    pub(crate) fn gap(&self, at: Timestamp, transitions: Vec<GapTransition>, ended: Vec<PairTransition>) {
+        let mut pending = self.pending();
+        pending.noted += 1;
+        for (pair, before, after) in transitions {
+            pending.transitions.push_back(PendingTransition { pair: PairRef(pair), at, before, after });
+        }
+        pending.ended.extend(ended);
+    }
+
+    /// Sets the moment of the first publication, of what the store held.
+    pub(crate) fn restored(&self, moment: HubTime) {
+        self.pending().published = Some(moment);
+    }
+
+    /// Takes a part of the changes to save.
+    pub(crate) fn take(&self) -> Portion {
+        let mut pending = self.pending();
+        let keys: Vec<PairRef> = pending.pairs.keys().take(MAX_BATCH).cloned().collect();
+        let pairs: Vec<(PairRef, bool)> =
+            keys.into_iter().filter_map(|key| pending.pairs.remove_entry(&key)).collect();
+        pending.gone -= pairs.iter().filter(|(_, is_gone)| *is_gone).count();
+        let transitions = pending.transitions.len().min(MAX_BATCH);
+        let syncs = pending.syncs.len().min(MAX_BATCH);
+        let mut portion = Portion {
+            pairs,
+            clusters: pending.clusters.drain().collect(),
+            forgotten: std::mem::take(&mut pending.forgotten),
+            transitions: pending.transitions.drain(..transitions).collect(),
+            ended: std::mem::take(&mut pending.ended),
+            syncs: pending.syncs.drain(..syncs).collect(),
+            moment: pending.published,
+            last: None,
+        };
+        let is_all = pending.pairs.is_empty() && pending.transitions.is_empty() && pending.syncs.is_empty();
+        portion.last = is_all.then_some(pending.noted);
+        if is_all {
+            pending.pairs.shrink_to_fit();
+        }
+        portion
+    }
+
+    /// Takes a part back that could not be saved. What changed since stays as it is.
+    pub(crate) fn put_back(&self, portion: Portion) {
+        let mut pending = self.pending();
+        for (pair, is_gone) in portion.pairs {
+            if !pending.pairs.contains_key(&pair) {
+                pending.pair(pair, is_gone);
+            }
+        }
+        for cluster in portion.forgotten {
+            pending.forgotten.insert(cluster);
+        }
+        for cluster in portion.clusters {
+            // One that was forgotten since stays so.
+            if !pending.forgotten.contains(&cluster) {
+                pending.clusters.insert(cluster);
+            }
+        }
+        portion.transitions.into_iter().rev().for_each(|it| pending.transitions.push_front(it));
+        pending.ended.extend(portion.ended);
+        portion.syncs.into_iter().rev().for_each(|it| pending.syncs.push_front(it));
+        drop(pending);
+        self.progress.send_modify(|progress| progress.is_failing = true);
+    }
+
+    /// Notes that a part is saved; `last` is that of [`Portion`].
+    pub(crate) fn saved(&self, last: Option<u64>) {
+        self.progress.send_modify(|progress| {
+            progress.is_failing = false;
+            progress.saved = last.unwrap_or(progress.saved);
+        });
+        if last.is_none() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Waits until all changes so far are saved. Returns false as soon as the store cannot be written.
+    pub(crate) async fn wait(&self) -> bool {
+        let noted = self.pending().noted;
+        let mut progress = self.progress.subscribe();
+        let end = progress.wait_for(|progress| progress.saved >= noted || progress.is_failing).await;
+        end.is_ok_and(|progress| progress.saved >= noted)
+    }
+
+    pub(crate) fn counts(&self) -> JournalCounts {
+        let pending = self.pending();
+        let waiting = pending.pairs.len() + pending.transitions.len() + pending.syncs.len();
+        JournalCounts { pending: waiting + pending.clusters.len(), lost: pending.lost }
+    }
+}
+
+impl Pending {
+    fn pair(&mut self, pair: PairRef, is_gone: bool) {
+        // The new one takes the place of the old one also as key.
+        let old = self.pairs.remove(&pair);
+        self.gone = self.gone + usize::from(is_gone) - usize::from(old == Some(true));
+        self.pairs.insert(pair, is_gone);
+    }
+
+    /// Drops what is too much.
+    fn bound(&mut self, pairs: usize) {
+        if self.gone > MAX_GONE {
+            // The next start shows them as lost until their clusters were heard.
+            self.pairs.retain(|_, is_gone| !*is_gone);
+            self.gone = 0;
+        }
+        let most = MAX_TRANSITIONS + 2 * pairs;
+        if self.transitions.len() <= most {
+            return;
+        }
+        let count = self.transitions.len();
+        self.merge();
+        // Those of pairs that come and go.
+        let surplus = self.transitions.len().saturating_sub(most - most / 4);
+        self.transitions.drain(..surplus);
+        self.lost += (count - self.transitions.len()) as u64;
+    }
+
+    /// Keeps of each pair its last transition, and that those before it were not recorded.
+    fn merge(&mut self) {
+        let mut of_pair: HashMap<PairRef, (PendingTransition, Option<PendingTransition>)> = HashMap::new();
+        for transition in self.transitions.drain(..) {
+            match of_pair.get_mut(&transition.pair) {
+                Some((_, last)) => *last = Some(transition),
+                None => drop(of_pair.insert(transition.pair.clone(), (transition, None))),
+            }
+        }
+        let mut merged: Vec<PendingTransition> = Vec::with_capacity(2 * of_pair.len());
+        for (first, last) in of_pair.into_values() {
+            match last {
+                None => merged.push(first),
+                Some(last) => {
+                    merged.push(PendingTransition { after: Some(unrecorded()), ..first });
+                    merged.push(PendingTransition { before: Some(unrecorded()), ..last });
+                }
+            }
+        }
+        merged.sort_by_key(|transition| transition.at);
+        self.transitions = merged.into();
+    }
+}
+
+/// Returns true if what is saved of two pairs is the same.
+fn is_same(one: &Pair, other: &Pair) -> bool {
+    let is_same_body = match (&one.observed, &other.observed) {
+        (Some((_, one)), Some((_, other))) => Arc::ptr_eq(&one.body, &other.body),
+        (None, None) => true,
+        _ => false,
+    };
+    is_same_body && Arc::ptr_eq(&one.declared.body, &other.declared.body)
+}
+
+impl Portion {
+    /// Makes the batch, but for the clusters.
+    pub(crate) fn batch(&self) -> Batch {
+        let mut batch = Batch {
+            forgotten: self.forgotten.iter().cloned().collect(),
+            transitions: self.ended.clone(),
+            syncs: self.syncs.clone(),
+            recorded: self.last.and(self.moment).map(|moment| moment.now),
+            ..Batch::default()
+        };
+        for PendingTransition { pair, at, before, after } in &self.transitions {
+            let pair = pair_id(&pair.0);
+            let (before, after) = (before.clone(), after.clone());
+            batch.transitions.push(PairTransition { pair, at: *at, before, after });
+        }
+        let Some(moment) = self.moment else { return batch };
+        for (PairRef(pair), is_gone) in &self.pairs {
+            match is_gone {
+                true => drop(batch.gone.insert(pair_id(pair))),
+                false => batch.pairs.push(record(pair, moment)),
+            }
+        }
+        batch
+    }
+
+    /// Returns the number of the last change, if all are in the part or saved.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.last
+    }
+}
+
+fn record(pair: &Pair, moment: HubTime) -> PairRecord {
+    fn half<T: Clone>(kept: &KeptHalf<T>, moment: HubTime) -> SavedHalf<T> {
+        SavedHalf { body: Box::new((*kept.body).clone()), received: time_of(kept.received, moment) }
+    }
+    PairRecord {
+        id: pair_id(pair),
+        declared: Some(half(&pair.declared, moment)),
+        observed: pair.observed.as_ref().map(|(_, kept)| half(kept, moment)),
+    }
+}
+
+/// Returns the wall-clock time of the moment `at`, which is not later than `moment`.
+pub(crate) fn time_of(at: Duration, moment: HubTime) -> Timestamp {
+    let passed = SignedDuration::try_from(moment.at.saturating_sub(at)).unwrap_or_default();
+    moment.now.checked_sub(passed).unwrap_or(Timestamp::MIN)
+}
+
+/// Returns the moment of a wall-clock time, which is not later than `moment`.
+pub(crate) fn moment_of(time: Timestamp, moment: HubTime) -> Duration {
+    let passed = Duration::try_from(moment.now.duration_since(time)).unwrap_or_default();
+    moment.at.saturating_sub(passed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! The bounds of what waits.
+
+use taffrail_status::Status;
+
+use super::*;
+use crate::index::samples::SampleFleet;
+
+#[test]
+fn store_that_cannot_be_written_costs_a_bounded_number_of_transitions() {
+    let names: Vec<String> = (0..10).map(|number| format!("app-{number}")).collect();
+    let apps: Vec<(&str, Status, &str)> = names.iter().map(|name| (&**name, Status::Current, "")).collect();
+    let fleet = SampleFleet::new().with("eu", &apps);
+    let view = fleet.index.last_view();
+    let pairs: Vec<Arc<Pair>> =
+        view.fleet().all().flat_map(|(_, cluster)| cluster.pairs.pairs.clone()).collect();
+    let state = |number: usize| PairState { problem: Some(number.to_string()), ..unrecorded() };
+    let journal = Journal::default();
+    let count = 3 * MAX_TRANSITIONS;
+    for number in 0..count {
+        let moment = HubTime { at: Duration::ZERO, now: Timestamp::from_second(number as i64).unwrap() };
+        let transition = Transition {
+            pair: Arc::clone(&pairs[number % 10]),
+            moved: None,
+            before: number.checked_sub(10).map(state),
+            after: Some(state(number)),
+            is_news: true,
+        };
+        journal.publication(moment, &[], &[transition], pairs.len());
+    }
+    let JournalCounts { pending, lost } = journal.counts();
+    assert!(pending <= MAX_TRANSITIONS + 20, "{pending}");
+    assert!(lost as usize >= count - MAX_TRANSITIONS - 20 && lost as usize <= count - 20, "{lost}");
+    // The first and the last of a pair stand, and that something between them was not recorded.
+    let mut told = Vec::new();
+    loop {
+        let portion = journal.take();
+        told.extend(portion.batch().transitions);
+        if portion.last().is_some() {
+            break;
+        }
+    }
+    let id = pair_id(&pairs[3]);
+    told.retain(|transition| transition.pair == id);
+    assert_eq!(told[0].at, Timestamp::from_second(3).unwrap());
+    assert_eq!((&told[0].before, &told[0].after), (&None, &Some(unrecorded())));
+    assert_eq!(told[1].before, Some(unrecorded()));
+    assert_eq!(told.last().unwrap().after, Some(state(count - 7)));
+    assert!(told.is_sorted_by_key(|transition| transition.at));
+}
+
+#[test]
+fn what_could_not_be_saved_waits_in_its_order() {
+    let journal = Journal::default();
+    let cluster = |name: &str| ClusterId(name.to_owned());
+    journal.cluster(&cluster("eu"));
+    journal.cluster(&cluster("us"));
+    let portion = journal.take();
+    assert!(portion.last().is_some());
+    journal.forget(&cluster("us"));
+    journal.put_back(portion);
+    let portion = journal.take();
+    assert_eq!(portion.clusters, [cluster("eu")]);
+    assert_eq!(portion.batch().forgotten.into_iter().collect::<Vec<_>>(), [cluster("us")]);
+}

@@ -1,0 +1,264 @@
+//! From the store to the index when a hub starts, and from the index to the store while it runs.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use taffrail_api::hub::PairState;
+use taffrail_api::report::{ClusterReport, HalfBody, Received};
+use taffrail_apps::ClusterId;
+
+use super::journal::{Journal, JournalCounts, moment_of, pair_id, time_of};
+use super::pair::{Pair, Place};
+use super::{FleetIndex, FleetView, lock, recent};
+use crate::clock::{HubClock, HubTime};
+use crate::fleet::{FleetState, KnownCluster, Source, Tells};
+use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError};
+
+/// The number of pairs that are read at one time.
+const PAGE: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+
+/// The number by which epochs grow from one run to the next. So many streams of a cluster may begin while the store cannot
+/// be written, and the next run still gives no epoch a second time.
+const EPOCHS: u64 = 1 << 16;
+
+/// The time after which it is saved that nothing changed.
+const UNCHANGED: Duration = Duration::from_secs(15);
+
+/// The times between attempts to write after a failure.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
+/// The interval at which old history is dropped.
+const RETENTION: Duration = Duration::from_secs(3600);
+
+impl FleetIndex {
+    /// Makes the index of the clusters that `store` holds and whose name or an alias `is_followed` admits, and keeps what changes for [`save`](FleetIndex::save). No cluster
+    /// is live before it was heard again. The clock must have begun before the last proof of life of each cluster: earlier
+    /// ones count as of its beginning.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn restore(
+        clock: HubClock,
+        store: &dyn Store,
+        is_followed: impl Fn(&str) -> bool,
+    ) -> Result<FleetIndex, StoreError> {
+        let index = FleetIndex { journal: Some(Journal::default()), ..FleetIndex::new(clock) };
+        let moment = index.clock.time();
+        let mut fleet = FleetState::default();
+        fleet.restore_clusters(store.clusters().await?, moment, is_followed);
+        let mut query = PageQuery::first(PAGE);
+        loop {
+            let page = store.pairs(query.clone()).await?;
+            page.pairs.into_iter().for_each(|pair| fleet.restore_pair(pair, moment));
+            let Some(next) = page.next else { break };
+            query = query.next(next);
+        }
+        index.begin(fleet, moment);
+        index.record_gap(store).await?;
+        Ok(index)
+    }
+
+    /// Publishes what the store held.
+    fn begin(&self, fleet: FleetState, moment: HubTime) {
+        let mut owner = lock(&self.owner);
+        owner.fleet = fleet;
+        let ids: Vec<ClusterId> = owner.fleet.ids().cloned().collect();
+        for id in ids {
+            owner.opened.insert(id.clone(), moment.at);
+            owner.touch_all(&id);
+            owner.clusters.insert(id);
+        }
+        let Some((published, _)) = owner.publish(&self.published(), moment.at) else { return };
+        drop(owner);
+        let published = Arc::new(published);
+        // What was known before is no change.
+        lock(&self.log).push(published.version, Vec::new());
+        *lock(&self.last) = Arc::new(FleetView::new(Arc::clone(&published), moment));
+        self.published.send_replace(published);
+        self.journal.iter().for_each(|journal| journal.restored(moment));
+    }
+
+    /// Records that since the end of the last run nobody knows the states of pairs.
+    async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
+            return Ok(());
+        };
+        let view = self.last_view();
+        let at = until.checked_add(SignedDuration::from_micros(1)).unwrap_or(until);
+        let mut met: HashSet<(Place, usize)> = HashSet::new();
+        let mut query = PageQuery::first(PAGE);
+        loop {
+            let page = store.states_at(until, query.clone()).await?;
+            let mut ended = Vec::new();
+            let mut transitions = Vec::new();
+            for (id, before) in page.items {
+                let Some((place, number, pair, after)) = shown(&view, &id) else {
+                    ended.push(PairTransition { pair: id, at, before: Some(before), after: None });
+                    continue;
+                };
+                met.insert((place, number));
+                if before != after {
+                    transitions.push((pair, Some(before), Some(after)));
+                }
+            }
+            journal.gap(at, transitions, ended);
+            let Some(next) = page.next else { break };
+            query = query.next(next);
+        }
+        let mut new = Vec::new();
+        for (place, cluster) in view.fleet().all() {
+            for (number, (pair, summary)) in cluster.pairs.iter().enumerate() {
+                if !met.contains(&(place, number)) {
+                    let state = recent::state(pair, view.now(place, summary));
+                    new.push((Arc::clone(pair), None, Some(state)));
+                }
+            }
+        }
+        journal.gap(at, new, Vec::new());
+        Ok(())
+    }
+
+    /// Saves to `store` what changes. While that fails the index goes on, and tries again. Never ends.
+    pub async fn save(&self, store: &dyn Store) {
+        let Some(journal) = &self.journal else { return std::future::pending().await };
+        let mut pause = PAUSES.0;
+        loop {
+            let portion = journal.take();
+            let mut batch = portion.batch();
+            let moment = self.clock.time();
+            {
+                let owner = lock(&self.owner);
+                let known = portion.clusters.iter().filter_map(|id| Some((id, owner.fleet.known(id)?)));
+                batch.clusters = known.map(|(id, known)| record(id, known, moment)).collect();
+            }
+            match store.write(batch).await {
+                Ok(()) => {
+                    pause = PAUSES.0;
+                    journal.saved(portion.last());
+                    drop(tokio::time::timeout(UNCHANGED, journal.news.notified()).await);
+                }
+                Err(_) => {
+                    // The health of the store says why.
+                    journal.put_back(portion);
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(PAUSES.1);
+                }
+            }
+        }
+    }
+
+    /// Waits until all changes that were published and all streams that were opened are in the store. Returns false as soon
+    /// as the store cannot be written. Without a store it returns true at once.
+    pub async fn saved(&self) -> bool {
+        match &self.journal {
+            Some(journal) => journal.wait().await,
+            None => true,
+        }
+    }
+
+    /// Drops the history in `store` that is older than `retain`, and forgets the clusters that no source has told of in this
+    /// run nor for so long. Never ends.
+    pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
+        loop {
+            let moment = self.clock.time();
+            let since = time_of(moment.at.saturating_sub(retain), moment);
+            // The health of the store says why it failed; the next attempt drops as much.
+            drop(store.drop_history(since).await);
+            let silent: Vec<(ClusterId, String)> = {
+                let owner = lock(&self.owner);
+                let found = owner.fleet.silent(moment.at, retain);
+                found.map(|(id, source)| (id.clone(), source.to_owned())).collect()
+            };
+            silent.iter().for_each(|(id, source)| self.forget(id, source));
+            tokio::time::sleep(RETENTION).await;
+        }
+    }
+
+    /// Returns the number of changes that are not saved, and of those that were dropped; `None` without a store.
+    pub(crate) fn unsaved(&self) -> Option<JournalCounts> {
+        self.journal.as_ref().map(Journal::counts)
+    }
+}
+
+/// Finds a pair by its identity; returns its place, its number there, and its state.
+fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, PairState)> {
+    let fleet = view.fleet();
+    let places = [&id.cluster, &id.app.home].map(|cluster| fleet.places.get(cluster).copied());
+    places.into_iter().flatten().find_map(|place| {
+        let pairs = &fleet.cluster(place)?.pairs;
+        let number = pairs.find(&id.app)?;
+        let (pair, summary) = pairs.get(number)?;
+        (pair_id(pair) == *id)
+            .then(|| (place, number, Arc::clone(pair), recent::state(pair, view.now(place, summary))))
+    })
+}
+
+/// Makes the record of a cluster at a moment.
+fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecord {
+    let best = known.best_place(None, moment.at).and_then(|place| known.sources.get(place));
+    let facts = best.map(|source| &**source.received.facts());
+    let ages = known.sources.iter().filter_map(|source| source.received.age(moment.at));
+    let heard = ages.min().map(|age| time_of(moment.at.saturating_sub(age), moment));
+    let epoch = |source: &Source| (source.name.clone(), source.received.epoch());
+    ClusterRecord {
+        id: id.clone(),
+        name: facts.map(|facts| facts.name.clone()).unwrap_or_default(),
+        aliases: facts.map(|facts| facts.aliases.clone()).unwrap_or_default(),
+        labels: Default::default(),
+        heard,
+        epochs: known.sources.iter().map(epoch).collect(),
+    }
+}
+
+impl FleetState {
+    fn restore_clusters(
+        &mut self,
+        records: Vec<ClusterRecord>,
+        moment: HubTime,
+        is_followed: impl Fn(&str) -> bool,
+    ) {
+        let last = records.iter().flat_map(|record| record.epochs.values()).max();
+        self.first_epoch = last.map_or(self.first_epoch, |last| last.saturating_add(EPOCHS));
+        let before = self.first_epoch.saturating_sub(1);
+        for ClusterRecord { id, name, aliases, heard, epochs, .. } in records {
+            if !is_followed(&name) && !aliases.iter().any(|alias| is_followed(alias)) {
+                continue;
+            }
+            let heard = heard.map(|heard| moment_of(heard, moment));
+            let source = |source: String| {
+                let facts = ClusterReport {
+                    name: name.clone(),
+                    aliases: aliases.clone(),
+                    ..ClusterReport::default()
+                };
+                let received = Received::restored(id.clone(), before, facts, heard);
+                Source { name: source, tells: Tells::ALL, received, is_open: false }
+            };
+            let sources = epochs.into_keys().map(source).collect();
+            self.add(id.clone(), sources);
+        }
+    }
+
+    /// Adds the halves of a pair to its clusters. It is not saved which source told them: each begins with a snapshot, which
+    /// replaces all that it does not tell.
+    fn restore_pair(&mut self, pair: PairRecord, moment: HubTime) {
+        let PairRecord { id, declared, observed } = pair;
+        let home = id.app.home.clone();
+        let halves = [
+            (home, declared.map(|half| (half.received, HalfBody::Declared(half.body)))),
+            (id.cluster, observed.map(|half| (half.received, HalfBody::Observed(half.body)))),
+        ];
+        for (cluster, half) in halves {
+            let Some((received, body)) = half else { continue };
+            if let Some(source) = self.first_source(&cluster) {
+                source.received.restore(id.app.clone(), body, moment_of(received, moment));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
