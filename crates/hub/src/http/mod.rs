@@ -18,6 +18,7 @@ mod openapi;
 mod probes;
 mod problem;
 mod query;
+mod questions;
 mod request;
 mod routes;
 mod serve;

@@ -2,6 +2,7 @@
 
 mod access;
 mod metrics;
+mod questions;
 mod stream;
 
 use std::sync::Arc;

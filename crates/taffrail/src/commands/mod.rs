@@ -18,7 +18,7 @@ pub(crate) mod get;
 mod guard;
 #[cfg(feature = "hub")]
 pub(crate) mod hub;
-mod named;
+pub(crate) mod named;
 mod rows;
 pub(crate) mod rules;
 pub(crate) mod status;
