@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppList, Axis, Delivery, Objects, Problem, Resource, SyncState, UnknownSyncState, members,
 };
@@ -13,7 +15,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{LabelSelector, Object, ObjectKey};
 use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
-use crate::{ClusterRow, ResourceRow};
+use crate::{ClusterRow, ResourceRow, as_text};
 
 /// The statuses that rows must have: `Ready,InProgress`, or with `!` the ones that they must not have:
 /// `!Ready,InProgress`.
@@ -38,6 +40,33 @@ impl FromStr for StatusFilter {
         }
         Ok(StatusFilter { statuses: wanted.difference(&unwanted).copied().collect(), unwell })
     }
+}
+
+/// Formats as it is parsed.
+impl fmt::Display for StatusFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StatusFilter { statuses, unwell } = self;
+        let left_out = Status::ALL.into_iter().filter(|status| !statuses.contains(status));
+        match (unwell, statuses.first()) {
+            (true, _) => listed(f, [], left_out),
+            (false, None) => listed(f, [Status::Current], [Status::Current]),
+            (false, Some(_)) => listed(f, statuses.iter().copied(), []),
+        }
+    }
+}
+
+/// Writes a list that [`Words::read`] reads.
+fn listed<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    wanted: impl IntoIterator<Item = T>,
+    unwanted: impl IntoIterator<Item = T>,
+) -> fmt::Result {
+    let wanted = wanted.into_iter().map(|item| ("", item));
+    let items = wanted.chain(unwanted.into_iter().map(|item| ("!", item)));
+    items.enumerate().try_for_each(|(number, (sign, item))| {
+        let comma = if number == 0 { "" } else { "," };
+        write!(f, "{comma}{sign}{item}")
+    })
 }
 
 /// The parsed items of a comma-separated list: those to include, and those after a `!` to exclude. If the list
@@ -82,6 +111,13 @@ impl FromStr for SyncFilter {
     }
 }
 
+/// Formats as it is parsed.
+impl fmt::Display for SyncFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        listed(f, &self.wanted, &self.unwanted)
+    }
+}
+
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
         self.admits_state(app.app.delivery, app.effective_sync())
@@ -108,20 +144,28 @@ impl StatusFilter {
 }
 
 /// The conditions that a row must meet; the default matches everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Filter {
     /// The present statuses of which a row must have one; `None` for any.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub status: Option<StatusFilter>,
     /// The axes of which an app must have a problem on one, notices included; an empty set stands for any axis. `None`
     /// keeps all apps.
     pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one; `None` for any.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub sync: Option<SyncFilter>,
     /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
     /// The selector for labels of the declaring object; `None` for any.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub labels: Option<LabelSelector>,
     /// Names of the target clusters of which rows are kept; empty for all.
     pub clusters: Vec<String>,
@@ -287,7 +331,9 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
 }
 
 /// The field by which a list is sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum SortField {
     /// By name, then by namespace.
     Name,

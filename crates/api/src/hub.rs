@@ -10,6 +10,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
+use crate::question::QuestionError;
 use crate::{AppRow, List, ListItem};
 
 /// A page of a list, as a hub answers.
@@ -550,6 +551,9 @@ pub struct HttpProblem {
     /// The remedy; left out if nothing can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The reason why a question has no answer; left out for other errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Box<QuestionError>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]

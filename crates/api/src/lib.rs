@@ -5,6 +5,7 @@
 
 mod actions;
 mod apps;
+mod as_text;
 mod cause_log;
 mod chain;
 mod clusters;
@@ -15,6 +16,7 @@ mod explain;
 pub mod filter;
 pub mod hub;
 mod object_actions;
+pub mod question;
 pub mod report;
 mod resources;
 mod rules;
@@ -29,6 +31,7 @@ mod trust;
 mod wait;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +127,15 @@ pub struct AppName {
     pub namespace: String,
     /// Name of its declaring object.
     pub name: String,
+}
+
+/// Formats as messages name an app: `flux-kustomization flux-system/shop`.
+impl fmt::Display for AppName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AppName { delivery, namespace, name } = self;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        write!(f, "{delivery} {namespace}{slash}{name}")
+    }
 }
 
 impl From<&AppRef> for AppName {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use taffrail_apps::trust::{
     self, CheckedCluster, ClusterFindings, Finding, FindingCategory, Severity, TrustShape,
 };
-use taffrail_apps::{self as apps, App, Objects, round_robin};
+use taffrail_apps::{self as apps, App, AppError, Objects, round_robin};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -201,7 +201,7 @@ impl TrustReport {
         shape: TrustShape,
     ) -> TrustReport {
         let each = TrustReport::each(&[asked.to_vec()], list, clusters, now, shape);
-        each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), list))
+        each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), &list.errors))
     }
 
     /// Makes a report for each of several selections, like [`TrustReport::new`]; the work that they share is
@@ -221,20 +221,20 @@ impl TrustReport {
                 items.extend(findings.map(|it| TrustFinding::new(it, &cluster.checked.cluster, list)));
                 checked.push(cluster.checked);
             }
-            TrustReport::of(items, checked, list)
+            sort(&mut items);
+            TrustReport::of(items, checked, &list.errors)
         };
         trust::findings(selections, list, clusters, now, shape).into_iter().map(of_selection).collect()
     }
 
-    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
-        sort(&mut items);
-        TrustReport {
-            api_version: API_VERSION.into(),
-            kind: "TrustReport".into(),
-            items,
-            checked,
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+    /// Makes the report of these findings and errors.
+    pub fn of<'e>(
+        items: Vec<TrustFinding>,
+        checked: Vec<CheckedCluster>,
+        errors: impl IntoIterator<Item = &'e AppError>,
+    ) -> TrustReport {
+        let errors = errors.into_iter().map(Into::into).collect();
+        TrustReport { api_version: API_VERSION.into(), kind: "TrustReport".into(), items, checked, errors }
     }
 
     /// Joins findings that are equal in several clusters into one each.

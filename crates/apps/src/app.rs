@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Flags};
@@ -202,7 +203,9 @@ impl App {
 }
 
 /// A failure, and the cluster that it concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct AppError {
     /// Name of the cluster.
     pub cluster: String,

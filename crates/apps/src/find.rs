@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::app::{App, AppList};
 use crate::identity::{AppKey, AppRef, Delivery, UnknownDelivery};
 use crate::reads::declaring::may_declare;
@@ -115,7 +117,9 @@ fn delivery(word: &str) -> Option<Delivery> {
 }
 
 /// The reason why a name does not select an app.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum FindError {
     /// The name matches several different apps.
     #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, ObjectKey};
 
 /// The smallest part of a cluster that a failure concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Scope {
     /// The whole cluster.
     Cluster,
@@ -16,6 +19,7 @@ pub enum Scope {
         /// The kind.
         kind: GroupKind,
         /// The namespace; `None` for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
     },
     /// The objects of all kinds in a namespace; empty for cluster-scoped ones.
@@ -62,7 +66,9 @@ impl fmt::Display for Scope {
 }
 
 /// A failure, on the smallest scope that it concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ScopeError {
     /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not judged.
     pub scope: Scope,

@@ -4,6 +4,7 @@
 //! keeps the rows of all clusters in memory, which serves all reads, and writes what must outlive the process to a
 //! store.
 
+mod ask;
 mod clock;
 mod fleet;
 pub mod http;
@@ -11,6 +12,7 @@ mod index;
 mod source;
 pub mod store;
 
+pub use ask::{Ask, AskError, Asking};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
 pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};

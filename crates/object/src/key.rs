@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::object::Object;
 
 /// A kind within its API group, without a version.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupKind {
     /// API group; empty for the core group.
+    #[serde(default)]
     pub group: String,
     /// Kind.
     pub kind: String,

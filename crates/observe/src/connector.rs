@@ -1,9 +1,12 @@
 //! Connections to the clusters that are read, all at once.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use futures::future::join_all;
 use taffrail_cluster::Cluster;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::error::{Failure, ObserveError};
 use crate::members::Member;
@@ -46,12 +49,35 @@ where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
-    let spawn = |member| tokio::spawn(work(ClusterConnector { member, limits }));
+    let spawn = |member| Task::spawn(work(ClusterConnector { member, limits }));
     let tasks: Vec<_> = members.into_iter().map(spawn).collect();
     all(tasks).await
 }
 
 /// Waits for all tasks and returns their results in order; fails if one panicked.
-pub(crate) async fn all<T>(tasks: Vec<tokio::task::JoinHandle<T>>) -> Result<Vec<T>, ObserveError> {
+pub(crate) async fn all<T>(tasks: Vec<Task<T>>) -> Result<Vec<T>, ObserveError> {
     Ok(join_all(tasks).await.into_iter().collect::<Result<_, _>>()?)
+}
+
+/// A task that is cancelled when nobody waits for it any more.
+pub(crate) struct Task<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> Task<T> {
+    pub(crate) fn spawn(work: impl Future<Output = T> + Send + 'static) -> Task<T> {
+        Task(tokio::spawn(work))
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

@@ -112,6 +112,7 @@ pub fn read_dumps(
     }
     let now = fixed.or(recorded).unwrap_or(current);
     let snapshots = files.into_iter().map(|file| file.snapshot).collect();
+    let problems = problems.iter().map(ObserveError::told).collect();
     Ok(FleetSnapshot { snapshots, now, rules: judging, problems, labels, rows: None })
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use taffrail_api::question::{ErrorLevel, FleetProblem};
 use taffrail_cluster::{KubeconfigError, ReadError, Reason, chain};
 
 /// The reason why one cluster cannot be read.
@@ -27,17 +28,6 @@ impl Failure {
     pub(crate) fn of_read(error: &ReadError) -> Failure {
         Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
     }
-}
-
-/// The severity of an [`ObserveError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorLevel {
-    /// Everything was read, but the answer may be wrong.
-    Warning,
-    /// Requested data could not be read.
-    Unreadable,
-    /// The user asked for something impossible, such as a context that does not exist.
-    Usage,
 }
 
 /// A failure outside of any cluster, such as in a kubeconfig or a file.
@@ -90,6 +80,11 @@ impl ObserveError {
             ObserveError::NoContext { .. } => ErrorLevel::Usage,
             _ => ErrorLevel::Unreadable,
         }
+    }
+
+    /// Returns the error as answers tell it.
+    pub fn told(&self) -> FleetProblem {
+        FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }
 
     /// Returns what the user can do about the error; `None` if there is nothing to say.

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_api::question::{AskedFleet, FleetProblem};
 use taffrail_apps::{
     App, AppLabels, AppList, ChangedRows, FleetMember, Objects, Snapshot, apps_by, declared, members,
 };
 use taffrail_object::ObjectKey;
-use taffrail_status::{ClusterState as _, Status};
+use taffrail_status::{ActiveRules, ClusterState as _, Status};
 
-use crate::error::ObserveError;
 use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 
@@ -24,7 +24,7 @@ pub struct FleetSnapshot {
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
     /// Failures outside of any cluster, such as in one of several kubeconfigs.
-    pub problems: Vec<ObserveError>,
+    pub problems: Vec<FleetProblem>,
     /// The labels whose values name the apps of objects that no tool declares.
     pub(crate) labels: AppLabels,
     /// The rows of apps, updated while the clusters are watched; `None` if they were read once.
@@ -84,6 +84,32 @@ impl FleetSnapshot {
     /// Returns the snapshots as cluster states, the form that views take.
     pub fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
+    }
+}
+
+impl AskedFleet for FleetSnapshot {
+    fn apps(&self, objects: &[ObjectKey]) -> AppList {
+        FleetSnapshot::apps(self, objects)
+    }
+
+    fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
+        FleetSnapshot::orphans(self, list, namespaces)
+    }
+
+    fn clusters(&self) -> Vec<&dyn Objects> {
+        FleetSnapshot::clusters(self)
+    }
+
+    fn rules(&self) -> ActiveRules<'_> {
+        self.rules.active()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn problems(&self) -> Vec<FleetProblem> {
+        self.problems.clone()
     }
 }
 

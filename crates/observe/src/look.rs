@@ -17,7 +17,7 @@ use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, chain};
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
-use crate::connector::{ClusterConnector, all};
+use crate::connector::{ClusterConnector, Task, all};
 use crate::error::{Failure, ObserveError};
 use crate::fleet::FleetSnapshot;
 use crate::members::{FleetMembers, Member};
@@ -95,7 +95,7 @@ async fn of_members(
     let first = |(place, member)| {
         let (live, asked, answered) = (ClusterConnector { member, limits }, asked.clone(), answered.clone());
         let rules = rules.clone();
-        tokio::spawn(async move {
+        Task::spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
             let (snapshot, cluster) = connect_and_read(&live, &asked, now, &rules.active()).await;
             answered(&name);
@@ -133,7 +133,7 @@ async fn of_members(
         let own = ReadQuery { objects: own, ..(*asked).clone() };
         let asked = ReadQuery { objects, dependents_in, ..(*asked).clone() };
         let rules = rules.clone();
-        tokio::spawn(async move {
+        Task::spawn(async move {
             if let Some(cluster) = &cluster {
                 let others = (!turns.is_empty()).then_some((&turns, &own));
                 let cluster = cluster.with_timeout(left);
@@ -156,7 +156,7 @@ struct Look {
 /// Collects the results of reading each cluster, in the order of the members. As soon as two clusters with one
 /// identity have answered, compares them, while others are still being read.
 async fn alone(
-    mut tasks: FuturesUnordered<tokio::task::JoinHandle<(usize, Look)>>,
+    mut tasks: FuturesUnordered<Task<(usize, Look)>>,
     timing: Timing,
 ) -> Result<Vec<Look>, ObserveError> {
     let mut looks: BTreeMap<usize, Look> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
+use taffrail_api::question::FleetProblem;
 use taffrail_apps::Snapshot;
 use taffrail_cluster::{Context, Kubeconfig, Memory};
 
@@ -51,12 +52,12 @@ impl Member {
 }
 
 /// The contexts that a [`ClusterSelection`] names.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct FleetMembers {
     /// The contexts, each once.
     pub members: Vec<Member>,
     /// Failures in kubeconfigs, and warnings about contexts.
-    pub problems: Vec<ObserveError>,
+    pub problems: Vec<FleetProblem>,
 }
 
 fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> {
@@ -155,6 +156,7 @@ pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveErro
 fn problems(
     kubeconfig: &mut Kubeconfig,
     warnings: impl IntoIterator<Item = ObserveError>,
-) -> Vec<ObserveError> {
-    kubeconfig.take_problems().into_iter().map(ObserveError::Kubeconfig).chain(warnings).collect()
+) -> Vec<FleetProblem> {
+    let problems = kubeconfig.take_problems().into_iter().map(ObserveError::Kubeconfig);
+    problems.chain(warnings).map(|problem| problem.told()).collect()
 }

@@ -16,6 +16,7 @@ use taffrail_status::assess::{Budgets, Patience};
 
 pub(crate) use values::{DryRun, TextOutput, duration, duration_or_none, label_selector};
 
+use crate::hub_url::HubUrl;
 use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,6 +110,21 @@ impl SourceArguments {
     }
 }
 
+/// The hub to ask in place of clusters and dumps.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clusters and dumps")]
+pub(crate) struct HubSource {
+    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655; the fragment may be its token
+    #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
+        "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
+    ])]
+    pub(crate) hub: Option<Box<HubUrl>>,
+
+    /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    pub(crate) hub_token_file: Option<PathBuf>,
+}
+
 /// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
@@ -188,7 +204,7 @@ pub(crate) struct GetArguments {
     pub(crate) all_namespaces: bool,
 
     /// Treat these objects as one app: group/Kind/namespace/name,…
-    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with = "namespace")]
+    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
     #[command(flatten)]
@@ -220,6 +236,9 @@ pub(crate) struct GetArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 /// Explain why an app or an object is not ready: the root cause, the chain to it, the owning app, and commands that
@@ -460,6 +479,9 @@ pub(crate) struct AppArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -505,6 +527,9 @@ pub(crate) struct TreeArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -545,6 +570,9 @@ pub(crate) struct EventsArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -600,6 +628,9 @@ pub(crate) struct TrustArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

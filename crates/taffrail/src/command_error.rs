@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use taffrail_cluster::add_causes;
 pub(crate) use taffrail_cluster::chain;
 
+use taffrail_api::question::{ErrorLevel, FleetProblem};
+use taffrail_observe::ObserveError;
 use taffrail_observe::operations::OperationError;
-use taffrail_observe::{ErrorLevel, ObserveError};
 
 use crate::output::answer::Console;
 use crate::output::{Phrase, printable};
@@ -128,7 +129,14 @@ impl Display for CommandError {
 
 impl From<&ObserveError> for CommandError {
     fn from(error: &ObserveError) -> CommandError {
-        CommandError { exit: Exit::from(error.level()), what: chain(error), hint: error.hint() }
+        CommandError::from(&error.told())
+    }
+}
+
+impl From<&FleetProblem> for CommandError {
+    fn from(problem: &FleetProblem) -> CommandError {
+        let FleetProblem { level, message, hint } = problem.clone();
+        CommandError { exit: Exit::from(level), what: message, hint }
     }
 }
 

@@ -34,10 +34,11 @@ pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
         ),
         "rules" => warning(matches),
         _ => {
-            // What is followed, a file, and a dump are read within one time in both meanings.
+            // What is followed, a file, a dump, and the answer of a hub are read within one time in both meanings.
             let is_read_once = !matches.try_get_one::<bool>("watch").is_ok_and(|it| it == Some(&true))
                 && !is_set("from")
-                && !is_set("files");
+                && !is_set("files")
+                && !is_set("hub");
             if !is_given("timeout") || limit().is_some() || !is_read_once {
                 return None;
             }

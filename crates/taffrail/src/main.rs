@@ -19,6 +19,7 @@ mod config;
 mod deprecated;
 #[cfg(test)]
 mod docs;
+mod hub_url;
 mod interrupt;
 mod output;
 mod program;

@@ -20,6 +20,9 @@ pub(super) const SESSION: &str = "/api/v1/session";
 /// The path of the event stream.
 pub(super) const STREAM: &str = "/api/v1/stream";
 
+/// The path of the questions of views.
+pub(super) const QUESTIONS: &str = "/api/v1/questions";
+
 /// The paths that tell nothing of the fleet.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 

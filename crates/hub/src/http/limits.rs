@@ -11,6 +11,8 @@ pub struct Limits {
     pub headers: usize,
     /// The greatest length of the body of a request, in bytes.
     pub body: usize,
+    /// The greatest length of the answer to the question of a view, in bytes.
+    pub answer: usize,
     /// The greatest number of requests that are answered at one time; others are refused.
     pub requests: usize,
     /// The greatest number of event streams.
@@ -28,6 +30,7 @@ impl Default for Limits {
             url: 16 * 1024,
             headers: 32 * 1024,
             body: 16 * 1024,
+            answer: 64 << 20,
             requests: 64,
             streams: 128,
             connections: 512,

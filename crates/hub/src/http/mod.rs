@@ -20,6 +20,7 @@ mod past;
 mod probes;
 mod problem;
 mod query;
+mod questions;
 mod request;
 mod routes;
 mod serve;

@@ -10,10 +10,11 @@ use taffrail_api::hub::{
     AppChange, AppGroup, AppHistory, Attention, HttpProblem, HubList, Matrix, PastApp, PastCluster, PastList,
     StreamFrame,
 };
+use taffrail_api::question::{ViewAnswer, ViewQuestion};
 use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 
 use super::endpoint::ENDPOINTS;
-use super::guard::{SESSION, STREAM};
+use super::guard::{QUESTIONS, SESSION, STREAM};
 use super::lists::APP_FIELDS;
 use super::query::{Form, PARAMETERS, Query};
 
@@ -46,6 +47,8 @@ fn schemas() -> Map<String, Value> {
         ("Attention", answer::<Attention>(generator, "Attention")),
         ("HttpProblem", answer::<HttpProblem>(generator, "")),
         ("StreamFrame", answer::<StreamFrame>(generator, "")),
+        ("ViewQuestion", answer::<ViewQuestion>(generator, "")),
+        ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
     ] {
         own.insert(name.to_owned(), schema);
     }
@@ -171,6 +174,16 @@ pub(super) fn document() -> Value {
         "requestBody": { "required": true, "content": { "application/json": { "schema": token } } },
         "responses": responses(entered, &[400, 401, 403, 413, 414, 431, 503]),
     } }));
+    let answered = text("The answer of the view.", "application/json", reference("ViewAnswer"));
+    paths.insert(
+        QUESTIONS.to_owned(),
+        json!({ "post": {
+        "operationId": "askQuestion",
+        "summary": "Answers the question of a view of the command line, whole and with all that the view prints.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("ViewQuestion") } } },
+        "responses": responses(answered, &[400, 401, 403, 413, 414, 422, 431, 503]),
+    } }),
+    );
     let open = |id: &str, about: &str, problems: &[u16]| {
         let responses =
             responses(text("It is so.", "application/json", json!({ "type": "object" })), problems);

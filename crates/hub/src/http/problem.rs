@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use taffrail_api::hub::HttpProblem;
+use taffrail_api::question::QuestionError;
 
 /// An error answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +13,14 @@ pub(crate) struct Refusal(pub(crate) HttpProblem);
 impl Refusal {
     fn new(status: StatusCode, sort: &'static str, title: &'static str, detail: String) -> Refusal {
         let status = status.as_u16();
-        Refusal(HttpProblem { sort: sort.into(), title: title.into(), status, detail, hint: None })
+        Refusal(HttpProblem {
+            sort: sort.into(),
+            title: title.into(),
+            status,
+            detail,
+            hint: None,
+            question: None,
+        })
     }
 
     /// Makes the answer to a wrong parameter.
@@ -67,10 +75,26 @@ impl Refusal {
         Refusal::new(StatusCode::FORBIDDEN, sort, "Forbidden", why.into())
     }
 
+    /// Makes the answer to a question that names something that the fleet does not have.
+    pub(crate) fn question(error: QuestionError) -> Refusal {
+        let sort = "urn:taffrail:problem:no-answer";
+        let detail = error.to_string();
+        let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, sort, "No answer", detail);
+        Refusal(HttpProblem { question: Some(Box::new(error)), ..refusal.0 })
+    }
+
     /// Makes the answer to a request that is too large.
     pub(crate) fn too_large(status: StatusCode, why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:too-large";
         Refusal::new(status, sort, "Request too large", why.into())
+    }
+
+    /// Makes the answer to a question whose answer is longer than `most` bytes.
+    pub(crate) fn answer(most: usize) -> Refusal {
+        let sort = "urn:taffrail:problem:answer-too-large";
+        let detail = format!("the answer is longer than {most} bytes");
+        let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, sort, "Answer too large", detail);
+        refusal.hint("ask for less: with filters, a namespace or the names of apps")
     }
 
     /// Makes the answer of a hub that is too busy.

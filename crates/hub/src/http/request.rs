@@ -12,6 +12,7 @@ use super::limits::Limits;
 use super::problem::Refusal;
 use super::query::Query;
 use super::stream::parking::Parking;
+use crate::ask::Ask;
 use crate::index::{FleetIndex, FleetView};
 use crate::store::{Store, StoreError};
 
@@ -33,6 +34,7 @@ pub struct HubApi {
     /// The access to the hub; `None` lets everybody read, in tests.
     pub(crate) access: Option<Access>,
     pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) asker: Option<Arc<dyn Ask>>,
 }
 
 impl fmt::Debug for HubApi {
@@ -72,6 +74,7 @@ impl HubApi {
             limits,
             access,
             store: None,
+            asker: None,
         })
     }
 
@@ -80,6 +83,26 @@ impl HubApi {
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
     }
+
+    /// Adds what answers the questions of views.
+    #[must_use]
+    pub fn with_asker(self, asker: Arc<dyn Ask>) -> HubApi {
+        HubApi { asker: Some(asker), ..self }
+    }
+}
+
+/// Computes something on a thread that may take its time.
+pub(super) async fn compute(
+    hub: Arc<HubApi>,
+    what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,
+) -> Result<Vec<u8>, Refusal> {
+    let permit = Arc::clone(&hub.computed).acquire_owned().await.map_err(|_| Refusal::internal())?;
+    let computed = tokio::task::spawn_blocking(move || {
+        let answer = what(&hub);
+        drop(permit);
+        answer
+    });
+    computed.await.unwrap_or_else(|_| Err(Refusal::internal()))
 }
 
 /// A request to an endpoint.

@@ -12,8 +12,8 @@ use super::body::{typed, whole};
 use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
-use super::request::{HubApi, Request};
-use super::{guard, metrics, probes, stream};
+use super::request::{HubApi, Request, compute};
+use super::{guard, metrics, probes, questions, stream};
 
 /// Makes the router of the API.
 pub fn router(hub: Arc<HubApi>) -> Router {
@@ -30,6 +30,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .route("/metrics", get(measure))
         .route(guard::SESSION, post(open_session))
         .route(guard::STREAM, get(follow))
+        .route(guard::QUESTIONS, post(questions::ask))
         .fallback(|| async { Refusal::not_found("the hub has no such path") })
         .method_not_allowed_fallback(|| async { Refusal::method() })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))
@@ -83,20 +84,6 @@ async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
     })
     .await
     .map_or_else(Refusal::into_response, |text| typed(text, "text/plain; version=0.0.4; charset=utf-8"))
-}
-
-/// Computes something on a thread that may take its time.
-async fn compute(
-    hub: Arc<HubApi>,
-    what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Vec<u8>, Refusal> {
-    let permit = Arc::clone(&hub.computed).acquire_owned().await.map_err(|_| Refusal::internal())?;
-    let computed = tokio::task::spawn_blocking(move || {
-        let answer = what(&hub);
-        drop(permit);
-        answer
-    });
-    computed.await.unwrap_or_else(|_| Err(Refusal::internal()))
 }
 
 /// The parameters in the path, decoded.

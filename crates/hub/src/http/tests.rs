@@ -3,6 +3,7 @@
 mod access;
 mod metrics;
 mod past;
+mod questions;
 mod stream;
 
 use std::sync::Arc;

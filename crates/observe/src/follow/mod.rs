@@ -380,6 +380,8 @@ pub struct FleetWatcher {
     comparing: usize,
     /// True once a caller has received the fleet.
     shown: bool,
+    /// True if the view may have changed since a caller was told so.
+    has_news: bool,
 }
 
 impl FleetWatcher {
@@ -445,6 +447,7 @@ impl FleetWatcher {
             comparisons: 0,
             comparing: 0,
             shown: false,
+            has_news: false,
         };
         for at in 0..follow.clusters.len() {
             follow.connect(at, Duration::ZERO);
@@ -498,6 +501,8 @@ impl FleetWatcher {
                     self.end_patience();
                     self.plan(more);
                 }
+                // The caller looks now.
+                self.has_news = false;
                 return;
             }
             self.receive(left.min(Duration::from_millis(500)), Duration::ZERO).await;
@@ -511,21 +516,27 @@ impl FleetWatcher {
         scopes.for_each(|followed| followed.patience = followed.patience.min(now));
     }
 
-    /// Waits for changes for at most `at_most`; returns true if there were some.
+    /// Waits for changes for at most `at_most`; returns true if there were some. If the future is dropped, no change is
+    /// lost: [`FleetWatcher::take_news`] and the next call tell it.
     pub async fn next(&mut self, at_most: Duration) -> bool {
-        self.receive(at_most, GATHERING).await
+        self.receive(at_most, GATHERING).await;
+        self.take_news()
+    }
+
+    /// Returns true if something changed since the last call of a function that tells so.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// Applies events: waits for the first one at most `at_most`, and collects more for `gathering` after it.
-    /// Returns true if the view may have changed.
-    async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
+    async fn receive(&mut self, at_most: Duration, gathering: Duration) {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
         let mut pause = at_most;
         let mut changed = false;
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
-            let Some(came) = self.come(left.min(pause)).await else { return changed };
+            let Some(came) = self.come(left.min(pause)).await else { return };
             let mut is_news = match came {
                 Arrival::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
                 Arrival::Delivery(at, None) => {
@@ -539,13 +550,14 @@ impl FleetWatcher {
                 }
             };
             is_news |= self.turns(end);
+            self.has_news |= is_news;
             if is_news && !changed {
                 changed = true;
                 end = std::time::Instant::now() + AT_MOST;
                 pause = gathering;
             }
             if std::time::Instant::now() >= end {
-                return changed;
+                return;
             }
         }
     }
@@ -591,7 +603,8 @@ impl FleetWatcher {
     /// Waits like [`FleetWatcher::next`], but returns soon after the first change, for callers that need each
     /// change at once. Returns true if there was a change.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
-        self.receive(at_most, TOGETHER).await
+        self.receive(at_most, TOGETHER).await;
+        self.take_news()
     }
 
     /// Watches further objects of the cluster with index `at`, besides those requested before.
@@ -637,6 +650,16 @@ impl FleetWatcher {
     pub fn is_connecting(&self, at: usize) -> bool {
         let snapshot = self.fleet.snapshots.get(at);
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
+    }
+
+    /// Returns true if all that is needed of each cluster was answered, or will never be, and nothing changed since that
+    /// may need more.
+    pub(crate) fn is_whole(&self) -> bool {
+        let is_planned = |at: usize| self.clusters.get(at).is_some_and(|it| !it.changed);
+        let is_whole =
+            |at: usize| self.is_lost(at) || self.is_settled(at) && is_planned(at) && !self.is_connecting(at);
+        let has_moved = self.has_news || self.asked.follow && self.has_moved;
+        !has_moved && !self.is_comparing() && (0..self.clusters.len()).all(is_whole)
     }
 
     /// Returns true while it is being found out for the first time if two clusters are one.

@@ -30,13 +30,12 @@ impl FleetWatcher {
     /// update spends at most half of the time on updates. Returns true if something changed.
     pub async fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
-        let mut changed = false;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return changed;
+                return self.take_news();
             }
-            changed |= self.receive(left, Duration::ZERO).await;
+            self.receive(left, Duration::ZERO).await;
         }
     }
 }

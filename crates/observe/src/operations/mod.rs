@@ -18,11 +18,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use taffrail_api::question::ErrorLevel;
 use taffrail_apps::verbs::{DiffLine, Patch};
 use taffrail_cluster::{Reason, WriteError, add_causes};
 use taffrail_object::ObjectKey;
-
-use crate::error::ErrorLevel;
 
 #[cfg(feature = "lua")]
 pub use actions::{ActionRequest, ActionScripts, ActionSettings, ActionTarget, Offer, plan_action};

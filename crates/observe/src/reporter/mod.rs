@@ -7,16 +7,21 @@
 //! * `streams` holds those of all clusters, and picks the one that is due first.
 //! * `telling` finds out what differs from one look at the fleet to the next.
 //!
+//! * `inquiries` answers questions from what is followed.
+//!
 //! Two loops run at the same time: one follows the clusters, the other one sends. A hub that is slow delays only the
 //! second one: meanwhile what is to be told is replaced by what is newer.
 
+mod inquiries;
 mod stream;
 mod streams;
 mod telling;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use inquiries::Inquiries;
+pub use inquiries::Inquiry;
 use jiff::Timestamp;
 use streams::ReportStreams;
 use taffrail_api::report::{SourceMessage, SourceReply};
@@ -35,6 +40,7 @@ pub struct Reporter {
     watcher: FleetWatcher,
     teller: FleetTeller,
     shared: Shared,
+    inquiries: Inquiries,
     messages: mpsc::Sender<SourceMessage>,
     replies: mpsc::Receiver<SourceReply>,
 }
@@ -60,14 +66,22 @@ impl Reporter {
         let clock = watcher.clock().clone();
         let begun = clock.now();
         let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun };
-        Reporter { watcher, teller: FleetTeller::default(), shared, messages, replies }
+        let (teller, inquiries) = (FleetTeller::default(), Inquiries::default());
+        Reporter { watcher, teller, shared, inquiries, messages, replies }
+    }
+
+    /// Answers `inquiries` from the fleet while it reports: at once if all clusters were read, else as soon as they are,
+    /// but after a few seconds in any case.
+    #[must_use]
+    pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
+        Reporter { inquiries: Inquiries::of(inquiries), ..self }
     }
 
     /// Reports until the receiver of messages or the sender of replies is gone.
     pub async fn run(self) {
-        let Reporter { mut watcher, mut teller, shared, messages, mut replies } = self;
+        let Reporter { mut watcher, mut teller, shared, mut inquiries, messages, mut replies } = self;
         tokio::select! {
-            () = shared.follow(&mut watcher, &mut teller) => {}
+            () = shared.follow(&mut watcher, &mut teller, &mut inquiries) => {}
             () = shared.send(&messages, &mut replies) => {}
         }
     }
@@ -84,9 +98,10 @@ impl Shared {
     }
 
     /// Looks at the clusters as often as something changes.
-    async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
+    async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller, inquiries: &mut Inquiries) {
         let mut looked: Option<Timestamp> = None;
-        let mut took = Duration::ZERO;
+        // The moment until which nothing is looked at again, so that looking takes at most half of the time.
+        let mut rested = Instant::now();
         loop {
             // Whatever a server sent until now is known after the next look.
             let heard: Vec<Option<Duration>> = {
@@ -95,16 +110,25 @@ impl Shared {
             };
             let is_news = match looked {
                 None => true,
-                Some(_) => watcher.rest(took).await || watcher.next(TICK).await,
+                Some(_) => {
+                    let (rest, tick) =
+                        (rested.saturating_duration_since(Instant::now()), inquiries.tick(TICK));
+                    let next = async { watcher.rest(rest).await || watcher.next(tick).await };
+                    tokio::select! {
+                        is_news = next => is_news,
+                        // What came meanwhile is looked at after the next rest.
+                        () = inquiries.come() => false,
+                    }
+                }
             };
-            took = Duration::ZERO;
             let stands = looked.is_some_and(|looked| watcher.rows_stand(looked, Timestamp::now()));
             if is_news || !stands {
-                let begun = std::time::Instant::now();
+                let begun = Instant::now();
                 looked = Some(Timestamp::now());
                 self.look(watcher, teller).await;
-                took = begun.elapsed();
+                rested = Instant::now() + begun.elapsed();
             }
+            inquiries.answer(watcher);
             teller.hear(&heard, &mut self.streams());
             self.news.notify_one();
         }

@@ -13,13 +13,13 @@ use taffrail_api::report::{
 use taffrail_apps::{ClusterId, FreshnessState, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy, Moment};
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, LookRequest, NO_EXTRA, Reporter, TimeLimits, WatchRequest,
-    look, members,
+    ClusterSelection, FleetMembers, FleetWatcher, Inquiry, LookRequest, NO_EXTRA, Reporter, TimeLimits,
+    WatchRequest, look, members,
 };
 use taffrail_sim::{Cluster, Fleet, Trouble};
 use taffrail_status::Status;
 use taffrail_testkit::objects::{applications, deployment, kustomizations, namespace};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::rules::Shipped;
 
@@ -65,6 +65,7 @@ struct Stage {
     begun: Moment,
     messages: mpsc::Receiver<SourceMessage>,
     replies: mpsc::Sender<SourceReply>,
+    inquiries: mpsc::Sender<Inquiry>,
     received: HashMap<ClusterId, Received>,
     /// The reports that came, but for those that got lost.
     reports: Vec<Report>,
@@ -111,8 +112,9 @@ impl Stage {
         let (outbox, messages) = mpsc::channel(room);
         let (replies, inbox) = mpsc::channel(8);
         let begun = clock.now();
+        let (inquiries, asked) = mpsc::channel(8);
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox);
-        tokio::spawn(reporter.run());
+        tokio::spawn(reporter.answering(asked).run());
         Stage {
             _fleet: fleet,
             clusters,
@@ -121,11 +123,24 @@ impl Stage {
             begun,
             messages,
             replies,
+            inquiries,
             received: HashMap::new(),
             reports: Vec::new(),
             is_lossy: false,
             lost: 0,
         }
+    }
+
+    /// Asks what follows the clusters for the apps and their health.
+    async fn ask(&self) -> Vec<String> {
+        let (sender, receiver) = oneshot::channel();
+        let inquiry: Inquiry = Box::new(move |fleet| {
+            let apps = fleet.apps(&[]).apps;
+            let told = apps.iter().map(|app| format!("{} {}: {}", app.app.target, app.app.name, app.health));
+            sender.send(told.collect()).unwrap();
+        });
+        self.inquiries.send(inquiry).await.unwrap();
+        receiver.await.unwrap()
     }
 
     fn at(&self) -> Duration {
@@ -285,6 +300,18 @@ fn timeless(mut row: AppRow) -> AppRow {
         freshness.observed_at = freshness.observed_at.filter(|_| !freshness.is_live());
     }
     row
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_answered_from_what_is_followed_once_it_is_known() {
+    let stage = Stage::new(1).await;
+    // Nobody takes the reports, and nothing was read yet.
+    assert_eq!(stage.ask().await, ["eu web: Current", "us far: Current", "us web: Current"]);
+    assert!(stage.clusters[1].delete("apps/v1", "Deployment", "shop", "web"));
+    let begun = std::time::Instant::now();
+    while stage.ask().await != ["eu web: Current", "us far: Current", "us web: NotFound"] {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", stage.ask().await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::diff::Comparable;
+use taffrail_api::question::{AppAnswer, AppOfView, AppView};
 use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
-use taffrail_apps::{App, Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
+use taffrail_apps::{Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::explain::differences;
 use super::{changes, get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -19,19 +19,29 @@ use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{app_style, indented, object_style, printable, screen, style};
 use crate::say;
-use crate::source::Source;
+use crate::source::{self, Source};
 
 /// The sections of an app that were printed.
 #[derive(PartialEq)]
 pub(crate) struct Sections {
     details: AppDetailList,
-    /// For texts, the problems of each app.
-    problems: Vec<Vec<Problem>>,
+    /// For texts, what is said of each app beside its details.
+    beside: Vec<Beside>,
+}
+
+/// What a text says of an app beside its details: its problems, and the remark about unknown differences.
+#[derive(PartialEq)]
+struct Beside {
+    problems: Vec<Problem>,
+    differences: Option<String>,
 }
 
 impl Comparable for Sections {
     fn differs(&self, old: &Sections) -> bool {
-        self.problems != old.problems || self.details.differs(&old.details)
+        let problems = |sections: &'_ Sections| {
+            sections.beside.iter().map(|beside| beside.problems.clone()).collect::<Vec<_>>()
+        };
+        problems(self) != problems(old) || self.details.differs(&old.details)
     }
 }
 
@@ -41,51 +51,60 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
-    let found = named::find("app", &arguments.name, &arguments.which, &list)?;
-    let errors = named::concerning(&list, &found);
+    let view = AppView { name: arguments.name.clone(), apps: named::selection(&arguments.which) };
+    let answer = source::ask("app", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let AppAnswer { fleet, items, errors, is_well } = answer;
+    let is_text = arguments.output == AppOutput::Table;
+    let (mut details, mut beside) = (Vec::new(), Vec::new());
+    for AppOfView { detail, problems, differences } in items {
+        details.push(detail);
+        beside.extend(is_text.then_some(Beside { problems, differences }));
+    }
     // Only documents contain failures.
-    let (told, problems) = match arguments.output {
-        AppOutput::Table => (&[][..], found.iter().map(|app| app.problems.to_vec()).collect()),
-        AppOutput::Json | AppOutput::Yaml => (&*errors, Vec::new()),
-    };
-    let mut details = AppDetailList::new(&found, &list, &fleet.clusters(), &fleet.rules.active(), fleet.now);
-    details.errors = told.iter().map(Into::into).collect();
-    let Some(Sections { details, .. }) = changes::news(printed, Sections { details, problems }) else {
+    let details = AppDetailList::of(details, if is_text { &[] } else { &*errors });
+    let Some(Sections { details, beside }) = changes::news(printed, Sections { details, beside }) else {
         return Ok(Exit::Yes);
     };
     written(match arguments.output {
         AppOutput::Json => get::document(ListOutput::Json, details, console),
         AppOutput::Yaml => get::document(ListOutput::Yaml, details, console),
         AppOutput::Table => {
-            let several = fleet.snapshots.len() > 1;
-            let mut shown = found.iter().zip(&details.items).enumerate();
-            shown.try_for_each(|(number, (app, detail))| {
+            let several = fleet.clusters > 1;
+            let mut shown = details.items.iter().zip(beside).enumerate();
+            shown.try_for_each(|(number, (detail, beside))| {
                 if number > 0 {
                     say!(console.people(), "\n")?;
                 }
-                print(app, detail, several, fleet.now, console)
+                print(detail, beside, several, fleet.now, console)
             })
         }
     })?;
-    let mut exit = get::tell(fleet, &errors, arguments.output == AppOutput::Table, console);
-    if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
+    let mut exit = get::tell(&fleet, &errors, is_text, console);
+    if arguments.exit_status && !is_well {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: &Console) -> io::Result<()> {
+fn print(
+    detail: &AppDetail,
+    Beside { problems, differences }: &Beside,
+    several: bool,
+    now: Timestamp,
+    console: &Console,
+) -> io::Result<()> {
     let bold = Style::new().bold();
     let mut out = console.people();
-    let place = if several { format!(" in {}", app.app.target) } else { String::new() };
-    let colour = app_style(&detail.app);
-    let health = detail.app.words(now);
-    // `text::health` already states the problem, and apps known by labels have no revision.
-    let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
+    let app = &detail.app;
+    let place = if several { format!(" in {}", app.cluster) } else { String::new() };
+    let colour = app_style(app);
+    let health = app.words(now);
+    // `AppRow::words` already states the problem, and apps known by labels have no revision.
+    let is_said =
+        app.effective == Status::Current && app.problem.as_ref().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {
         SyncState::Unknown => String::new(),
-        _ if !app.home_freshness.is_live() => format!(", sync {}", text::sync(app)),
+        _ if !app.sync.freshness.is_live() => format!(", sync {}", app.sync.words()),
         SyncState::Suspended => String::new(),
         _ if is_said => String::new(),
         state => format!(", {}", if state == SyncState::Failed { "sync failed" } else { state.as_str() }),
@@ -94,7 +113,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: 
         out,
         "{}{}{:#}{}: {}{}{:#}{}",
         bold,
-        printable(&app.app.to_string()),
+        printable(&app.app_name().to_string()),
         bold,
         printable(&place),
         colour,
@@ -102,15 +121,15 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: 
         colour,
         printable(&sync),
     )?;
-    if app.effective() != Status::Current {
+    if app.effective != Status::Current {
         let worst = app.worst.as_ref().map(|worst| format!("{} {}: ", worst.kind, worst.path()));
         // Many messages name their object themselves.
         let worst = worst.filter(|_| !app.worst.as_ref().is_some_and(|it| app.message.contains(&it.path())));
         let message = format!("{}{}", worst.unwrap_or_default(), text::revision(&app.message));
         indented(&mut out, "", &message)?;
     }
-    let besides = app.problems.iter().filter(|it| it.is_beside_health() && !it.message.is_empty());
-    for problem in besides.filter(|it| it.message != app.message || app.effective() == Status::Current) {
+    let besides = problems.iter().filter(|it| it.is_beside_health() && !it.message.is_empty());
+    for problem in besides.filter(|it| it.message != app.message || app.effective == Status::Current) {
         let since = problem.since.map(|since| format!(", {}", text::ago(since, now))).unwrap_or_default();
         let line = format!("{}{since}: {}", capitalised(problem.axis), text::revision(&problem.message));
         indented(&mut out, "", &line)?;
@@ -136,7 +155,7 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: 
         None => text::NONE.to_owned(),
     };
     say!(out, "Last successful reconciliation: {}", printable(&last))?;
-    let same_namespace = |row: &ReconciledRow| row.namespace.is_empty() || row.namespace == app.app.namespace;
+    let same_namespace = |row: &ReconciledRow| row.namespace.is_empty() || row.namespace == app.namespace;
     for rows in [&detail.reconciliation.sources, &detail.reconciliation.delivery] {
         say!(out)?;
         let header = vec!["NAME", "READY", "MESSAGE", "REVISION", "SUSPENDED"];
@@ -166,8 +185,8 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp, console: 
 
     say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
     objects(&detail.unsynced, &detail.lines(), &mut out)?;
-    match differences(app, &detail.unsynced.iter().collect::<Vec<_>>()) {
-        Some(told) => indented(&mut out, "", &told),
+    match differences {
+        Some(told) => indented(&mut out, "", told),
         None => Ok(()),
     }
 }

@@ -98,17 +98,18 @@ impl<T: KeyedRow> Printed<T> {
 }
 
 impl<T: NamedRow> Printed<T> {
-    /// Returns the printed rows that are not in `rows`; `all` returns the rows without filters.
-    pub(super) fn removed(&self, rows: &[T], all: &dyn Fn() -> Vec<T>) -> Vec<Removed<'_, T>> {
+    /// Returns the printed rows that are not in `rows`; `all` are the rows without filters.
+    pub(super) fn removed(&self, rows: &[T], all: &[T]) -> Vec<Removed<'_, T>> {
         let keys: BTreeSet<T::Key> = rows.iter().map(T::key).collect();
         let gone: Vec<&T> = self.rows().iter().filter(|row| !keys.contains(&row.key())).collect();
         if gone.is_empty() {
             return Vec::new();
         }
         let names: BTreeSet<String> = rows.iter().map(|row| row.name(true)).collect();
-        let all: BTreeMap<T::Key, T> = all().into_iter().map(|row| (row.key(), row)).collect();
+        let all: BTreeMap<T::Key, &T> = all.iter().map(|row| (row.key(), row)).collect();
         let removed = |old| {
-            let (now, is_still_named) = (all.get(&T::key(old)).cloned(), names.contains(&T::name(old, true)));
+            let (now, is_still_named) =
+                (all.get(&T::key(old)).map(|row| T::clone(row)), names.contains(&T::name(old, true)));
             Removed { old, now, is_still_named }
         };
         gone.into_iter().map(removed).collect()
@@ -116,13 +117,7 @@ impl<T: NamedRow> Printed<T> {
 
     /// Prints the names that are new in `list`, and for each name that it no longer has a note: `Left` if the
     /// filters exclude it now, `Gone` if it does not exist any more. `several` adds the cluster to names.
-    pub(super) fn names(
-        &self,
-        rows: &[T],
-        all: &dyn Fn() -> Vec<T>,
-        several: bool,
-        console: &Console,
-    ) -> io::Result<()> {
+    pub(super) fn names(&self, rows: &[T], all: &[T], several: bool, console: &Console) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
         let mut out = Names::new(console);
         let names = rows.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));

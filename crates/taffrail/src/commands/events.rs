@@ -3,9 +3,8 @@
 use std::io;
 
 use jiff::Timestamp;
+use taffrail_api::question::{EventsAnswer, EventsView, FleetFacts};
 use taffrail_api::{EventList, EventRow, text};
-use taffrail_apps::{App, AppList};
-use taffrail_observe::FleetSnapshot;
 
 use super::changes::Printed;
 use super::{get, named};
@@ -15,7 +14,7 @@ use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{printable, screen};
 use crate::phrase;
-use crate::source::Source;
+use crate::source::{self, Source};
 
 pub(crate) fn run(
     arguments: &EventsArguments,
@@ -23,37 +22,30 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let EventsArguments { name, which, .. } = arguments;
-    let (fleet, list) = named::read(source, &arguments.view, which, name.as_ref(), true)?;
-    let found: Vec<&App> = match name {
-        Some(name) => named::find("events", name, which, &list)?,
-        None => named::inside(which, &list),
+    let view = EventsView {
+        name: arguments.name.clone(),
+        apps: named::selection(&arguments.which),
+        per_cluster: arguments.per_cluster,
     };
-    let errors = match name {
-        Some(_) => named::concerning(&list, &found),
-        None => named::asked_for(&list, &found, which.namespace.as_deref()),
-    };
-    let all = AppList { apps: list.apps.clone(), errors: errors.clone(), ..AppList::default() };
-    let mut events = EventList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
-    if !arguments.per_cluster {
-        events = events.together();
-    }
+    let answer = source::ask("events", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let EventsAnswer { fleet, items, errors } = answer;
+    let events = EventList::of(items, &errors);
     if !printed.is_other(&events.items, &events.errors) {
         return Ok(Exit::Yes);
     }
     written(match arguments.output {
         EventsOutput::Json => get::document(ListOutput::Json, &events, console),
-        EventsOutput::Table => table(arguments, &events, printed, fleet, console),
+        EventsOutput::Table => table(arguments, &events, printed, &fleet, console),
     })?;
     printed.set(events.items, events.errors);
-    Ok(get::tell(fleet, &errors, arguments.output == EventsOutput::Table, console))
+    Ok(get::tell(&fleet, &errors, arguments.output == EventsOutput::Table, console))
 }
 
 fn table(
     arguments: &EventsArguments,
     events: &EventList,
     printed: &mut Printed<EventRow>,
-    fleet: &FleetSnapshot,
+    fleet: &FleetFacts,
     console: &Console,
 ) -> io::Result<()> {
     if events.items.is_empty() {
@@ -66,7 +58,7 @@ fn table(
     let mut columns =
         vec!["CLUSTER", "LAST SEEN", "FIRST SEEN", "COUNT", "APP", "OBJECT", "REASON", "MESSAGE"];
     columns.retain(|column| match *column {
-        "CLUSTER" => fleet.snapshots.len() > 1,
+        "CLUSTER" => fleet.clusters > 1,
         "APP" => !named,
         _ => true,
     });

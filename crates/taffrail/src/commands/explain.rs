@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
+use taffrail_api::question::{FleetFacts, asked_for, concerning, hides_apps, not_single};
 use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
@@ -20,7 +21,7 @@ use taffrail_status::assess::{CauseStep, Change};
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
-use super::get::{self, complaints, unobserved};
+use super::get::{self, complaints};
 use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -36,7 +37,6 @@ mod unsynced;
 
 pub(crate) use explained::Explained;
 use explained::Told;
-pub(super) use unsynced::differences;
 
 pub(crate) fn run(
     arguments: &ExplainArguments,
@@ -74,8 +74,8 @@ pub(crate) fn run(
 
     let shown: Vec<&App> = subjects.iter().map(|subject| &subject.app).collect();
     let errors = match names.is_empty() || !missing.is_empty() {
-        true => named::asked_for(&list, &shown, arguments.namespace.as_deref()),
-        false => named::concerning(&list, &shown),
+        true => asked_for(&list, &shown, arguments.namespace.as_deref()),
+        false => concerning(&list, &shown),
     };
     // Suggested commands are for the clusters that were read; they name the context unless it is the current one.
     let from = &arguments.view.source;
@@ -140,14 +140,14 @@ pub(crate) fn run(
     written(match answer {
         Explained::Text(told) => {
             let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
-            let is_hidden = errors.iter().any(named::hides_apps);
+            let is_hidden = errors.iter().any(hides_apps);
             people(&subjects_told, told, fleet, &lost, (is_hidden, missing.is_empty()), console)
         }
         Explained::One(only) => get::document(form, only, console),
         Explained::Several(all) => get::document(form, all, console),
     })?;
 
-    let of_errors = complaints(&errors, &unobserved(fleet));
+    let of_errors = complaints(&errors, &FleetFacts::of(fleet).unobserved);
     let in_answer = arguments.output != ExplainOutput::Table;
     for complaint in of_errors {
         if !in_answer {
@@ -333,7 +333,7 @@ fn choose<'l>(
                 continue;
             }
             Some(Err(error @ FindError::Ambiguous { .. })) => {
-                missing.push(named::refused("explain", &error, list));
+                missing.push(named::refused("explain", &not_single(error, list)));
                 continue;
             }
             Some(Err(error)) => Some(error),
@@ -359,12 +359,12 @@ fn not_found(
     let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
-            Some(error) => named::refused("explain", error, list),
+            Some(error) => named::refused("explain", &not_single(error.clone(), list)),
             None => CommandError::usage("found nothing of that name"),
         };
     };
     let what = format!("there is no {kind} '{wanted}' and no app of that name");
-    if let Some(hidden) = list.errors.iter().find(|error| named::hides_apps(error)) {
+    if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
         let hidden =
             format!("{what} in the part that could be read; {}: {}", hidden.cluster, hidden.error.message);
         return CommandError::unreadable(hidden);

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
-use taffrail_api::filter::{self, Filter};
-use taffrail_api::{AppRow, ClusterList, ClusterRow, List, ResourceList, ResourceRow};
-use taffrail_apps::command::quoted;
-use taffrail_apps::{
-    App, AppError, AppList, Freshness, Objects, ReadQuery, Scope, Snapshot, full_name, round_robin,
+use taffrail_api::filter::Filter;
+use taffrail_api::question::{
+    AppsElsewhere, AppsView, ClustersView, FleetFacts, ListAnswer, ResourcesView, RowSelection, View,
+    ViewQuestion,
 };
-use taffrail_object::kinds::names_kind;
-use taffrail_observe::{FleetSnapshot, NO_EXTRA};
+use taffrail_api::{AppRow, ClusterRow, List, ListItem, ResourceRow};
+use taffrail_apps::command::quoted;
+use taffrail_apps::{AppError, Scope, round_robin};
 use taffrail_status::Status;
 
 use super::changes::{Printed, Removed};
-use super::named;
 use super::rows::{
     FOLDED, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
     resource_columns,
@@ -28,7 +27,7 @@ use crate::output::{printable, screen};
 use crate::phrase;
 use crate::program;
 use crate::reasons;
-use crate::source::{self, Source, asked};
+use crate::source::{self, Place, Source};
 
 /// The lists that `-w` printed last; it prints only their changes.
 #[derive(Default)]
@@ -44,149 +43,91 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let filter = filter(&arguments.filters);
     check(arguments)?;
-    let orphaned_in = orphaned_in(arguments)?;
-    let asked = match &orphaned_in {
-        None => asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping),
-        // The apps of any namespace may declare objects in these.
-        Some(namespaces) => ReadQuery {
-            everything_in: namespaces.clone(),
-            ..asked(None, &arguments.declared, &arguments.grouping)
-        },
-    };
-    // Objects that the user declares have no row that is kept up to date, and of clusters it is told how they are read.
-    if arguments.declared.is_empty() && arguments.what != What::Clusters {
-        source.shows_rows();
-    }
-    let fleet = source.read(&arguments.view, &asked, NO_EXTRA)?;
-    named::check_clusters(&filter.clusters, fleet)?;
-    let mut list = fleet.apps(&arguments.declared);
-    let mut hint = None;
-    if let Some(namespaces) = &orphaned_in {
-        list = fleet.orphans(&list, namespaces);
-    } else if let Some(namespace) = &arguments.namespace {
-        let is_declared_there = |app: &App| app.app.namespace == *namespace;
-        if arguments.name.is_empty() && !list.apps.iter().any(is_declared_there) {
-            hint = elsewhere(arguments, namespace, list.clone(), console)?;
-        }
-        list.apps.retain(is_declared_there);
-        let shown: Vec<&App> = list.apps.iter().collect();
-        list.errors = named::asked_for(&list, &shown, Some(namespace));
-    }
-    let is_empty = list.apps.iter().all(|app| app.resources.is_empty());
-    let missing = match is_empty && !arguments.view.watch {
-        true => {
-            let read: Vec<&Snapshot> = fleet.snapshots.iter().collect();
-            let namespaces = orphaned_in.iter().flatten().chain(&arguments.namespace);
-            let namespaces: BTreeSet<&String> = namespaces.collect();
-            source::missing_namespaces(namespaces.into_iter(), &read, &arguments.view.source)?
-        }
-        false => Vec::new(),
-    };
-    named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
-    if orphaned_in.is_none() {
-        check_kinds(&filter.kinds, &list)?;
-    }
-    // A row that leaves the list because its state changed is printed once more.
-    let stateless = Filter { status: None, problems: None, sync: None, ..filter.clone() };
-    let mut all = (stateless != filter && arguments.view.watch).then(|| list.clone());
-    for (filter, list) in all.iter_mut().map(|all| (&stateless, all)).chain([(&filter, &mut list)]) {
-        filter.apps(list, &fleet.clusters());
-        match arguments.what {
-            What::Apps => filter.by_status(list),
-            What::Resources => filter.resources(list, &fleet.clusters()),
-            What::Clusters => {}
-        }
-        if let Some(by) = arguments.sort {
-            filter::sort_apps(&mut list.apps, by.into());
+    check_orphaned(arguments)?;
+    let rows = rows(arguments);
+    let PrintedLists { apps, clusters, resources } = printed;
+    match arguments.what {
+        What::Apps => show(arguments, &AppsView { rows }, apps, source, console),
+        What::Clusters => show(arguments, &ClustersView { rows }, clusters, source, console),
+        What::Resources => {
+            let view = ResourcesView { rows, orphaned: arguments.filters.orphaned };
+            show(arguments, &view, resources, source, console)
         }
     }
-    let shown = Shown { arguments, fleet, filter: &filter, list: &list, console };
-    let all = all.as_ref().map(|list| Shown { filter: &stateless, list, ..shown });
+}
 
-    let answered = shown.answer(all, printed);
-    if let Ok(false) = answered {
+/// Asks for a list, and prints it or what changed in it since it was printed.
+fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Into<ViewQuestion>>(
+    arguments: &GetArguments,
+    view: &V,
+    printed: &mut Printed<T>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
+    let answer = source::ask("get apps", view, (&arguments.view, &arguments.hub), source, console)?;
+    let ListAnswer { fleet, items, left_out, errors, is_well, missing_namespaces, elsewhere, .. } = answer;
+    let list = List::of(items, &errors);
+    let shown = Shown { arguments, fleet: &fleet, list: &list, left_out: &left_out, console };
+    if !printed.is_other(&list.items, &list.errors) {
         return Ok(Exit::Yes);
     }
-    written(answered.map(drop))?;
-    if let Some(hint) = hint {
-        advise(&hint, console);
+    written(shown.print(printed))?;
+    printed.set(list.items, list.errors);
+    if let Some(elsewhere) = elsewhere {
+        advise(&hint(arguments, &elsewhere), console);
     }
 
     // Tables print errors below; documents contain them.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
-    let mut exit = tell(fleet, &list.errors, for_people, console);
-    missing.iter().for_each(|missing| missing.print(console));
-    if arguments.exit_status && (!shown.is_well() || !missing.is_empty()) {
+    let mut exit = tell(&fleet, &errors, for_people, console);
+    let place = match &fleet.only {
+        _ if !arguments.view.source.from.is_empty() => Place::Dumps,
+        Some(only) => Place::Cluster(only),
+        None => Place::Clusters(fleet.clusters),
+    };
+    missing_namespaces.iter().for_each(|namespace| place.lacks(namespace).print(console));
+    if arguments.exit_status && (!is_well || !missing_namespaces.is_empty()) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-/// Returns the namespaces in which `--orphaned` looks, empty for all in dumps; `None` without that option.
-fn orphaned_in(arguments: &GetArguments) -> Result<Option<BTreeSet<String>>, CommandError> {
-    if !arguments.filters.orphaned {
-        return Ok(None);
+/// Checks that `--orphaned` has a namespace to look in, unless it looks in dumps.
+fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
+    let has_namespace = arguments.namespace.is_some() || !arguments.filters.in_namespace.is_empty();
+    if !arguments.filters.orphaned || has_namespace || !arguments.view.source.from.is_empty() {
+        return Ok(());
     }
-    let named = arguments.filters.in_namespace.iter().chain(&arguments.namespace);
-    let namespaces: BTreeSet<String> = named.cloned().collect();
-    if namespaces.is_empty() && arguments.view.source.from.is_empty() {
-        let complaint =
-            CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
-        let name = program::name();
-        return Err(complaint.hint(format!(
-            "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and read the dump with --from FILE"
-        )));
-    }
-    Ok(Some(namespaces))
+    let complaint =
+        CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
+    let name = program::name();
+    Err(complaint.hint(format!(
+        "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and read the dump with --from FILE"
+    )))
 }
 
-/// Maximum number of apps that a hint names.
-const MAX_NAMED: usize = 3;
-
-/// Returns a hint at apps that have objects in the namespace, for a namespace in which no app is declared. Returns
-/// `None` if there are none, or if the output is for programs.
-fn elsewhere(
-    arguments: &GetArguments,
-    namespace: &String,
-    read: AppList,
-    console: &Console,
-) -> Result<Option<String>, CommandError> {
-    let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
-    if !is_for_people || arguments.view.watch || arguments.what == What::Clusters {
-        return Ok(None);
-    }
-    let mut list = read;
-    if arguments.view.source.from.is_empty() {
-        // Live reads covered only the declarations in that namespace.
-        let asked = asked(None, &arguments.declared, &arguments.grouping);
-        list = source::read(&arguments.view, &asked, console)?.apps(&arguments.declared);
-    }
-    let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
-    filter.apps(&mut list, &[]);
-    let names: BTreeSet<String> = list.apps.iter().map(|app| full_name(&app.app)).collect();
-    let mut named: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
-    if names.len() > MAX_NAMED {
+/// Returns the hint at apps that have objects in the namespace in which no app is declared.
+fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
+    let mut named: Vec<&str> = elsewhere.names.iter().map(String::as_str).collect();
+    if elsewhere.has_more {
         named.push("…");
     }
-    let have = match list.apps.len() {
-        0 => return Ok(None),
+    let have = match elsewhere.apps {
         1 => "1 app has".to_owned(),
         count => format!("{count} apps have"),
     };
     let what = if arguments.what == What::Apps { "apps" } else { "resources" };
+    let namespace = arguments.namespace.as_deref().unwrap_or_default();
     let command = format!("{} get {what} --in-namespace {}", program::name(), quoted(namespace));
-    Ok(Some(format!(
-        "{have} objects in namespace {namespace} ({}): '{command}' lists them",
-        named.join(", ")
-    )))
+    let named = named.join(", ");
+    format!("{have} objects in namespace {namespace} ({named}): '{command}' lists them")
 }
 
 /// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.
-pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetSnapshot, console: &Console) -> Exit {
+pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetFacts, console: &Console) -> Exit {
     let mut exit = Exit::Yes;
-    for complaint in complaints(errors, &unobserved(fleet)) {
+    for complaint in complaints(errors, &fleet.unobserved) {
         complaint.print(console);
         exit = exit.max(complaint.exit);
     }
@@ -195,19 +136,34 @@ pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetSnapshot, console: &
 
 /// Prints the errors below the table and returns the exit code. JSON and YAML contain the errors of clusters, so
 /// these are printed only if `for_people`.
-pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool, console: &Console) -> Exit {
+pub(super) fn tell(fleet: &FleetFacts, errors: &[AppError], for_people: bool, console: &Console) -> Exit {
     let mut exit = Exit::Yes;
     for complaint in fleet.problems.iter().map(CommandError::from) {
         complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    for complaint in complaints(errors, &unobserved(fleet)) {
+    for complaint in complaints(errors, &fleet.unobserved) {
         if for_people {
             complaint.print(console);
         }
         exit = exit.max(complaint.exit);
     }
     exit
+}
+
+/// Returns the rows that the arguments select.
+fn rows(arguments: &GetArguments) -> RowSelection {
+    let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
+    RowSelection {
+        names: arguments.name.clone(),
+        namespace: arguments.namespace.clone(),
+        filter: filter(&arguments.filters),
+        sort: arguments.sort.map(Into::into),
+        follow: arguments.view.watch,
+        elsewhere: is_for_people,
+        declared: arguments.declared.clone(),
+        app_labels: arguments.grouping.labels(),
+    }
 }
 
 fn filter(arguments: &FilterArguments) -> Filter {
@@ -260,22 +216,6 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     chosen_columns(arguments).map(drop)
 }
 
-/// Checks that some app has an object of each kind in `wanted`; a kind without objects may be misspelled.
-fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), CommandError> {
-    let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
-    let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
-    match wanted.iter().find(missing) {
-        // The unread part may contain that kind.
-        Some(wrong) if list.errors.is_empty() => {
-            let kinds: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
-            let kinds: Vec<&str> = kinds.into_iter().collect();
-            let complaint = CommandError::usage(format!("no app declares an object of kind '{wrong}'"));
-            Err(complaint.hint(format!("there are: {}", kinds.join(", "))))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Returns the columns selected with `--columns`, or `None` without that option.
 fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, CommandError> {
     if arguments.columns.is_empty() {
@@ -323,106 +263,40 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
 }
 
 /// The list to print, and the options for printing it.
-#[derive(Clone, Copy)]
-struct Shown<'s> {
+struct Shown<'s, T> {
     arguments: &'s GetArguments,
-    fleet: &'s FleetSnapshot,
-    filter: &'s Filter,
-    list: &'s AppList,
+    fleet: &'s FleetFacts,
+    list: &'s List<T>,
+    /// All rows, also those that only filters on their state leave out; empty without such filters.
+    left_out: &'s [T],
     console: &'s Console,
 }
 
-impl Shown<'_> {
-    fn clusters(&self) -> ClusterList {
-        let mut clusters = ClusterList::new(&self.fleet.clusters(), self.list);
-        clusters.items.retain(|row| self.filter.admits_row(row));
-        if let Some(by) = self.arguments.sort {
-            filter::sort_clusters(&mut clusters.items, by.into());
-        }
-        clusters
-    }
-
-    fn resources(&self) -> ResourceList {
-        let mut resources = match self.arguments.filters.orphaned {
-            true => ResourceList::of_orphans(self.list),
-            false => ResourceList::from(self.list),
-        };
-        if let Some(by) = self.arguments.sort {
-            filter::sort_resources(&mut resources.items, by.into());
-        }
-        resources
-    }
-
-    /// Returns true if no row has a problem, so that `--exit-status` returns 0. If a filter selects objects, only
-    /// their own status counts, not that of their apps.
-    fn is_well(&self) -> bool {
-        let Filter { status, kinds, images, namespaces, .. } = self.filter;
-        let are_chosen =
-            status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
-        let are_chosen = are_chosen || self.arguments.filters.orphaned;
-        match self.arguments.what {
-            What::Clusters => {
-                self.clusters().items.iter().all(|row| row.status == Status::Current && row.problems == 0)
-            }
-            // A filter for objects excludes what their app says.
-            What::Resources if are_chosen => {
-                self.resources().items.iter().all(|row| row.status == Status::Current)
-            }
-            What::Apps | What::Resources => !self.list.apps.iter().any(|app| self.filter.is_pressing(app)),
-        }
-    }
-
-    /// Prints the list, or what changed in it since it was printed; `all` is the list without the filters that depend on
-    /// state. Returns false if nothing changed.
-    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<bool> {
-        let PrintedLists { apps, clusters, resources } = printed;
-        match self.arguments.what {
-            What::Apps => self.changes(all, |it| it.list.into(), apps),
-            What::Clusters => self.changes(all, |it| it.clusters(), clusters),
-            What::Resources => self.changes(all, |it| it.resources(), resources),
-        }
-    }
-
-    fn changes<T: ListRow>(
-        &self,
-        all: Option<Shown<'_>>,
-        list: fn(&Shown<'_>) -> List<T>,
-        printed: &mut Printed<T>,
-    ) -> io::Result<bool> {
-        let all = || all.as_ref().map(|all| list(all).items).unwrap_or_default();
-        let list = list(self);
-        if !printed.is_other(&list.items, &list.errors) {
-            return Ok(false);
-        }
+impl<T: ListRow> Shown<'_, T> {
+    /// Prints the list, or what changed in it since it was printed.
+    fn print(&self, printed: &mut Printed<T>) -> io::Result<()> {
         match self.arguments.output {
-            form @ (ListOutput::Json | ListOutput::Yaml) => document(form, &list, self.console),
+            form @ (ListOutput::Json | ListOutput::Yaml) => document(form, self.list, self.console),
             // With one cluster the name is left out.
             ListOutput::Name => {
-                printed.names(&list.items, &all, self.fleet.snapshots.len() > 1, self.console)
+                printed.names(&self.list.items, self.left_out, self.fleet.clusters > 1, self.console)
             }
-            ListOutput::Table | ListOutput::Wide => self.table(&list, &all, printed),
-        }?;
-        printed.set(list.items, list.errors);
-        Ok(true)
+            ListOutput::Table | ListOutput::Wide => self.table(printed),
+        }
     }
 
-    fn table<T: ListRow>(
-        &self,
-        list: &List<T>,
-        all: &dyn Fn() -> Vec<T>,
-        printed: &mut Printed<T>,
-    ) -> io::Result<()> {
-        let Shown { arguments, fleet, filter, console, .. } = self;
+    fn table(&self, printed: &mut Printed<T>) -> io::Result<()> {
+        let Shown { arguments, fleet, list, left_out, console } = self;
         let wide = arguments.output == ListOutput::Wide;
         let chosen = chosen_columns(arguments).ok().flatten();
         let is_chosen = chosen.is_some();
         let mut columns = chosen.unwrap_or_else(|| {
             let mut columns = columns(arguments.what, wide);
             // The home cluster is shown only if it differs from an app's target cluster.
-            if !self.list.apps.iter().any(|app| app.app.home != app.app.target) {
+            if !list.items.iter().any(ListRow::has_other_home) {
                 columns.retain(|column| *column != "HOME");
             }
-            if fleet.snapshots.len() <= 1 && arguments.what != What::Clusters {
+            if fleet.clusters <= 1 && arguments.what != What::Clusters {
                 columns.retain(|column| *column != "CLUSTER");
             }
             if arguments.filters.orphaned {
@@ -430,10 +304,10 @@ impl Shown<'_> {
             }
             columns
         });
-        let namesakes = Namesakes::of(&self.list.apps);
+        let namesakes = Namesakes::of(&list.items);
         let row = |row: &T| row.cells(fleet.now, !wide && !is_chosen, &namesakes);
         let are_lost_shown = arguments.what != What::Clusters
-            && filter.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
+            && arguments.filters.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
         let lost: Vec<Row> = list.errors.iter().filter(|_| are_lost_shown).filter_map(lost_row).collect();
         let rows: Vec<Row> = list.items.iter().map(row).chain(lost.iter().cloned()).collect();
         if rows.is_empty() {
@@ -444,7 +318,7 @@ impl Shown<'_> {
             let place = arguments.namespace.as_ref().map(|name| format!(" {placed} namespace {name}"));
             let place = place.unwrap_or_default();
             let place = printable(&place);
-            console.tell(match **filter == Filter::default() {
+            console.tell(match filter(&arguments.filters) == Filter::default() {
                 true => phrase!("No {} found{}.\n", noun, place),
                 false => phrase!("No {}{} match these filters.\n", noun, place),
             });
@@ -488,7 +362,7 @@ impl Shown<'_> {
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
         for Removed { old, now, is_still_named } in
-            status.map(|_| printed.removed(&list.items, all)).unwrap_or_default()
+            status.map(|_| printed.removed(&list.items, left_out)).unwrap_or_default()
         {
             let row = cells(&row(now.as_ref().unwrap_or(old)));
             let row = match status.filter(|_| now.is_none()) {
@@ -573,20 +447,13 @@ const MAX_KINDS: usize = 10;
 /// Maximum number of error lines of one cluster; its answers are not trusted to be few.
 const MAX_LINES: usize = 50;
 
-/// Returns the names of the clusters that were never observed. A single look keeps nothing of earlier ones, so it does
-/// not know what they hold.
-pub(super) fn unobserved(fleet: &FleetSnapshot) -> BTreeSet<&str> {
-    let never = |cluster: &&Snapshot| cluster.freshness() == Freshness::never();
-    fleet.snapshots.iter().filter(never).map(Objects::name).collect()
-}
-
 /// What follows from the failure to read a cluster that was never observed.
 pub(super) const NOTHING_KNOWN: &str =
     "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
 
 /// Returns the errors to print below the table, at most [`MAX_LINES`] of a cluster. Kinds that failed for the same
 /// reason share a line. The errors of the clusters `unobserved` say what that means.
-pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<&str>) -> Vec<CommandError> {
+pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<String>) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
     for AppError { cluster, error } in errors {
@@ -601,9 +468,7 @@ pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<&str>) -> Ve
             Scope::Cluster | Scope::Group(_) | Scope::Input(_) => "",
         };
         let message = match &error.scope {
-            Scope::Cluster if unobserved.contains(&**cluster) => {
-                &format!("{}; {NOTHING_KNOWN}", error.message)
-            }
+            Scope::Cluster if unobserved.contains(cluster) => &format!("{}; {NOTHING_KNOWN}", error.message),
             _ => &error.message,
         };
         complaints.push((cluster.as_str(), namespace, complaint(cluster, &error.reason, message)));

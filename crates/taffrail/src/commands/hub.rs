@@ -16,7 +16,7 @@ use taffrail_hub::http::{Access, HubApi, Limits, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
-use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetRules, FleetWatcher, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -45,6 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The time before its start that the clock of a hub counts, so that what an earlier run saved has a moment.
 const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
+mod asker;
+
+use asker::Asker;
 
 /// Follow clusters, and answer questions about all of them by HTTP.
 #[derive(Debug, Args)]
@@ -158,18 +161,21 @@ async fn follow_and_serve(
     }
     let clusters = members.members.len();
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
+    let rules: Arc<dyn FleetRules> = Arc::new(rules);
+    let (asker, inquiries) = Asker::new(members.clone(), Arc::clone(&rules));
+    let hub = hub.with_asker(Arc::new(asker));
     let request = WatchRequest {
         members,
         timeout: source.timeout,
         request_timeout: source.request_timeout,
         asked: ReadQuery::default(),
-        rules: Arc::new(rules),
+        rules,
         lists: ListStrategy::Auto,
         clock,
     };
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
-    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox);
+    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).answering(inquiries);
     // Each of these ends only with the process, or with an error that ends it.
     let publishing = tokio::spawn({
         let index = Arc::clone(&index);

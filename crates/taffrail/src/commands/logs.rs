@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use taffrail_apps::{App, AppQuery};
+use taffrail_api::question::{FleetFacts, concerning};
+use taffrail_apps::{App, AppList, AppQuery, Dependents, ReadQuery};
 use taffrail_cluster::{Cluster, LogRequest, ReadError, Reason, chain};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey};
@@ -15,7 +16,7 @@ use taffrail_observe::logs::{
     ContainerLog, LogChoice, LogLine, LogNews, LogReader, LogTarget, LogTargets, MAX_FOLLOWED, MAX_LOG_BYTES,
     PodsOf, PodsRequest, choose, pods_of_app, pods_of_object,
 };
-use taffrail_observe::{ClusterConnector, Failure, FleetMembers, Member, ObjectArg};
+use taffrail_observe::{ClusterConnector, Failure, FleetMembers, FleetSnapshot, Member, NO_EXTRA, ObjectArg};
 use taffrail_status::Status;
 
 use super::{get, named};
@@ -25,7 +26,7 @@ use crate::output::answer::Console;
 use crate::output::{Printable, Sieve, printable, style};
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
-use crate::source::{self, Once};
+use crate::source::{self, Once, Source};
 use crate::{phrase, say};
 
 /// Number of lines of each log without `--tail`, if there are several, as in kubectl.
@@ -340,10 +341,10 @@ fn of_app(
         grouping: GroupingArguments { app_label: arguments.grouping.app_label.clone() },
     };
     let (view, mut once) = (view(arguments), Once::new(console));
-    let (fleet, list) = named::read(&mut once, &view, &which, Some(query), false)?;
+    let (fleet, list) = read(&mut once, &view, &which, Some(query))?;
     let apps = named::find("logs", query, &which, &list)?;
-    let errors = named::concerning(&list, &apps);
-    let exit = get::tell_errors(&errors, fleet, console);
+    let errors = concerning(&list, &apps);
+    let exit = get::tell_errors(&errors, &FleetFacts::of(fleet), console);
     let pods = apps.iter().map(|app| (app.app.target.clone(), pods_of_app(fleet, app))).collect();
     let (found, unread) = connected(pods, members, arguments)?;
     Ok((found, exit.max(tell_unread(&unread, console))))
@@ -363,13 +364,33 @@ fn of_declaring(
         cluster: arguments.cluster.clone(),
         grouping: GroupingArguments { app_label: arguments.grouping.app_label.clone() },
     };
-    let (fleet, list) = named::read(&mut once, &view, &which, None, false)?;
+    let (fleet, list) = read(&mut once, &view, &which, None)?;
     let apps: Vec<&App> = list.apps.iter().filter(|app| app.declaring.as_ref() == Some(key)).collect();
-    let errors = named::concerning(&list, &apps);
-    let exit = get::tell_errors(&errors, fleet, console);
+    let errors = concerning(&list, &apps);
+    let exit = get::tell_errors(&errors, &FleetFacts::of(fleet), console);
     let pods = apps.iter().map(|app| (app.app.target.clone(), pods_of_app(fleet, app))).collect();
     let (found, unread) = connected(pods, members, arguments)?;
     Ok((found, exit.max(tell_unread(&unread, console))))
+}
+
+/// Reads the apps that `which` selects, and the dependents of the app called `name` (of all apps without one).
+fn read<'s>(
+    source: &'s mut Once<'_>,
+    view: &ViewArguments,
+    which: &NameArguments,
+    name: Option<&AppQuery>,
+) -> Result<(&'s FleetSnapshot, AppList), CommandError> {
+    let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
+    let asked = ReadQuery {
+        namespace: which.namespace.clone(),
+        dependents: query.map_or(Dependents::All, Dependents::Of),
+        app_labels: which.grouping.labels(),
+        ..ReadQuery::default()
+    };
+    let fleet = source.read(view, &asked, NO_EXTRA)?;
+    named::check_clusters(&which.cluster, fleet)?;
+    let list = fleet.apps(&[]);
+    Ok((fleet, list))
 }
 
 fn view(arguments: &LogsArguments) -> ViewArguments {

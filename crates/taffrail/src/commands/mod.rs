@@ -19,7 +19,7 @@ mod guard;
 #[cfg(feature = "hub")]
 pub(crate) mod hub;
 pub(crate) mod logs;
-mod named;
+pub(crate) mod named;
 pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
-use taffrail_apps::{App, Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Problem, Scope};
+use taffrail_apps::{Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -28,6 +28,16 @@ pub(super) trait ListRow: NamedRow + Serialize {
 
     /// Returns true if there is more to look at than a notice.
     fn has_problem(&self) -> bool;
+
+    /// Returns the app, if the row is that of an app, to find others of its name.
+    fn app(&self) -> Option<&AppRow> {
+        None
+    }
+
+    /// Returns true if the row is that of an app that another cluster declares.
+    fn has_other_home(&self) -> bool {
+        self.app().is_some_and(|app| app.home != app.cluster)
+    }
 }
 
 impl NamedRow for AppRow {
@@ -38,6 +48,10 @@ impl NamedRow for AppRow {
 }
 
 impl ListRow for AppRow {
+    fn app(&self) -> Option<&AppRow> {
+        Some(self)
+    }
+
     fn has_problem(&self) -> bool {
         self.problem.as_ref().is_some_and(Problem::is_pressing)
     }
@@ -185,9 +199,9 @@ pub(super) struct Namesakes<'l> {
 }
 
 impl<'l> Namesakes<'l> {
-    pub(super) fn of(apps: &'l [App]) -> Namesakes<'l> {
+    pub(super) fn of(rows: &'l [impl ListRow]) -> Namesakes<'l> {
         let mut namespaces: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
-        for App { app, .. } in apps {
+        for app in rows.iter().filter_map(ListRow::app) {
             namespaces.entry((app.delivery, &*app.name)).or_default().insert(&*app.namespace);
         }
         Namesakes { namespaces }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::{AppTree, TreeList, TreeNode, TreeOptions, text};
+use taffrail_api::question::{TreeAnswer, TreeView};
+use taffrail_api::{AppTree, TreeList, TreeNode, text};
 use taffrail_apps::ProblemSeverity;
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -16,7 +17,7 @@ use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{object_style, printable, screen, style};
 use crate::say;
-use crate::source::Source;
+use crate::source::{self, Source};
 
 pub(crate) fn run(
     arguments: &TreeArguments,
@@ -24,27 +25,26 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
-    let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
-    let errors = named::concerning(&list, &found);
-    let shape = TreeOptions {
+    let view = TreeView {
+        name: arguments.name.clone(),
+        apps: named::selection(&arguments.which),
         compact: arguments.compact,
         // Programs count for themselves.
         fold: !arguments.all && arguments.output != TreeOutput::Json,
-        nest: true,
     };
-    let mut trees = TreeList::new(&found, &list, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
+    let answer = source::ask("tree", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let TreeAnswer { fleet, items, errors, is_well } = answer;
     // Only documents contain failures.
     let told = if arguments.output == TreeOutput::Json { &*errors } else { &[] };
-    trees.errors = told.iter().map(Into::into).collect();
+    let trees = TreeList::of(items, told);
     let Some(trees) = changes::news(printed, trees) else { return Ok(Exit::Yes) };
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, trees, console),
         TreeOutput::Dot => dot(&trees.items, console),
-        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now, console),
+        TreeOutput::Text => text(&trees.items, fleet.clusters > 1, fleet.now, console),
     })?;
-    let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json, console);
-    if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {
+    let mut exit = get::tell(&fleet, &errors, arguments.output != TreeOutput::Json, console);
+    if arguments.exit_status && !is_well {
         exit = exit.max(Exit::No);
     }
     Ok(exit)

@@ -4,10 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use taffrail_api::question::{FleetFacts, TrustAnswer, TrustView};
 use taffrail_api::{TrustFinding, TrustReport, text};
-use taffrail_apps::trust::{CheckedCluster, Severity, TrustShape};
-use taffrail_apps::{App, Dependents, ReadQuery};
-use taffrail_observe::{FleetSnapshot, NO_EXTRA};
+use taffrail_apps::trust::{CheckedCluster, Severity};
 
 use super::changes::Printed;
 use super::rows::NamedRow;
@@ -18,7 +17,7 @@ use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{indented, printable, screen};
 use crate::say;
-use crate::source::Source;
+use crate::source::{self, Source};
 
 /// The report that was printed, or the names of its findings.
 #[derive(Default)]
@@ -33,61 +32,40 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let TrustArguments { name, which, view, .. } = arguments;
-    let asked = ReadQuery {
-        namespace: which.namespace.clone(),
-        // Counting Pods needs all of them, whatever their workloads report.
-        dependents: Dependents::All,
-        liveness: which.namespace.is_none(),
-        ..ReadQuery::default()
+    let from = &arguments.view.source;
+    let view = TrustView {
+        name: arguments.name.clone(),
+        apps: named::selection(&arguments.which),
+        categories: arguments.category.clone(),
+        // Comparing with an earlier run needs one line per finding and cluster.
+        per_cluster: arguments.per_cluster || arguments.output == TrustOutput::Name,
+        // Of a hub's clusters none is that of the current context.
+        contexts: arguments.hub.hub.is_some()
+            || from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
     };
-    let fleet = source.read(view, &asked, NO_EXTRA)?;
-    named::check_clusters(&which.cluster, fleet)?;
-    let list = fleet.apps(&[]);
-    let found: Vec<&App> = match name {
-        Some(name) => named::find("trust", name, which, &list)?,
-        None => named::inside(which, &list),
-    };
-    let errors = match name {
-        Some(_) => named::concerning(&list, &found),
-        None => named::asked_for(&list, &found, which.namespace.as_deref()),
-    };
-    let from = &view.source;
-    let shape = TrustShape {
-        only_apps: name.is_some(),
-        contexts: from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
-    };
-    let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
+    let answer = source::ask("trust", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let TrustAnswer { fleet, items, checked, errors } = answer;
     // Only documents contain failures.
-    report.errors = match arguments.output {
-        TrustOutput::Json | TrustOutput::Yaml => errors.iter().map(Into::into).collect(),
-        TrustOutput::Table | TrustOutput::Wide | TrustOutput::Name => Vec::new(),
+    let told = match arguments.output {
+        TrustOutput::Json | TrustOutput::Yaml => &*errors,
+        TrustOutput::Table | TrustOutput::Wide | TrustOutput::Name => &[],
     };
-    let wanted = |cluster: &str| which.cluster.is_empty() || which.cluster.iter().any(|it| it == cluster);
-    report.checked.retain(|checked| wanted(&checked.cluster));
-    report.items.retain(|doubt| {
-        let categories = &arguments.category;
-        wanted(doubt.place.first()) && (categories.is_empty() || categories.contains(&doubt.category))
-    });
-    // Comparing with an earlier run needs one line per finding and cluster.
-    if !arguments.per_cluster && arguments.output != TrustOutput::Name {
-        report = report.together();
-    }
+    let report = TrustReport::of(items, checked, told);
 
     let PrintedReport { whole, findings } = printed;
     let Some(report) = changes::news(whole, report) else { return Ok(Exit::Yes) };
     written(match arguments.output {
         TrustOutput::Json => get::document(ListOutput::Json, report, console),
         TrustOutput::Yaml => get::document(ListOutput::Yaml, report, console),
-        TrustOutput::Name => findings.names(&report.items, &Vec::new, true, console),
-        TrustOutput::Wide => table(arguments, &report.items, fleet, console),
-        TrustOutput::Table => people(arguments, report, fleet, console),
+        TrustOutput::Name => findings.names(&report.items, &[], true, console),
+        TrustOutput::Wide => table(arguments, &report.items, &fleet, console),
+        TrustOutput::Table => people(arguments, report, &fleet, console),
     })?;
     if arguments.output == TrustOutput::Name {
         findings.set(report.items.clone(), Vec::new());
     }
     // Unreadable scopes are findings here.
-    let mut exit = get::tell(fleet, &errors, false, console);
+    let mut exit = get::tell(&fleet, &errors, false, console);
     let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);
@@ -133,13 +111,13 @@ fn subject(doubt: &TrustFinding) -> String {
 fn table(
     arguments: &TrustArguments,
     doubts: &[TrustFinding],
-    fleet: &FleetSnapshot,
+    fleet: &FleetFacts,
     console: &Console,
 ) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
-    if fleet.snapshots.len() <= 1 {
+    if fleet.clusters <= 1 {
         columns.retain(|column| *column != "CLUSTER");
     }
     let table = Table::new(console.people(), columns.clone(), screen()).without_header(arguments.no_headers);
@@ -165,12 +143,12 @@ fn table(
 fn people(
     arguments: &TrustArguments,
     report: &TrustReport,
-    fleet: &FleetSnapshot,
+    fleet: &FleetFacts,
     console: &Console,
 ) -> io::Result<()> {
     let bold = Style::new().bold();
     let mut out = console.people();
-    let several = fleet.snapshots.len() > 1;
+    let several = fleet.clusters > 1;
     let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
     let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);
     let sections: [(&str, Vec<&TrustFinding>); 4] = [

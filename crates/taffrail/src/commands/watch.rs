@@ -71,8 +71,12 @@ impl Following {
     /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
     /// when something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
-        let Some(follow) = &mut self.follow else { return Ok(true) };
         let pause = TICK.max(took * REST);
+        let Some(follow) = &mut self.follow else {
+            // A hub is asked again and again.
+            block_on(async { tokio::time::sleep(pause).await })?;
+            return Ok(true);
+        };
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 

@@ -1,5 +1,7 @@
 //! The command line's use of [`taffrail_observe`]: conversion of arguments, and messages for the terminal.
 
+mod ask;
+mod hub;
 mod namespaces;
 mod requests;
 mod stopwatch;
@@ -26,7 +28,8 @@ use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
-pub(crate) use namespaces::missing_namespaces;
+pub(crate) use ask::ask;
+pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_apps::{Objects, ReadQuery, Snapshot};
-use taffrail_object::{ObjectKey, ObjectKeyRef};
-use taffrail_observe::FleetMembers;
+use taffrail_apps::{Objects, Snapshot};
+use taffrail_object::ObjectKeyRef;
+use taffrail_observe::{FleetMembers, absent_namespaces};
+use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
-use taffrail_status::{ClusterState as _, Presence, Trust};
 
 use super::{each, members};
 use crate::cli::SourceArguments;
@@ -29,48 +29,63 @@ pub(crate) fn missing_namespaces<'n>(
         };
         read.iter().any(|snapshot| snapshot.all().any(|observed| own(observed.key)))
     };
-    let unknown: Vec<&String> = namespaces.filter(|namespace| !is_known(namespace)).collect();
-    if unknown.is_empty() {
-        return Ok(Vec::new());
+    let unknown: Vec<String> = namespaces.filter(|namespace| !is_known(namespace)).cloned().collect();
+    let missing = not_existing(unknown, arguments)?;
+    let names: Vec<&str> = read.iter().map(|snapshot| snapshot.name()).collect();
+    let place = Place::of(arguments, &names);
+    Ok(missing.iter().map(|namespace| place.lacks(namespace)).collect())
+}
+
+/// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster. Of dumps returns all.
+pub(super) fn not_existing(
+    unseen: Vec<String>,
+    arguments: &SourceArguments,
+) -> Result<Vec<String>, CommandError> {
+    if unseen.is_empty() || !arguments.from.is_empty() {
+        return Ok(unseen);
     }
-    if !arguments.from.is_empty() {
-        let warn = |namespace| {
-            CommandError::unreadable(format!("nothing that was read is in a namespace '{namespace}'"))
-                .harmless()
-        };
-        return Ok(unknown.into_iter().map(warn).collect());
-    }
-    let keys: Vec<ObjectKey> =
-        unknown.iter().map(|name| ObjectKey::new("", "Namespace", "", name.as_str())).collect();
     let FleetMembers { members, .. } = members(arguments)?;
-    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let now = arguments.now.unwrap_or_else(Timestamp::now);
-    let asked = Arc::new(keys.clone());
-    let patience = arguments.patience();
-    let found = each(members, arguments.limits(), move |live| {
-        let (asked, patience) = (asked.clone(), patience.clone());
-        async move {
-            let rules = RuleSource::default();
-            let rules = rules.with_options(Budgets::default(), patience, &Trust::default());
-            let query = ReadQuery { declarations: false, label_groups: false, ..ReadQuery::default() };
-            live.read_objects(query, now, &rules.active(), |_, _| ((*asked).clone(), Vec::new()))
-                .await
-                .snapshot
-        }
+    let rules = RuleSource::default();
+    let rules = Arc::new(rules.with_options(Budgets::default(), arguments.patience(), &Trust::default()));
+    let asked: Arc<[String]> = unseen.clone().into();
+    let absent = each(members, arguments.limits(), move |live| {
+        absent_namespaces(live, asked.clone(), now, rules.clone())
     })?;
-    let is_missing = |key: &&ObjectKey| {
-        found.iter().all(|snapshot| matches!(snapshot.get(key.as_ref()), Presence::Absent))
-    };
-    let place = match names.as_slice() {
-        [only] => only.clone(),
-        several => format!("none of {} clusters", several.len()),
-    };
-    let warn = |key: &ObjectKey| {
-        let what = match names.len() {
-            1 => format!("{place} has no namespace '{}'", key.name),
-            _ => format!("{place} has a namespace '{}'", key.name),
+    Ok(unseen.into_iter().filter(|name| absent.iter().all(|absent| absent.contains(name))).collect())
+}
+
+/// The place where a namespace does not exist.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'n> {
+    /// The dumps that were read.
+    Dumps,
+    /// The cluster of this name.
+    Cluster(&'n str),
+    /// So many clusters.
+    Clusters(usize),
+}
+
+impl<'n> Place<'n> {
+    /// Returns the place that the arguments name, with these clusters.
+    fn of(arguments: &SourceArguments, names: &[&'n str]) -> Place<'n> {
+        match names {
+            _ if !arguments.from.is_empty() => Place::Dumps,
+            [only] => Place::Cluster(only),
+            several => Place::Clusters(several.len()),
+        }
+    }
+
+    /// Returns the warning that the place has no such namespace.
+    pub(crate) fn lacks(self, namespace: &str) -> CommandError {
+        let what = match self {
+            Place::Dumps => {
+                let what = format!("nothing that was read is in a namespace '{namespace}'");
+                return CommandError::unreadable(what).harmless();
+            }
+            Place::Cluster(name) => format!("{name} has no namespace '{namespace}'"),
+            Place::Clusters(number) => format!("none of {number} clusters has a namespace '{namespace}'"),
         };
         CommandError::unreadable(what).hint("'kubectl get namespaces' lists those that there are").harmless()
-    };
-    Ok(keys.iter().filter(is_missing).map(warn).collect())
+    }
 }

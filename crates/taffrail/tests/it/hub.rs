@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::demo::Demo;
 use super::{command, taffrail};
 
-struct Hub {
+pub(super) struct Hub {
     child: Child,
     address: String,
     token: String,
@@ -18,7 +18,7 @@ struct Hub {
 
 impl Hub {
     /// Starts a hub of all clusters of the demo, which keeps nothing.
-    fn of(demo: &Demo) -> Hub {
+    pub(super) fn of(demo: &Demo) -> Hub {
         Hub::with(demo, &[])
     }
 
@@ -45,6 +45,15 @@ impl Hub {
         Hub { child, address, token }
     }
 
+    /// Returns the URL of the hub, without its token.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Returns the status and the body of the answer to `GET path`, sent with these headers.
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -56,6 +65,15 @@ impl Hub {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, body.to_owned())
+    }
+
+    /// Waits until the hub has read all clusters.
+    pub(super) fn wait_until_complete(&self) {
+        let began = Instant::now();
+        while self.list("/api/v1/clusters")["state"] != "complete" {
+            assert!(began.elapsed() < Duration::from_secs(60), "it is never complete");
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     fn list(&self, path: &str) -> Value {

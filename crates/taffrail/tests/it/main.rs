@@ -30,6 +30,7 @@ mod newcomer;
 mod one_status;
 mod orphans;
 mod output_docs;
+mod parity;
 mod printed;
 mod problem;
 mod rules;

@@ -1,13 +1,11 @@
 //! The objects that are not synced, and the fields in which they differ.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use anstyle::Style;
+use taffrail_api::question::differences;
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, Delivery, ObjectSync, ObjectSyncState, Problem};
-use taffrail_object::ObjectKey;
-use taffrail_status::Status;
+use taffrail_apps::{App, ObjectSync, Problem};
 
 use super::{MAX_NAMED, object};
 use crate::output::{indented, printable};
@@ -43,26 +41,4 @@ pub(super) fn print(out: &mut impl Write, app: &App, unsynced: &[ObjectSync]) ->
         Some(told) => indented(out, "  ", &told),
         None => Ok(()),
     }
-}
-
-/// Returns the remark about differences that the cluster does not record, or that Taffrail did not look for, with Argo
-/// CD's command that shows them; `None` if no object differs.
-pub(crate) fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
-    if app.app.delivery != Delivery::ArgoApplication {
-        return None;
-    }
-    // An app may list thousands of objects, and as many of them may not be synced.
-    let there = app.resources.iter().filter(|resource| resource.status != Status::NotFound);
-    let there: HashSet<&ObjectKey> = there.map(|resource| &resource.key).collect();
-    let is_meant = |own: &&&ObjectSync| own.state == ObjectSyncState::OutOfSync && there.contains(&own.key);
-    let differing: Vec<_> = unsynced.iter().filter(is_meant).collect();
-    let told = differing.iter().filter(|own| !own.differs.is_empty()).count();
-    let what = match differing.iter().any(|own| own.incomplete) {
-        _ if differing.is_empty() => return None,
-        true => "Taffrail did not compare all fields, because there are too many",
-        false if told == 0 => "Which fields differ is not recorded in the cluster",
-        false => "What else differs is not recorded in the cluster",
-    };
-    let name = quoted(&format!("{}/{}", app.app.namespace, app.app.name));
-    Some(format!("{what}; Argo CD shows it: argocd app diff {name}"))
 }

@@ -17,6 +17,7 @@ pub(in crate::commands) use news::Concern;
 pub(in crate::commands) use news::News;
 #[cfg(all(test, feature = "demo"))]
 pub(in crate::commands) use news::{ClusterNews, Kind, Tally};
+use taffrail_api::question::FleetFacts;
 use taffrail_apps::ReadQuery;
 use taffrail_observe::FleetSnapshot;
 
@@ -141,7 +142,7 @@ fn answer(
             let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
             let text: String = lines.iter().take(end).map(|line| format!("{line}\n")).collect();
             written(console.people().write_all(text.as_bytes()))?;
-            get::tell(fleet, &errors, true, console)
+            get::tell(&FleetFacts::of(fleet), &errors, true, console)
         }
         Shown::Frame => {
             let foot = foot(news, fleet, errors.len());
@@ -152,7 +153,7 @@ fn answer(
         }
         Shown::Lines(lines) => {
             written(lines.show(NAME, news, &[], console))?;
-            get::tell(fleet, &errors, true, console)
+            get::tell(&FleetFacts::of(fleet), &errors, true, console)
         }
     };
     let needs_attention = fleet.apps(&[]).apps.iter().any(|app| app.pressing().is_some());

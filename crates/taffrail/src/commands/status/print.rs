@@ -206,14 +206,14 @@ impl Form {
                 }
                 printed.fill(table, rows, is_known, cells)?;
                 let subject = columns.iter().position(|column| *column == STATUS).unwrap_or_default();
-                for gone in printed.removed(rows, &Vec::new) {
+                for gone in printed.removed(rows, &[]) {
                     let before = cells(gone.old).into_iter().take(subject);
                     table.row(before.chain([Cell::new("Gone")]).collect())?;
                 }
                 printed.columns = if rows.is_empty() { Vec::new() } else { columns };
                 Ok(())
             }
-            Form::Names(_, several) => printed.names(rows, &Vec::new, *several, console),
+            Form::Names(_, several) => printed.names(rows, &[], *several, console),
             Form::Lines(out) => printed
                 .changed(rows, |row| row.answers.lines.clone())
                 .try_for_each(|line| out.write_all(&line)),

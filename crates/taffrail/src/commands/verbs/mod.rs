@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_api::filter::Filter;
+use taffrail_api::question::{FleetFacts, concerning};
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{
     App, AppList, AppQuery, Delivery, Dependents, Objects, ReadQuery, ScopeError, full_name,
@@ -51,7 +52,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
         let plan = plan_verb(verb, &apps, &fleet, &list, now());
         return Printer::new(verb, arguments, &plan, console)
             .show()
-            .map(|exit| exit.max(tell(&fleet, &[], true, console)));
+            .map(|exit| exit.max(tell(&FleetFacts::of(&*fleet), &[], true, console)));
     }
     let names = names(arguments);
     let asked = ReadQuery {
@@ -90,8 +91,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     let digest = plan.digest();
     let mut printer = Printer::new(verb, arguments, &plan, console);
     confirm(&mut printer, verb, arguments, &apps, console)?;
-    let errors = named::concerning(&list, &printer.apps(&list));
-    let exit = tell(fleet, &errors, true, console);
+    let errors = concerning(&list, &printer.apps(&list));
+    let exit = tell(&FleetFacts::of(fleet), &errors, true, console);
     let result = match arguments.dry_run {
         DryRun::Client => printer.show()?,
         DryRun::None | DryRun::Server => {

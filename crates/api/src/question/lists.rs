@@ -1,0 +1,378 @@
+//! The questions of `get apps`, `get clusters` and `get resources`.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{App, AppError, AppLabels, AppList, AppQuery, ReadQuery, full_name};
+use taffrail_object::ObjectKey;
+use taffrail_object::kinds::names_kind;
+use taffrail_status::Status;
+
+use super::select::{asked_for, check_clusters, keep};
+use super::{AskedFleet, FleetFacts, QuestionError, View};
+use crate::filter::{self, Filter, SortField};
+use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
+
+/// Maximum number of apps that [`AppsElsewhere`] names.
+const MAX_NAMED: usize = 3;
+
+/// A selection of the rows of a list, and their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct RowSelection {
+    /// Names of the apps to list, or their objects: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; empty
+    /// for all.
+    #[serde(with = "as_text::list")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub names: Vec<AppQuery>,
+    /// The namespace in which the apps are declared; `null` for all.
+    pub namespace: Option<String>,
+    /// Conditions that rows must meet.
+    pub filter: Filter,
+    /// The field by which the rows are sorted; `null` for the order of the clusters, namespaces and names.
+    pub sort: Option<SortField>,
+    /// True for a view that is shown again and again: the answer then also has the rows that only conditions about their
+    /// state leave out, and does not say which namespaces do not exist.
+    pub follow: bool,
+    /// True if the answer names apps that have objects in the namespace, if no app is declared there.
+    pub elsewhere: bool,
+    /// The objects that are listed as one app, in place of the apps; they do not go over a wire.
+    #[serde(skip)]
+    pub declared: Vec<ObjectKey>,
+    /// The labels by which undeclared objects are grouped into apps; they do not go over a wire.
+    #[serde(skip)]
+    pub app_labels: AppLabels,
+}
+
+impl RowSelection {
+    /// Returns the query for the apps declared in `namespace`, or for the objects in their place.
+    fn reads(&self, namespace: Option<&String>) -> ReadQuery {
+        let namespace = namespace.cloned();
+        match self.declared.is_empty() {
+            true => ReadQuery { namespace, app_labels: self.app_labels.clone(), ..ReadQuery::default() },
+            false => {
+                ReadQuery { declarations: false, objects: self.declared.clone(), ..ReadQuery::default() }
+            }
+        }
+    }
+
+    /// Returns the filter without its conditions about the state of rows, for the rows that only these leave out; `None`
+    /// if no such rows are wanted.
+    fn stateless(&self) -> Option<Filter> {
+        let stateless = Filter { status: None, problems: None, sync: None, ..self.filter.clone() };
+        (self.follow && stateless != self.filter).then_some(stateless)
+    }
+}
+
+/// The question of `get apps`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct AppsView {
+    /// The apps to list.
+    pub rows: RowSelection,
+}
+
+/// The question of `get clusters`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ClustersView {
+    /// The clusters to list, and their apps.
+    pub rows: RowSelection,
+}
+
+/// The question of `get resources`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ResourcesView {
+    /// The objects to list, by their apps.
+    pub rows: RowSelection,
+    /// True for the objects that no app declares and that have no owner, in the namespaces of `namespace` and of the
+    /// filter.
+    pub orphaned: bool,
+}
+
+/// The answer of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de>"))]
+pub struct ListAnswer<T> {
+    /// The clusters that were asked.
+    pub fleet: FleetFacts,
+    /// The rows, in their order.
+    pub items: Vec<T>,
+    /// All rows, also those that only conditions about their state leave out; empty unless the question is about a view
+    /// that is shown again and again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<T>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
+    /// True if no row has a problem. If the question selects objects, only their own status counts, not that of their apps.
+    pub is_well: bool,
+    /// The namespaces that the question names, and that do not exist, if it selects no objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_namespaces: Vec<String>,
+    /// True if the question names a namespace in which no app is declared.
+    #[serde(default)]
+    pub is_none_declared: bool,
+    /// The apps that have objects in that namespace; left out if there are none, or if the question does not ask for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<AppsElsewhere>,
+}
+
+/// Apps that have objects in a namespace in which no app is declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppsElsewhere {
+    /// Number of rows of these apps.
+    pub apps: usize,
+    /// Full names of the first three.
+    pub names: Vec<String>,
+    /// True if there are more names.
+    pub has_more: bool,
+}
+
+/// The apps that a question selects, and the answer without its rows.
+struct Selected<T> {
+    list: AppList,
+    /// The apps that meet the conditions that are not about their state.
+    all: Option<AppList>,
+    answer: ListAnswer<T>,
+}
+
+impl<T> Selected<T> {
+    /// Selects the apps of `fleet`. If `orphaned_in` is given, these are the objects that no app declares in these
+    /// namespaces; `narrow` applies the conditions about the rows of an app.
+    fn of(
+        rows: &RowSelection,
+        orphaned_in: Option<&BTreeSet<String>>,
+        narrow: impl Fn(&Filter, &mut AppList),
+        fleet: &dyn AskedFleet,
+    ) -> Result<Selected<T>, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&rows.filter.clusters, &clusters)?;
+        let mut list = fleet.apps(&rows.declared);
+        let mut is_none_declared = false;
+        if let Some(namespaces) = orphaned_in {
+            list = fleet.orphans(&list, namespaces);
+        } else if let Some(namespace) = &rows.namespace {
+            list.apps.retain(|app| app.app.namespace == *namespace);
+            is_none_declared = list.apps.is_empty();
+            let shown: Vec<&App> = list.apps.iter().collect();
+            list.errors = asked_for(&list, &shown, Some(namespace));
+        }
+        let is_empty = list.apps.iter().all(|app| app.resources.is_empty());
+        let missing_namespaces = match is_empty && !rows.follow {
+            true => {
+                let named = orphaned_in.into_iter().flatten().chain(&rows.namespace);
+                unseen(named.collect(), fleet)
+            }
+            false => Vec::new(),
+        };
+        keep(&rows.names, rows.namespace.as_deref(), &mut list)?;
+        if orphaned_in.is_none() {
+            check_kinds(&rows.filter.kinds, &list)?;
+        }
+        let stateless = rows.stateless();
+        let mut all = stateless.is_some().then(|| list.clone());
+        let others = all.iter_mut().zip(&stateless);
+        for (list, filter) in others.chain([(&mut list, &rows.filter)]) {
+            filter.apps(list, &clusters);
+            narrow(filter, list);
+            if let Some(by) = rows.sort {
+                filter::sort_apps(&mut list.apps, by);
+            }
+        }
+        let answer = ListAnswer {
+            fleet: FleetFacts::of(fleet),
+            items: Vec::new(),
+            left_out: Vec::new(),
+            errors: list.errors.clone(),
+            is_well: !list.apps.iter().any(|app| rows.filter.is_pressing(app)),
+            missing_namespaces,
+            is_none_declared,
+            elsewhere: None,
+        };
+        Ok(Selected { list, all, answer })
+    }
+
+    /// Returns the answer with its rows; `made` makes them of the apps.
+    fn with_rows(self, made: impl Fn(&AppList) -> Vec<T>) -> ListAnswer<T> {
+        let Selected { list, all, answer } = self;
+        let left_out = all.as_ref().map(&made).unwrap_or_default();
+        ListAnswer { items: made(&list), left_out, ..answer }
+    }
+}
+
+/// Returns those of `namespaces` of which nothing was read.
+fn unseen(namespaces: BTreeSet<&String>, fleet: &dyn AskedFleet) -> Vec<String> {
+    let clusters = fleet.clusters();
+    let is_seen = |namespace: &str| {
+        clusters.iter().flat_map(|cluster| cluster.all()).any(|observed| {
+            let key = observed.key;
+            key.namespace == namespace || (key.group, key.kind, key.name) == ("", "Namespace", namespace)
+        })
+    };
+    namespaces.into_iter().filter(|namespace| !is_seen(namespace)).cloned().collect()
+}
+
+/// Checks that some app has an object of each kind in `wanted`; a kind without objects may be misspelled.
+fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), QuestionError> {
+    let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
+    let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
+    match wanted.iter().find(missing) {
+        // The unread part may contain that kind.
+        Some(wrong) if list.errors.is_empty() => {
+            let known: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
+            let known = known.into_iter().map(str::to_owned).collect();
+            Err(QuestionError::UnknownKind { kind: wrong.clone(), known })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the query for the apps that have objects in the namespace of `rows`, if these are wanted and `answer` lacks
+/// them.
+fn reads_elsewhere<T>(rows: &RowSelection, answer: &ListAnswer<T>) -> Option<ReadQuery> {
+    let is_wanted = rows.elsewhere && !rows.follow && rows.names.is_empty();
+    (is_wanted && answer.is_none_declared).then(|| rows.reads(None))
+}
+
+/// Returns the apps of `fleet` that have objects in the namespace of `rows`; `None` if there are none.
+fn elsewhere(rows: &RowSelection, fleet: &dyn AskedFleet) -> Option<AppsElsewhere> {
+    let namespace = rows.namespace.clone()?;
+    let mut list = fleet.apps(&rows.declared);
+    let filter = Filter { namespaces: vec![namespace], ..Filter::default() };
+    filter.apps(&mut list, &[]);
+    let names: BTreeSet<String> = list.apps.iter().map(|app| full_name(&app.app)).collect();
+    let has_more = names.len() > MAX_NAMED;
+    let names: Vec<String> = names.into_iter().take(MAX_NAMED).collect();
+    let apps = list.apps.len();
+    (apps > 0).then_some(AppsElsewhere { apps, names, has_more })
+}
+
+impl View for AppsView {
+    type Answer = ListAnswer<AppRow>;
+
+    fn reads(&self) -> ReadQuery {
+        self.rows.reads(self.rows.namespace.as_ref())
+    }
+
+    fn shows_rows(&self) -> bool {
+        self.rows.declared.is_empty()
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<AppRow>, QuestionError> {
+        let selected = Selected::of(&self.rows, None, Filter::by_status, fleet)?;
+        Ok(selected.with_rows(|list| list.apps.iter().map(AppRow::from).collect()))
+    }
+
+    fn reads_more(&self, answer: &ListAnswer<AppRow>) -> Option<ReadQuery> {
+        reads_elsewhere(&self.rows, answer)
+    }
+
+    fn complete(&self, answer: &mut ListAnswer<AppRow>, fleet: &dyn AskedFleet) {
+        answer.elsewhere = elsewhere(&self.rows, fleet);
+    }
+
+    fn unseen_namespaces<'a>(&self, answer: &'a mut ListAnswer<AppRow>) -> Option<&'a mut Vec<String>> {
+        Some(&mut answer.missing_namespaces)
+    }
+}
+
+impl View for ClustersView {
+    type Answer = ListAnswer<ClusterRow>;
+
+    fn reads(&self) -> ReadQuery {
+        self.rows.reads(self.rows.namespace.as_ref())
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
+        let RowSelection { filter, sort, .. } = &self.rows;
+        let stateless = self.rows.stateless();
+        let selected = Selected::of(&self.rows, None, |_, _| {}, fleet)?;
+        let rows = |list: &AppList, filter: &Filter| {
+            let mut rows = ClusterList::new(&fleet.clusters(), list).items;
+            rows.retain(|row| filter.admits_row(row));
+            if let Some(by) = sort {
+                filter::sort_clusters(&mut rows, *by);
+            }
+            rows
+        };
+        let Selected { list, all, answer } = selected;
+        let items = rows(&list, filter);
+        let left_out = all.iter().zip(&stateless).flat_map(|(list, filter)| rows(list, filter)).collect();
+        let is_well = items.iter().all(|row| row.status == Status::Current && row.problems == 0);
+        Ok(ListAnswer { items, left_out, is_well, ..answer })
+    }
+
+    fn unseen_namespaces<'a>(&self, answer: &'a mut ListAnswer<ClusterRow>) -> Option<&'a mut Vec<String>> {
+        Some(&mut answer.missing_namespaces)
+    }
+}
+
+impl ResourcesView {
+    /// Returns the namespaces in which objects without an app are searched, empty for all; `None` if the objects of apps
+    /// are listed.
+    pub fn orphaned_in(&self) -> Option<BTreeSet<String>> {
+        let RowSelection { filter, namespace, .. } = &self.rows;
+        self.orphaned.then(|| filter.namespaces.iter().chain(namespace).cloned().collect())
+    }
+}
+
+impl View for ResourcesView {
+    type Answer = ListAnswer<ResourceRow>;
+
+    fn reads(&self) -> ReadQuery {
+        match self.orphaned_in() {
+            None => self.rows.reads(self.rows.namespace.as_ref()),
+            // The apps of any namespace may declare objects in these.
+            Some(everything_in) => ReadQuery { everything_in, ..self.rows.reads(None) },
+        }
+    }
+
+    fn shows_rows(&self) -> bool {
+        self.rows.declared.is_empty()
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ResourceRow>, QuestionError> {
+        let orphaned_in = self.orphaned_in();
+        let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, &fleet.clusters());
+        let selected = Selected::of(&self.rows, orphaned_in.as_ref(), narrow, fleet)?;
+        let mut answer = selected.with_rows(|list| {
+            let mut rows = match self.orphaned {
+                true => ResourceList::of_orphans(list).items,
+                false => ResourceList::from(list).items,
+            };
+            if let Some(by) = self.rows.sort {
+                filter::sort_resources(&mut rows, by);
+            }
+            rows
+        });
+        let Filter { status, kinds, images, namespaces, .. } = &self.rows.filter;
+        // A condition about objects excludes what their app says.
+        let are_chosen =
+            status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
+        if are_chosen || self.orphaned {
+            answer.is_well = answer.items.iter().all(|row| row.status == Status::Current);
+        }
+        Ok(answer)
+    }
+
+    fn reads_more(&self, answer: &ListAnswer<ResourceRow>) -> Option<ReadQuery> {
+        reads_elsewhere(&self.rows, answer)
+    }
+
+    fn complete(&self, answer: &mut ListAnswer<ResourceRow>, fleet: &dyn AskedFleet) {
+        answer.elsewhere = elsewhere(&self.rows, fleet);
+    }
+
+    fn unseen_namespaces<'a>(&self, answer: &'a mut ListAnswer<ResourceRow>) -> Option<&'a mut Vec<String>> {
+        Some(&mut answer.missing_namespaces)
+    }
+}

@@ -1,0 +1,311 @@
+//! Questions about a fleet, and their answers: what a view of the command line asks for, and what it prints.
+//!
+//! A question is answered from a [`AskedFleet`], by the same function wherever the fleet is: in the process of the command
+//! line, which has just read it, or in a hub, which follows it. So both print the same.
+//!
+//! * `lists` answers `get apps`, `get clusters` and `get resources`.
+//! * `named` answers `app`, `tree`, `events` and `trust`.
+//! * `select` finds the apps that a question names, and the errors that concern them.
+
+mod lists;
+mod named;
+mod select;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{AppError, AppList, FindError, Freshness, Objects, ReadQuery};
+use taffrail_object::ObjectKey;
+use taffrail_status::ActiveRules;
+
+pub use lists::{AppsElsewhere, AppsView, ClustersView, ListAnswer, ResourcesView, RowSelection};
+pub use named::{
+    AppAnswer, AppOfView, AppSelection, AppView, EventsAnswer, EventsView, TreeAnswer, TreeView, TrustAnswer,
+    TrustView, differences,
+};
+pub use select::{asked_for, check_clusters, concerning, find, hides_apps, inside, keep, not_single};
+
+use crate::{AppRow, ClusterRow, ResourceRow};
+
+/// The clusters that a question is answered from.
+pub trait AskedFleet {
+    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which consists
+    /// of these objects.
+    fn apps(&self, objects: &[ObjectKey]) -> AppList;
+
+    /// Returns the objects in these namespaces that no app of `list` declares, as one app in each cluster; without
+    /// `namespaces` those of all namespaces.
+    fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList;
+
+    /// Returns the states of the clusters.
+    fn clusters(&self) -> Vec<&dyn Objects>;
+
+    /// Returns the rules by which objects are judged.
+    fn rules(&self) -> ActiveRules<'_>;
+
+    /// Returns the time at which objects are judged.
+    fn now(&self) -> Timestamp;
+
+    /// Returns the failures outside of any cluster.
+    fn problems(&self) -> Vec<FleetProblem>;
+}
+
+/// The question of a view, and the way in which it is answered.
+pub trait View {
+    /// The answer, which holds all that the view prints.
+    type Answer: DeserializeOwned;
+
+    /// Returns the query for what the answer needs of each cluster.
+    fn reads(&self) -> ReadQuery;
+
+    /// Returns true if the view shows rows of apps only, which do not change while their apps stay the same.
+    fn shows_rows(&self) -> bool {
+        false
+    }
+
+    /// Answers the question from `fleet`.
+    ///
+    /// # Errors
+    /// If the question names something that the fleet does not have.
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError>;
+
+    /// Returns the query for what [`View::complete`] needs, if `answer` needs more than [`View::reads`].
+    fn reads_more(&self, _answer: &Self::Answer) -> Option<ReadQuery> {
+        None
+    }
+
+    /// Completes an answer for which [`View::reads_more`] returned a query, from a fleet that was read by it.
+    fn complete(&self, _answer: &mut Self::Answer, _fleet: &dyn AskedFleet) {}
+
+    /// Returns the namespaces of `answer` that the question names and of which nothing was read, so that those can be
+    /// removed that exist; `None` for a view that does not tell them.
+    fn unseen_namespaces<'a>(&self, _answer: &'a mut Self::Answer) -> Option<&'a mut Vec<String>> {
+        None
+    }
+}
+
+/// A question, as it goes over a wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", tag = "view")]
+pub enum ViewQuestion {
+    /// The apps in their clusters.
+    Apps(AppsView),
+    /// The clusters.
+    Clusters(ClustersView),
+    /// The objects of the apps.
+    Resources(ResourcesView),
+    /// The details of an app.
+    App(AppView),
+    /// The tree of an app.
+    Tree(TreeView),
+    /// The warning events of apps.
+    Events(EventsView),
+    /// The reasons to doubt a green status.
+    Trust(TrustView),
+}
+
+/// Makes the question of a view.
+macro_rules! of_views {
+    ($($name:ident($view:ident)),* $(,)?) => {$(
+        impl From<$view> for ViewQuestion {
+            fn from(view: $view) -> ViewQuestion {
+                ViewQuestion::$name(view)
+            }
+        }
+    )*};
+}
+
+of_views! {
+    Apps(AppsView),
+    Clusters(ClustersView),
+    Resources(ResourcesView),
+    App(AppView),
+    Tree(TreeView),
+    Events(EventsView),
+    Trust(TrustView),
+}
+
+/// The answer to a [`ViewQuestion`], as it goes over a wire: that of its view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ViewAnswer {
+    /// Apps in their clusters.
+    Apps(ListAnswer<AppRow>),
+    /// Clusters.
+    Clusters(ListAnswer<ClusterRow>),
+    /// Objects of apps.
+    Resources(ListAnswer<ResourceRow>),
+    /// The details of an app.
+    App(AppAnswer),
+    /// The tree of an app.
+    Tree(TreeAnswer),
+    /// The warning events of apps.
+    Events(EventsAnswer),
+    /// The reasons to doubt a green status.
+    Trust(TrustAnswer),
+}
+
+/// What an answer says of the fleet as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FleetFacts {
+    /// The time at which the objects were judged, and to which ages refer.
+    pub now: Timestamp,
+    /// Number of names of clusters; a cluster that has two is counted twice.
+    pub clusters: usize,
+    /// The name of the cluster, if there is only one; left out if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
+    /// The names of the clusters that were never observed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unobserved: BTreeSet<String>,
+    /// Failures outside of any cluster, such as in a kubeconfig.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<FleetProblem>,
+}
+
+impl FleetFacts {
+    /// Returns the facts of a fleet.
+    pub fn of(fleet: &dyn AskedFleet) -> FleetFacts {
+        let clusters = fleet.clusters();
+        let never = |cluster: &&&dyn Objects| cluster.freshness() == Freshness::never();
+        FleetFacts {
+            now: fleet.now(),
+            clusters: clusters.len(),
+            only: match clusters.as_slice() {
+                [only] => Some(only.name().to_owned()),
+                _ => None,
+            },
+            unobserved: clusters.iter().filter(never).map(|cluster| cluster.name().to_owned()).collect(),
+            problems: fleet.problems(),
+        }
+    }
+}
+
+/// A failure outside of any cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FleetProblem {
+    /// The severity of the failure.
+    pub level: ErrorLevel,
+    /// The message, for people.
+    pub message: String,
+    /// What the user can do about it; left out if there is nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The severity of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum ErrorLevel {
+    /// Everything was read, but the answer may be wrong.
+    Warning,
+    /// Requested data could not be read.
+    Unreadable,
+    /// The user asked for something impossible, such as a context that does not exist.
+    Usage,
+}
+
+/// The reason why a question has no answer: it names something that the fleet does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum QuestionError {
+    /// There is no such cluster.
+    #[error("there is no cluster '{name}'")]
+    UnknownCluster {
+        /// The name as given.
+        name: String,
+        /// The names of all clusters.
+        known: Vec<String>,
+    },
+    /// The name of an app matches no app, or several.
+    #[error("{error}")]
+    NoSingleApp {
+        /// The error of the search.
+        error: FindError,
+        /// The failure to read a part that may hold the app, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hidden_by: Option<Box<AppError>>,
+    },
+    /// The app is in none of the selected clusters.
+    #[error("app '{name}' is not in the selected clusters")]
+    NotInClusters {
+        /// The name of the app as given.
+        name: String,
+        /// The names of the clusters that it is in.
+        clusters: Vec<String>,
+    },
+    /// No app declares an object of a kind.
+    #[error("no app declares an object of kind '{kind}'")]
+    UnknownKind {
+        /// The kind as given.
+        kind: String,
+        /// The kinds of the objects that apps declare.
+        known: Vec<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use taffrail_status::Status;
+
+    use super::*;
+    use crate::filter::{Filter, StatusFilter, SyncFilter};
+
+    /// Returns the question as it arrives at the other end of a wire.
+    fn sent(question: &ViewQuestion) -> ViewQuestion {
+        serde_json::from_str(&serde_json::to_string(question).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn filters_go_over_a_wire_unchanged() {
+        for status in
+            ["Ready", "Failed,InProgress", "!Ready", "!Ready, InProgress", "Ready,!Ready", "!Failed"]
+        {
+            let filter: StatusFilter = status.parse().unwrap();
+            let again: StatusFilter = filter.to_string().parse().unwrap();
+            assert_eq!(again, filter, "{status}");
+            let is_admitted =
+                |filter: &StatusFilter| Status::ALL.map(|status| filter.admits_row(status, true));
+            assert_eq!(is_admitted(&again), is_admitted(&filter), "{status}");
+        }
+        for sync in ["Failed", "!Synced,Syncing", "Failed,!Failed", "OutOfSync, Failed"] {
+            let filter: SyncFilter = sync.parse().unwrap();
+            assert_eq!(filter.to_string().parse::<SyncFilter>().unwrap(), filter, "{sync}");
+        }
+        let filter = Filter {
+            status: Some("!Ready".parse().unwrap()),
+            sync: Some("Failed".parse().unwrap()),
+            problems: Some([taffrail_apps::Axis::Sync].into()),
+            labels: Some("team in (a,b),!old,env!=dev".parse().unwrap()),
+            images: vec!["nginx".to_owned()],
+            ..Filter::default()
+        };
+        let names = vec!["eu-1/helm/shop/web".parse().unwrap()];
+        let rows =
+            RowSelection { names, filter, namespace: Some("shop".to_owned()), ..RowSelection::default() };
+        let question = ViewQuestion::from(ResourcesView { rows, orphaned: true });
+        assert_eq!(sent(&question), question);
+        let question = ViewQuestion::from(TrustView { contexts: true, ..TrustView::default() });
+        assert_eq!(sent(&question), question);
+    }
+
+    #[test]
+    fn questions_with_unknown_parts_are_refused() {
+        let read = |text: &str| serde_json::from_str::<ViewQuestion>(text);
+        assert_eq!(read(r#"{"view": "apps"}"#).unwrap(), AppsView::default().into());
+        let unknown = read(r#"{"view": "apps", "colour": "red"}"#).unwrap_err().to_string();
+        assert!(unknown.contains("unknown field `colour`"), "{unknown}");
+        assert!(read(r#"{"view": "app"}"#).is_err(), "an app has a name");
+        assert!(read(r#"{"view": "app", "name": ""}"#).is_err());
+    }
+}

@@ -1,0 +1,342 @@
+//! The questions about one app, or about the apps of a namespace: `app`, `tree`, `events` and `trust`.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use taffrail_apps::command::quoted;
+use taffrail_apps::trust::{CheckedCluster, FindingCategory, TrustShape};
+use taffrail_apps::{
+    App, AppError, AppLabels, AppList, AppQuery, Delivery, Dependents, ObjectSync, ObjectSyncState, Problem,
+    ReadQuery,
+};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+
+use super::select::{asked_for, check_clusters, concerning, find, inside};
+use super::{AskedFleet, FleetFacts, QuestionError, View};
+use crate::{
+    AppDetail, AppDetailList, AppTree, EventList, EventRow, TreeList, TreeOptions, TrustFinding, TrustReport,
+    as_text,
+};
+
+/// A selection of apps by their place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct AppSelection {
+    /// The namespace in which the apps are declared; `null` for all.
+    pub namespace: Option<String>,
+    /// The names of the clusters that hold the objects of the apps; empty for all.
+    pub clusters: Vec<String>,
+    /// The labels by which undeclared objects are grouped into apps; they do not go over a wire.
+    #[serde(skip)]
+    pub app_labels: AppLabels,
+}
+
+impl AppSelection {
+    /// Returns the query for the apps and their dependents: of the app called `name`, or of all apps.
+    fn reads(&self, name: Option<&AppQuery>, events: bool) -> ReadQuery {
+        let query = name.map(|name| name.clone().within(self.namespace.as_deref()));
+        ReadQuery {
+            namespace: self.namespace.clone(),
+            dependents: query.map_or(Dependents::All, Dependents::Of),
+            events,
+            app_labels: self.app_labels.clone(),
+            ..ReadQuery::default()
+        }
+    }
+
+    /// Returns the apps called `name`, or all selected ones, with the errors that concern them.
+    fn find<'l>(
+        &self,
+        name: Option<&AppQuery>,
+        list: &'l AppList,
+    ) -> Result<(Vec<&'l App>, Vec<AppError>), QuestionError> {
+        let namespace = self.namespace.as_deref();
+        match name {
+            Some(name) => {
+                let found = find(name, namespace, &self.clusters, list)?;
+                let errors = concerning(list, &found);
+                Ok((found, errors))
+            }
+            None => {
+                let found = inside(namespace, &self.clusters, list);
+                let errors = asked_for(list, &found, namespace);
+                Ok((found, errors))
+            }
+        }
+    }
+}
+
+/// The question of `app`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppView {
+    /// The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`.
+    #[serde(with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub name: AppQuery,
+    /// The place of the app.
+    #[serde(default)]
+    pub apps: AppSelection,
+}
+
+/// The answer of `app`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppAnswer {
+    /// The clusters that were asked.
+    pub fleet: FleetFacts,
+    /// The app, once for each cluster that has it.
+    pub items: Vec<AppOfView>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
+    /// True if the app has no problem but notices, in any of the clusters.
+    pub is_well: bool,
+}
+
+/// One app in one cluster, and what the view says beside its details.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppOfView {
+    /// The details.
+    pub detail: AppDetail,
+    /// The problems on all axes, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+    /// The remark about differences that the cluster does not record; left out if no object differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<String>,
+}
+
+impl View for AppView {
+    type Answer = AppAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        self.apps.reads(Some(&self.name), false)
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<AppAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.apps.clusters, &clusters)?;
+        let list = fleet.apps(&[]);
+        let (found, errors) = self.apps.find(Some(&self.name), &list)?;
+        let details = AppDetailList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
+        let item = |(app, detail): (&&App, AppDetail)| AppOfView {
+            problems: app.problems.clone(),
+            differences: differences(app, &detail.unsynced.iter().collect::<Vec<_>>()),
+            detail,
+        };
+        Ok(AppAnswer {
+            fleet: FleetFacts::of(fleet),
+            is_well: found.iter().all(|app| app.pressing().is_none()),
+            items: found.iter().zip(details.items).map(item).collect(),
+            errors,
+        })
+    }
+}
+
+/// Returns the remark about differences that the cluster does not record, or that Taffrail did not look for, with Argo
+/// CD's command that shows them; `None` if no object differs.
+pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
+    if app.app.delivery != Delivery::ArgoApplication {
+        return None;
+    }
+    // An app may list thousands of objects, and as many of them may not be synced.
+    let there = app.resources.iter().filter(|resource| resource.status != Status::NotFound);
+    let there: HashSet<&ObjectKey> = there.map(|resource| &resource.key).collect();
+    let is_meant = |own: &&&ObjectSync| own.state == ObjectSyncState::OutOfSync && there.contains(&own.key);
+    let differing: Vec<_> = unsynced.iter().filter(is_meant).collect();
+    let told = differing.iter().filter(|own| !own.differs.is_empty()).count();
+    let what = match differing.iter().any(|own| own.incomplete) {
+        _ if differing.is_empty() => return None,
+        true => "Taffrail did not compare all fields, because there are too many",
+        false if told == 0 => "Which fields differ is not recorded in the cluster",
+        false => "What else differs is not recorded in the cluster",
+    };
+    let name = quoted(&format!("{}/{}", app.app.namespace, app.app.name));
+    Some(format!("{what}; Argo CD shows it: argocd app diff {name}"))
+}
+
+/// The question of `tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TreeView {
+    /// The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`.
+    #[serde(with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub name: AppQuery,
+    /// The place of the app.
+    #[serde(default)]
+    pub apps: AppSelection,
+    /// True to show only the app and the apps that it delivers.
+    #[serde(default)]
+    pub compact: bool,
+    /// True to let equal objects share a line.
+    #[serde(default)]
+    pub fold: bool,
+}
+
+/// The answer of `tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TreeAnswer {
+    /// The clusters that were asked.
+    pub fleet: FleetFacts,
+    /// The tree of the app in each cluster.
+    pub items: Vec<AppTree>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
+    /// True if the app has no problem but notices, in any of the clusters.
+    pub is_well: bool,
+}
+
+impl View for TreeView {
+    type Answer = TreeAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        self.apps.reads(Some(&self.name), false)
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<TreeAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.apps.clusters, &clusters)?;
+        let list = fleet.apps(&[]);
+        let (found, errors) = self.apps.find(Some(&self.name), &list)?;
+        let shape = TreeOptions { compact: self.compact, fold: self.fold, nest: true };
+        let trees = TreeList::new(&found, &list, &clusters, &fleet.rules(), fleet.now(), shape);
+        Ok(TreeAnswer {
+            fleet: FleetFacts::of(fleet),
+            items: trees.items,
+            errors,
+            is_well: found.iter().all(|app| app.pressing().is_none()),
+        })
+    }
+}
+
+/// The question of `events`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct EventsView {
+    /// The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; `null` for all.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub name: Option<AppQuery>,
+    /// The place of the app, or of the apps.
+    pub apps: AppSelection,
+    /// True for one row for each cluster, in place of one for all clusters with an equal event.
+    pub per_cluster: bool,
+}
+
+/// The answer of `events`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EventsAnswer {
+    /// The clusters that were asked.
+    pub fleet: FleetFacts,
+    /// The events, the newest last.
+    pub items: Vec<EventRow>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
+}
+
+impl View for EventsView {
+    type Answer = EventsAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        self.apps.reads(self.name.as_ref(), true)
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<EventsAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.apps.clusters, &clusters)?;
+        let list = fleet.apps(&[]);
+        let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
+        let mut events = EventList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
+        if !self.per_cluster {
+            events = events.together();
+        }
+        Ok(EventsAnswer { fleet: FleetFacts::of(fleet), items: events.items, errors })
+    }
+}
+
+/// The question of `trust`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct TrustView {
+    /// The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; `null` for all.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub name: Option<AppQuery>,
+    /// The place of the app, or of the apps.
+    pub apps: AppSelection,
+    /// The categories of the findings; empty for all.
+    pub categories: Vec<FindingCategory>,
+    /// True for one finding for each cluster, in place of one for all clusters with an equal finding.
+    pub per_cluster: bool,
+    /// True if suggested commands name the context of the cluster.
+    pub contexts: bool,
+}
+
+/// The answer of `trust`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TrustAnswer {
+    /// The clusters that were asked.
+    pub fleet: FleetFacts,
+    /// The findings, the worst first.
+    pub items: Vec<TrustFinding>,
+    /// The objects and leases that were checked, for each cluster.
+    pub checked: Vec<CheckedCluster>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
+}
+
+impl View for TrustView {
+    type Answer = TrustAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        ReadQuery {
+            namespace: self.apps.namespace.clone(),
+            // Counting Pods needs all of them, whatever their workloads report.
+            dependents: Dependents::All,
+            liveness: self.apps.namespace.is_none(),
+            ..ReadQuery::default()
+        }
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<TrustAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.apps.clusters, &clusters)?;
+        let list = fleet.apps(&[]);
+        let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
+        let shape = TrustShape { only_apps: self.name.is_some(), contexts: self.contexts };
+        let mut report = TrustReport::new(&found, &list, &clusters, fleet.now(), shape);
+        let wanted = |cluster: &str| {
+            self.apps.clusters.is_empty() || self.apps.clusters.iter().any(|it| it == cluster)
+        };
+        report.checked.retain(|checked| wanted(&checked.cluster));
+        report.items.retain(|doubt| {
+            let is_chosen = self.categories.is_empty() || self.categories.contains(&doubt.category);
+            wanted(doubt.place.first()) && is_chosen
+        });
+        if !self.per_cluster {
+            report = report.together();
+        }
+        let TrustReport { items, checked, .. } = report;
+        Ok(TrustAnswer { fleet: FleetFacts::of(fleet), items, checked, errors })
+    }
+}

@@ -1,0 +1,147 @@
+//! The apps that a question names, and the errors that concern them.
+
+use std::collections::{BTreeSet, HashSet};
+
+use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, Objects, Scope};
+use taffrail_object::ObjectKey;
+use taffrail_status::assess::UNJUDGED;
+
+use super::QuestionError;
+use crate::filter::cluster_names;
+
+/// Checks that the given cluster names exist.
+///
+/// # Errors
+/// If one does not.
+pub fn check_clusters(wanted: &[String], clusters: &[&dyn Objects]) -> Result<(), QuestionError> {
+    let known = cluster_names(clusters);
+    match wanted.iter().find(|wanted| !known.contains(wanted)) {
+        Some(wrong) => Err(QuestionError::UnknownCluster { name: wrong.clone(), known }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the app called `name`, declared in `namespace` if that is given, once for each of `clusters` that has it;
+/// without `clusters` for all.
+///
+/// # Errors
+/// If no app matches, or several, or if the app is in none of `clusters`.
+pub fn find<'l>(
+    name: &AppQuery,
+    namespace: Option<&str>,
+    clusters: &[String],
+    list: &'l AppList,
+) -> Result<Vec<&'l App>, QuestionError> {
+    let found = name.clone().within(namespace).find_in(list, clusters);
+    let mut found = found.map_err(|error| not_single(error, list))?;
+    let elsewhere: BTreeSet<&str> = found.iter().map(|app| &*app.app.target).collect();
+    found.retain(|app| clusters.is_empty() || clusters.contains(&app.app.target));
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let clusters = elsewhere.into_iter().map(str::to_owned).collect();
+    Err(QuestionError::NotInClusters { name: name.to_string(), clusters })
+}
+
+/// Keeps in `list` the apps that one of the names matches; keeps all where no name is given.
+///
+/// # Errors
+/// If a name matches no app.
+pub fn keep(names: &[AppQuery], namespace: Option<&str>, list: &mut AppList) -> Result<(), QuestionError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let mut keys = BTreeSet::new();
+    for name in names {
+        let found = name.clone().within(namespace).all(list);
+        let found = found.map_err(|error| not_single(error, list))?;
+        keys.extend(found.into_iter().map(|app| app.app.clone()));
+    }
+    list.apps.retain(|app| keys.contains(&app.app));
+    Ok(())
+}
+
+/// Makes the error for a name that matches no app of `list`, or several.
+pub fn not_single(error: FindError, list: &AppList) -> QuestionError {
+    // An app that was not found may be in a part that could not be read.
+    let hidden_by = match &error {
+        FindError::NotFound { .. } => {
+            list.errors.iter().find(|error| hides_apps(error)).cloned().map(Box::new)
+        }
+        FindError::Ambiguous { .. } => None,
+    };
+    QuestionError::NoSingleApp { error, hidden_by }
+}
+
+/// Returns the apps of `list` that are declared in `namespace` and are in one of `clusters`; without these all apps.
+pub fn inside<'l>(namespace: Option<&str>, clusters: &[String], list: &'l AppList) -> Vec<&'l App> {
+    let here = |app: &&App| {
+        namespace.is_none_or(|namespace| *namespace == app.app.namespace)
+            && (clusters.is_empty() || clusters.contains(&app.app.target))
+    };
+    list.apps.iter().filter(here).collect()
+}
+
+/// Returns true if apps may be missing because of an error.
+pub fn hides_apps(error: &AppError) -> bool {
+    matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
+}
+
+/// Returns the errors that concern these apps, so that a view of one app does not list the errors of all others.
+pub fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
+    let places = Places::of(shown);
+    list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
+}
+
+/// Returns the errors to show for a view of `namespace`: those of that namespace, those of no namespace, and those
+/// about the apps in `shown`. Without a namespace returns all errors.
+pub fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
+    let Some(namespace) = namespace else { return list.errors.clone() };
+    let places = Places::of(shown);
+    let is_asked = |error: &&AppError| match &error.error.scope {
+        Scope::Object(ObjectKey { namespace: own, .. }) | Scope::Namespace(own) => {
+            own.is_empty() || own == namespace || places.concerns(error)
+        }
+        Scope::Cluster | Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => true,
+    };
+    list.errors.iter().filter(is_asked).cloned().collect()
+}
+
+/// Places where an error concerns the shown apps: their clusters, their objects, and namespaces in which their
+/// objects could not be judged. Each object and namespace comes with the name of its cluster.
+struct Places<'l> {
+    clusters: HashSet<&'l str>,
+    objects: HashSet<(&'l str, &'l ObjectKey)>,
+    namespaces: HashSet<(&'l str, &'l str)>,
+}
+
+impl<'l> Places<'l> {
+    fn of(apps: &[&'l App]) -> Places<'l> {
+        let mut places =
+            Places { clusters: HashSet::new(), objects: HashSet::new(), namespaces: HashSet::new() };
+        for app in apps {
+            for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
+                places.clusters.insert(cluster);
+                let own = app.resources.iter().map(|own| &own.key);
+                let problems = app.problems.iter().filter_map(|problem| problem.object.as_ref());
+                let read = own.chain(&app.declaring).chain(&app.unreadable).chain(problems);
+                places.objects.extend(read.map(|key| (cluster, key)));
+                let unjudged = app.resources.iter().filter(|own| own.rule == UNJUDGED).map(|own| &own.key);
+                places
+                    .namespaces
+                    .extend(unjudged.chain(&app.declaring).map(|key| (cluster, &*key.namespace)));
+            }
+        }
+        places
+    }
+
+    fn concerns(&self, error: &AppError) -> bool {
+        let cluster = &*error.cluster;
+        match &error.error.scope {
+            Scope::Cluster => true,
+            Scope::Object(key) => self.objects.contains(&(cluster, key)),
+            Scope::Namespace(namespace) => self.namespaces.contains(&(cluster, namespace)),
+            Scope::Group(_) | Scope::Kind { .. } | Scope::Input(_) => self.clusters.contains(cluster),
+        }
+    }
+}

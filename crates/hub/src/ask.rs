@@ -1,0 +1,29 @@
+//! The questions of views, answered by what follows the clusters.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
+
+/// What answers the questions of views: the process that follows the clusters.
+pub trait Ask: Send + Sync {
+    /// Answers a question. The work for it ends when the future is dropped.
+    fn ask(&self, question: ViewQuestion) -> Asking<'_>;
+}
+
+/// The future of an answer.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<ViewAnswer, AskError>> + Send + 'a>>;
+
+/// The reason why a question is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The question names something that the fleet does not have.
+    #[error(transparent)]
+    Question(#[from] QuestionError),
+    /// The question is not one for a hub; holds the reason.
+    #[error("{0}")]
+    Invalid(String),
+    /// The clusters are not followed any more.
+    #[error("the hub does not follow its clusters any more")]
+    Ended,
+}

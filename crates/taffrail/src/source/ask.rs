@@ -1,0 +1,41 @@
+//! Questions, answered from clusters or dumps, or by a hub.
+
+use taffrail_api::question::{View, ViewQuestion};
+use taffrail_observe::NO_EXTRA;
+
+use super::{Source, hub, namespaces, read};
+use crate::cli::{HubSource, ViewArguments};
+use crate::command_error::CommandError;
+use crate::commands::named;
+use crate::output::answer::Console;
+
+/// Answers the question `view` of the subcommand `command` from the clusters or dumps of `arguments`, read by `source`, or
+/// by a hub.
+pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
+    command: &str,
+    view: &V,
+    (arguments, hub): (&ViewArguments, &HubSource),
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<V::Answer, CommandError> {
+    if let Some(url) = &hub.hub {
+        let answered = hub::ask(hub, url, &view.clone().into(), arguments.source.timeout)?;
+        return answered.map_err(|error| named::refused(command, &error));
+    }
+    if view.shows_rows() {
+        source.shows_rows();
+    }
+    let fleet = source.read(arguments, &view.reads(), NO_EXTRA)?;
+    let mut answer = view.answer(fleet).map_err(|error| named::refused(command, &error))?;
+    if let Some(asked) = view.reads_more(&answer) {
+        match arguments.source.from.is_empty() {
+            true => view.complete(&mut answer, &*read(arguments, &asked, console)?),
+            // A dump has the whole cluster.
+            false => view.complete(&mut answer, fleet),
+        }
+    }
+    if let Some(unseen) = view.unseen_namespaces(&mut answer) {
+        *unseen = namespaces::not_existing(std::mem::take(unseen), &arguments.source)?;
+    }
+    Ok(answer)
+}
