@@ -70,6 +70,8 @@ struct Pending {
     published: Option<HubTime>,
     /// The moment for which the last proof of life of each cluster was noted.
     heard: HashMap<ClusterId, Duration>,
+    /// The number of changes in the part that is being saved.
+    taken: usize,
     /// The number of transitions and syncs that were dropped because the store could not be written.
     lost: u64,
 }
@@ -289,6 +291,7 @@ impl Journal {
             last: None,
         };
         let is_all = pending.pairs.is_empty() && pending.transitions.is_empty() && pending.syncs.is_empty();
+        pending.taken = portion.len();
         portion.last = is_all.then_some(pending.noted);
         if is_all {
             pending.pairs.shrink_to_fit();
@@ -299,6 +302,7 @@ impl Journal {
     /// Takes a part back that could not be saved. What changed since stays as it is.
     pub(crate) fn put_back(&self, portion: Portion) {
         let mut pending = self.pending();
+        pending.taken = 0;
         for (pair, is_gone) in portion.pairs {
             if !pending.pairs.contains_key(&pair) {
                 pending.pair(pair, is_gone);
@@ -322,6 +326,7 @@ impl Journal {
 
     /// Notes that a part is saved; `last` is that of [`Portion`].
     pub(crate) fn saved(&self, last: Option<u64>) {
+        self.pending().taken = 0;
         self.progress.send_modify(|progress| {
             progress.is_failing = false;
             progress.saved = last.unwrap_or(progress.saved);
@@ -342,7 +347,8 @@ impl Journal {
     pub(crate) fn counts(&self) -> JournalCounts {
         let pending = self.pending();
         let waiting = pending.pairs.len() + pending.transitions.len() + pending.syncs.len();
-        JournalCounts { pending: waiting + pending.clusters.len(), lost: pending.lost }
+        let waiting = waiting + pending.ended.len() + pending.clusters.len() + pending.forgotten.len();
+        JournalCounts { pending: waiting + pending.taken, lost: pending.lost }
     }
 }
 
@@ -408,6 +414,11 @@ fn is_same(one: &Pair, other: &Pair) -> bool {
 }
 
 impl Portion {
+    fn len(&self) -> usize {
+        let of_clusters = self.clusters.len() + self.forgotten.len();
+        self.pairs.len() + of_clusters + self.transitions.len() + self.ended.len() + self.syncs.len()
+    }
+
     /// Makes the batch, but for the clusters.
     pub(crate) fn batch(&self) -> Batch {
         let mut batch = Batch {

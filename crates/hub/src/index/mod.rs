@@ -178,7 +178,6 @@ impl FleetIndex {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
-        let is_proof = report.age.is_some();
         let mut consequences = match owner.fleet.take(source, report, at) {
             Ok(consequences) => consequences,
             Err(error) => {
@@ -197,11 +196,14 @@ impl FleetIndex {
             owner.touch_all(&cluster);
         }
         owner.clusters.insert(cluster.clone());
+        // Before all halves have come nothing is proved.
+        let mut sources = owner.fleet.known(&cluster).into_iter().flat_map(|known| &known.sources);
+        let is_proved = sources.any(|source| source.received.age(at).is_some());
         drop(owner);
         let syncs = std::mem::take(&mut consequences.syncs);
         // Without a store nobody keeps the syncs.
         if let Some(journal) = &self.journal {
-            if is_proof {
+            if is_proved {
                 journal.heard(&cluster, at);
             }
             if consequences.is_cluster_changed {

@@ -199,7 +199,7 @@ fn a_hub_that_was_killed_shows_all_rows_at_once_and_has_their_history() {
         .map(|item| item["after"]["effective"].as_str().unwrap())
         .collect();
     assert_eq!(transitions[..2], ["Failed", "Unknown"]);
-    assert_eq!(transitions.last(), Some(&"Failed"));
+    assert!(transitions[2..].contains(&"Failed"), "the run before: {transitions:?}");
 
     // Its store can be copied while it runs, and a second hub refuses the folder.
     let copy = folder.path().join("copy.db");

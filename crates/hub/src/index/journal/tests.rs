@@ -56,9 +56,12 @@ fn what_could_not_be_saved_waits_in_its_order() {
     journal.cluster(&cluster("us"));
     let portion = journal.take();
     assert!(portion.last().is_some());
+    assert_eq!(journal.counts().pending, 2, "what is being written is not saved yet");
     journal.forget(&cluster("us"));
     journal.put_back(portion);
     let portion = journal.take();
     assert_eq!(portion.clusters, [cluster("eu")]);
+    journal.saved(portion.last());
+    assert_eq!(journal.counts().pending, 0);
     assert_eq!(portion.batch().forgotten.into_iter().collect::<Vec<_>>(), [cluster("us")]);
 }

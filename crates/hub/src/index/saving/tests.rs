@@ -135,6 +135,21 @@ async fn restart_shows_all_rows_at_once_and_none_is_live_before_it_was_heard() {
     assert!(states(&fleet).is_empty() && store.clusters().await.unwrap().is_empty());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cluster_that_was_saved_before_it_told_its_apps_is_stale_after_a_restart() {
+    let place = Place::new();
+    let store = place.open().await;
+    let fleet = SampleFleet::restored(None, &store).await;
+    fleet.open("eu", "observer");
+    save(&fleet, &store).await;
+    let halves = [declared(&app("eu", "db"), "eu", |_| {}), observed(&app("eu", "db"), Status::Current, "")];
+    fleet.snapshot("eu", halves.into());
+    save(&fleet, &store).await;
+    let fleet = SampleFleet::restored(Some(&fleet), &store).await;
+    let coverage = fleet.index.view().coverage(&crate::AppFilter::default());
+    assert_eq!(coverage.state, taffrail_api::hub::AnswerState::Stale, "{coverage:?}");
+}
+
 /// What the store must answer: each state that the views showed, from the moment at which they did.
 #[derive(Default, Clone)]
 struct Log(BTreeMap<PairId, BTreeMap<Timestamp, Option<PairState>>>);
