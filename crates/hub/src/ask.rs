@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
-/// What answers the questions of views: the process that follows the clusters.
+/// The process that follows the clusters, and answers the questions of views.
 pub trait Ask: Send + Sync {
     /// Answers a question. The work for it ends when the future is dropped.
     fn ask(&self, question: ViewQuestion) -> Asking<'_>;

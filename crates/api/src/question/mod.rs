@@ -149,7 +149,7 @@ pub enum ViewAnswer {
     Trust(TrustAnswer),
 }
 
-/// What an answer says of the fleet as a whole.
+/// The facts about the fleet as a whole that an answer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -196,7 +196,7 @@ pub struct FleetProblem {
     pub level: ErrorLevel,
     /// The message, for people.
     pub message: String,
-    /// What the user can do about it; left out if there is nothing to say.
+    /// The remedy; left out if there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

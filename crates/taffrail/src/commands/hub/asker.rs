@@ -22,7 +22,7 @@ const LOOKS: usize = 8;
 /// The time for a look at clusters, and for each request of it.
 const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(8)), request: None };
 
-/// What answers questions about the clusters that a hub follows.
+/// The answers to questions about the clusters that a hub follows.
 pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
     members: FleetMembers,
