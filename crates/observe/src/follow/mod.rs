@@ -517,7 +517,7 @@ impl FleetWatcher {
     }
 
     /// Waits for changes for at most `at_most`; returns true if there were some. If the future is dropped, no change is
-    /// lost: [`FleetWatcher::take_news`] and the next call tell it.
+    /// lost: the next call tells it.
     pub async fn next(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, GATHERING).await;
         self.take_news()
