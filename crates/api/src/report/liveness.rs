@@ -31,7 +31,7 @@ pub struct Liveness {
 
 impl Liveness {
     /// Returns the liveness that an earlier run of the hub saved, with the last proof at the moment `heard`. It is not live
-    /// before [`RECOVERED`] new proofs.
+    /// before two new proofs.
     pub fn restored(heard: Option<Duration>) -> Liveness {
         Liveness { proved: heard, proofs: 0, has_failed: heard.is_some() }
     }
