@@ -246,7 +246,8 @@ impl ClusterRow {
         }
         if let Some(twin) = &cluster.twin_of {
             let why = format!(
-                "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from it"
+                "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from \
+                 it; if they are one cluster, leave one of the contexts out"
             );
             message = if message.is_empty() { why } else { format!("{why}; {message}") };
         }

@@ -26,6 +26,9 @@ pub struct Explanation {
     /// The app that is explained; left out if the user named objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
+    /// The cluster that declares the app; left out if it is the one that holds the app's objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
     /// The cluster of the app's objects, or the clusters with the same explanation.
     #[serde(flatten)]
     pub place: InClusters,
@@ -164,6 +167,7 @@ impl Explanation {
         };
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
+            home: app.app.other_home().map(str::to_owned),
             place: InClusters::one(&app.app.target),
             owners: Vec::new(),
             belongs_to: Vec::new(),

@@ -52,7 +52,7 @@ pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together, likeness};
 pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};
-pub use trust::{FindingObject, TrustFinding, TrustReport};
+pub use trust::{FindingApp, FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 
 use taffrail_apps::{AppError, AppRef, Delivery};

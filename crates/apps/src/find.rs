@@ -13,7 +13,7 @@ use crate::scope::{Scope, ScopeError};
 use crate::snapshot::FORBIDDEN;
 
 /// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies
-/// in all clusters share.
+/// in all clusters share. A name with a cluster may end in `@HOME`, the cluster that declares the app.
 ///
 /// The delivery may also be named by the kind of the declaring object, in full or as the tool's users shorten
 /// it: `kustomization`, `ks`, `hr`.
@@ -22,6 +22,8 @@ pub struct AppQuery {
     text: String,
     /// The name of the target cluster, if the text contains one.
     cluster: Option<String>,
+    /// The name of the home cluster, if the text contains one.
+    home: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
     /// The first of two parts if it is a word for a delivery, because it may be a namespace instead, as in
@@ -40,6 +42,13 @@ impl FromStr for AppQuery {
     type Err = InvalidAppQuery;
 
     fn from_str(text: &str) -> Result<AppQuery, InvalidAppQuery> {
+        // The names of clusters may contain `@`, that of an app does not.
+        let mut homes = text.match_indices('@').map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let of_home = homes.find(|(name, home)| !home.is_empty() && in_cluster(name).is_some());
+        if let Some((name, home)) = of_home {
+            let query: AppQuery = name.parse()?;
+            return Ok(AppQuery { text: text.to_owned(), home: Some(home.to_owned()), ..query });
+        }
         // The names of clusters may contain slashes, the other parts do not.
         if let Some((cluster, rest)) = in_cluster(text) {
             let query: AppQuery = rest.parse()?;
@@ -66,6 +75,7 @@ impl FromStr for AppQuery {
         Ok(AppQuery {
             text: text.to_owned(),
             cluster: None,
+            home: None,
             delivery,
             namespace: namespace.map(str::to_owned),
             or_namespace: or_namespace.map(|word| (*word).to_owned()),
@@ -161,7 +171,8 @@ impl AppQuery {
     pub fn is_full(&self) -> bool {
         let (Some(delivery), Some(name)) = (self.delivery, &self.name) else { return false };
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let rest = self.text.strip_suffix(&format!("{delivery}/{namespace}/{name}"));
+        let home = self.home.as_ref().map(|home| format!("@{home}")).unwrap_or_default();
+        let rest = self.text.strip_suffix(&format!("{delivery}/{namespace}/{name}{home}"));
         rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
     }
 
@@ -258,6 +269,7 @@ impl AppQuery {
         let is_meant = |app: &&App| {
             self.means(&app.key, app.app.delivery, &app.app.namespace, &app.app.name)
                 && self.cluster.as_ref().is_none_or(|cluster| *cluster == app.app.target)
+                && self.home.as_ref().is_none_or(|home| *home == app.app.home)
         };
         let found: Vec<&App> = list.apps.iter().filter(is_meant).collect();
         match found.is_empty() {

@@ -126,6 +126,19 @@ pub struct AppRef {
     pub name: String,
 }
 
+impl AppRef {
+    /// Returns the name of the cluster that declares the app, if that is not the one that holds its objects.
+    pub fn other_home(&self) -> Option<&str> {
+        Some(&*self.home).filter(|home| *home != self.target)
+    }
+
+    /// Returns the name for sentences, `delivery namespace/name`, followed by ` of HOME` if another cluster than
+    /// `cluster` declares the app.
+    pub fn title_in(&self, cluster: &str) -> String {
+        if self.home == cluster { self.to_string() } else { format!("{self} of {}", self.home) }
+    }
+}
+
 /// Formats as `delivery namespace/name`, for sentences.
 impl fmt::Display for AppRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

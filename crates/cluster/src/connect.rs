@@ -5,6 +5,7 @@
 //! The first connection is opened separately, before any request: hyper's pool learns the protocol only from an open
 //! connection, and would open one for each of the first requests.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +68,7 @@ pub(crate) struct Shared {
     namespace: String,
     server: String,
     unverified: Option<&'static str>,
+    authorities: Option<BTreeSet<Vec<u8>>>,
     protocol: Protocol,
     connecting: Duration,
     compresses: bool,
@@ -150,6 +152,7 @@ impl Cluster {
                 namespace: context.namespace.clone(),
                 server: context.server(),
                 unverified: context.unverified(),
+                authorities: context.authorities(),
                 protocol,
                 connecting,
                 compresses: !context.config.disable_compression,
@@ -231,6 +234,12 @@ impl Cluster {
     /// Returns the reason why the server's identity is not verified; `None` if it is. See [`Context::unverified`].
     pub fn unverified(&self) -> Option<&'static str> {
         self.shared.unverified
+    }
+
+    /// Returns true if both servers are verified, and by exactly the same certificate authorities of their kubeconfigs.
+    /// A bundle with one more authority is another one: its owner could vouch for any server.
+    pub fn is_verified_like(&self, other: &Cluster) -> bool {
+        self.shared.authorities.is_some() && self.shared.authorities == other.shared.authorities
     }
 
     /// Returns the HTTP version in use.

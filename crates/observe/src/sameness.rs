@@ -1,9 +1,11 @@
 //! Finds out which live clusters are one.
 //!
-//! The rule: two contexts with one address are one cluster. Two addresses are one cluster only if the Leases that both
-//! renew prove it ([`taffrail_apps::Renewals`]). Nothing else is proof, because the operator of a server chooses it:
-//! the UID of `kube-system`, which a copy has too, objects, and Leases that may not be read, come late, never, or do
-//! not move. Such clusters are both shown, with a problem that says that they have one identity.
+//! The rule: two contexts with one address are one cluster. Two addresses are one cluster only if the same certificate
+//! authorities vouch for both servers ([`Cluster::is_verified_like`]), and the Leases that both renew prove it
+//! ([`taffrail_apps::Renewals`]). Nothing else is proof, because the operator of a server chooses it: the UID of
+//! `kube-system`, which a copy has too, objects, Leases that the server reads from the other cluster and passes on, and
+//! Leases that may not be read, come late, never, or do not move. Such clusters are both shown, with a problem that
+//! says that they have one identity.
 //!
 //! Each cluster is read by itself and charged for its own requests. A cluster that answers late proves nothing, and
 //! takes no time from others.
@@ -65,18 +67,30 @@ pub(crate) struct Compared {
     pub(crate) spent: BTreeMap<usize, Duration>,
 }
 
-/// Finds out for each pair of clusters if it is one cluster, by reading the Leases of both repeatedly, for at most
-/// `within`. `clusters` has the connections by index.
+/// Finds out for each pair of clusters if it is one cluster: asks if the same authorities vouch for both, then reads the
+/// Leases of both repeatedly, for at most `within`. `clusters` has the connections by index.
 pub(crate) async fn compare(
     clusters: BTreeMap<usize, Cluster>,
     pairs: Vec<Pair>,
     within: Duration,
 ) -> Compared {
     let within = within.min(MOST_PATIENCE);
+    let may_be_one = |(one, other): &Pair| match (clusters.get(one), clusters.get(other)) {
+        (Some(one), Some(other)) => one.is_verified_like(other),
+        _ => false,
+    };
+    let (open, unproven): (Vec<Pair>, Vec<Pair>) = pairs.into_iter().partition(may_be_one);
+    let compared = Compared {
+        pairs: unproven.into_iter().map(|pair| (pair, Sameness::Unproven)).collect(),
+        ..Compared::default()
+    };
+    if open.is_empty() {
+        return compared;
+    }
     let (begun, count) = (Instant::now(), u32::try_from(clusters.len()).unwrap_or(u32::MAX));
     let clusters: BTreeMap<usize, Cluster> =
         clusters.into_iter().map(|(place, cluster)| (place, cluster.with_timeout(within))).collect();
-    let mut comparison = Comparison { open: pairs, ..Comparison::default() };
+    let mut comparison = Comparison { open, compared, ..Comparison::default() };
     let comparing = async {
         let mut readings = FuturesUnordered::new();
         for (number, (place, cluster)) in (0..).zip(&clusters) {

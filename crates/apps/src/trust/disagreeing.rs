@@ -325,10 +325,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let names: BTreeSet<String> = apps
             .iter()
             .filter_map(|&place| cluster.list.apps.get(place))
-            .map(|app| match app.app.home == cluster.name() {
-                true => app.app.to_string(),
-                false => format!("{} of {}", app.app, app.app.home),
-            })
+            .map(|app| app.app.title_in(cluster.name()))
             .collect();
         let more = names.len().saturating_sub(MOST_CLAIMANTS);
         let mut names: Vec<String> = names.into_iter().take(MOST_CLAIMANTS).collect();

@@ -242,3 +242,22 @@ fn thousands_of_candidates_are_cut_and_found_in_linear_time() {
     assert_eq!("checkout".parse::<AppQuery>().unwrap().find(&list).unwrap().len(), MANY);
     assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn a_full_name_may_end_in_the_home_cluster() {
+    let web = ["flux-kustomization/shop/web in two"];
+    assert_eq!(find("two/flux-kustomization/shop/web@two").unwrap(), web);
+    assert!(find("two/flux-kustomization/shop/web@one").is_err());
+    // Contexts may have `@` and slashes in their names.
+    for (text, cluster) in [
+        ("admin@prod/argo-application/argocd/front", "admin@prod"),
+        ("admin@prod/argo-application/argocd/front@admin@dev", "admin@prod"),
+        ("arn:aws:eks/prod/argo-application/argocd/front@arn:aws:eks/dev", "arn:aws:eks/prod"),
+    ] {
+        let query = text.parse::<AppQuery>().unwrap();
+        assert_eq!(
+            (query.cluster(), query.is_full(), query.to_string()),
+            (Some(cluster), true, text.to_owned())
+        );
+    }
+}

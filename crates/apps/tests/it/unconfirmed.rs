@@ -69,7 +69,7 @@ fn trust(list: &AppList, cluster: &dyn Objects, asked: &[&App], shape: TrustShap
     let report = TrustReport::new(asked, list, &[cluster], NOW, shape);
     let line = |found: &taffrail_api::TrustFinding| {
         let apps: Vec<String> =
-            found.apps.iter().map(|app| format!("{}/{}", app.namespace, app.name)).collect();
+            found.apps.iter().map(|it| format!("{}/{}", it.app.namespace, it.app.name)).collect();
         format!("{}: {}", found.reason, apps.join(","))
     };
     report.items.iter().map(line).collect()

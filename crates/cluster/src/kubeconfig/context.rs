@@ -1,5 +1,6 @@
 //! A context: the address of its cluster and the credentials for it.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,6 +84,15 @@ impl Context {
             ),
             _ => None,
         }
+    }
+
+    /// Returns the certificate authorities that alone may vouch for the server; `None` if the kubeconfig names none, or
+    /// if the server is not verified.
+    pub(crate) fn authorities(&self) -> Option<BTreeSet<Vec<u8>>> {
+        let is_verified =
+            self.config.cluster_url.scheme_str() == Some("https") && !self.config.accept_invalid_certs;
+        let named = self.config.root_cert.as_ref().filter(|_| is_verified)?;
+        Some(named.iter().cloned().collect())
     }
 
     /// Replaces the memory budget, by default that of the process.

@@ -96,7 +96,8 @@ fn print(
     let bold = Style::new().bold();
     let mut out = console.people();
     let app = &detail.app;
-    let place = if several { format!(" in {}", app.cluster) } else { String::new() };
+    let home = if app.home == app.cluster { String::new() } else { format!(" of {}", app.home) };
+    let place = if several { format!("{home} in {}", app.cluster) } else { home };
     let colour = app_style(app);
     let health = app.words(now);
     // `AppRow::words` already states the problem, and apps known by labels have no revision.

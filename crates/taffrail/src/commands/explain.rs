@@ -504,7 +504,7 @@ fn explain(
     let subject = match (app.app.delivery, app.resources.as_slice()) {
         (Delivery::Taffrail, [only]) => object(&only.key),
         (Delivery::Taffrail, objects) => format!("{} objects", objects.len()),
-        _ => app.app.to_string(),
+        _ => app.app.title_in(&app.app.target),
     };
     let place = &explanation.place;
     let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
@@ -732,11 +732,10 @@ fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io:
         indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
     }
     if let Some(app) = belonging.declares {
-        indented(out, "  ", &format!("declares {}", app.app))?;
+        indented(out, "  ", &format!("declares {}", app.app.title_in(&object.app.target)))?;
     }
     for app in &belonging.apps {
-        let own = &app.app;
-        let home = if own.home == object.app.target { String::new() } else { format!(" of {}", own.home) };
+        let own = app.app.title_in(&object.app.target);
         let revision =
             app.sync.applied.as_deref().map(|revision| format!(", at {}", text::revision(revision)));
         let source = app.source.as_ref().and_then(|source| {
@@ -744,15 +743,14 @@ fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io:
             let path = source.path.as_ref().map(|path| format!("{path} of ")).unwrap_or_default();
             Some(format!(", from {path}{place}"))
         });
-        let line = format!("{own}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
+        let line = format!("{own}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
         indented(out, "  ", &format!("belongs to {line}"))?;
     }
     for app in &belonging.listed {
-        indented(
-            out,
-            "  ",
-            &format!("listed by {} (unconfirmed: its labels and annotations do not name that app)", app.app),
-        )?;
+        let own = app.app.title_in(&object.app.target);
+        let listed =
+            format!("listed by {own} (unconfirmed: its labels and annotations do not name that app)");
+        indented(out, "  ", &listed)?;
     }
     for mark in &belonging.marked {
         indented(out, "  ", &format!("marked for {mark}"))?;

@@ -43,7 +43,11 @@ pub(super) trait ListRow: NamedRow + Serialize {
 impl NamedRow for AppRow {
     fn name(&self, several: bool) -> String {
         let name = format!("{}/{}/{}", self.delivery, self.namespace, self.name);
-        if several { format!("{}/{name}", self.cluster) } else { name }
+        match (several, self.home == self.cluster) {
+            (false, _) => name,
+            (true, true) => format!("{}/{name}", self.cluster),
+            (true, false) => format!("{}/{name}@{}", self.cluster, self.home),
+        }
     }
 }
 

@@ -57,7 +57,9 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp, console: &Console) -> 
             say!(out)?;
         }
         if several {
-            say!(out, "{}:", printable(&tree.cluster))?;
+            let home = if tree.home == tree.cluster { "" } else { &*tree.home };
+            let declared = if home.is_empty() { String::new() } else { format!(" (declared in {home})") };
+            say!(out, "{}{}:", printable(&tree.cluster), printable(&declared))?;
         }
         let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
         let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(MIN_MESSAGE_WIDTH);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_api::question::{FleetFacts, TrustAnswer, TrustView};
-use taffrail_api::{TrustFinding, TrustReport, text};
+use taffrail_api::{FindingApp, TrustFinding, TrustReport, text};
 use taffrail_apps::trust::{CheckedCluster, Severity};
 
 use super::changes::Printed;
@@ -232,9 +232,10 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
     if doubt.app_count == 0 {
         return None;
     }
-    let names = doubt.apps.iter().map(|app| {
+    let names = doubt.apps.iter().map(|FindingApp { app, home }| {
         let slash = if app.namespace.is_empty() { "" } else { "/" };
-        format!("{}{slash}{}", app.namespace, app.name)
+        let home = home.as_ref().map(|home| format!(" of {home}")).unwrap_or_default();
+        format!("{}{slash}{}{home}", app.namespace, app.name)
     });
     let names: Vec<String> = names.collect();
     let names = match (doubt.place.are_several(), doubt.apps_differ) {

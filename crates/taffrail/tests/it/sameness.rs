@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 
@@ -198,6 +200,36 @@ fn a_cluster_that_renews_other_leases_hides_no_other() {
     assert_eq!(ask(&both, std::slice::from_ref(&cluster)), expected);
 }
 
+/// A server that relays the Leases of another cluster shows what that cluster renews, but no certificate of its
+/// authority.
+#[test]
+fn a_server_that_another_authority_may_vouch_for_is_no_alias() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (_fleet, cluster) = started(&runtime, &[settings("web")]);
+    let (_other, stranger) = started(&runtime, &[]);
+    let relay = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+        let mut relay: Value = serde_saphyr::from_str(&renamed(&cluster, "relay", "localhost")).unwrap();
+        change(relay["clusters"][0]["cluster"].as_object_mut().unwrap());
+        merged(&relay.to_string(), &renamed(&cluster, "one", "127.0.0.1"))
+    };
+    let expected = [json!(["relay", null, null]), json!(["one", null, "relay"])];
+
+    let two_authorities = relay(&|server| {
+        let own: Value = serde_saphyr::from_str(&stranger.kubeconfig()).unwrap();
+        let pem = |encoded: &Value| STANDARD.decode(encoded.as_str().unwrap()).unwrap();
+        let own = pem(&own["clusters"][0]["cluster"]["certificate-authority-data"]);
+        let authority = &mut server["certificate-authority-data"];
+        *authority = json!(STANDARD.encode([pem(authority), own].concat()));
+    });
+    assert_eq!(ask(&two_authorities, std::slice::from_ref(&cluster)), expected);
+
+    let unverified = relay(&|server| {
+        server.remove("certificate-authority-data").unwrap();
+        server.insert("insecure-skip-tls-verify".to_owned(), json!(true));
+    });
+    assert_eq!(ask(&unverified, std::slice::from_ref(&cluster)), expected);
+}
+
 /// A cluster that is known to be two keeps none from being found to be one.
 #[test]
 fn an_alias_is_found_beside_a_copy() {
@@ -268,4 +300,23 @@ fn the_home_of_an_app_is_told_where_its_objects_are_elsewhere() {
     assert!(answer.contains("marked for helm default/web, which is not shown"), "{answer}");
     let trust = taffrail(&["trust", "--from", from], "").stdout;
     assert!(trust.contains("unconfirmed"), "{trust}");
+    assert!(trust.contains("argocd/front of dev"), "{trust}");
+
+    let names = taffrail(&["get", "apps", "-o", "name", "--from", from], "").stdout;
+    assert_eq!(names, "prod/argo-application/argocd/front@dev\nprod/helm/default/web\n");
+    let full = "prod/argo-application/argocd/front@dev";
+    for (view, heading) in [
+        ("explain", "argo-application argocd/front of dev in prod is "),
+        ("app", "argo-application argocd/front of dev in prod: "),
+        ("tree", "prod (declared in dev):"),
+    ] {
+        let answer = taffrail(&[view, full, "--from", from], "").stdout;
+        assert!(answer.starts_with(heading), "{view}: {answer}");
+        let other = taffrail(&[view, "prod/argo-application/argocd/front@prod", "--from", from], "");
+        assert_eq!(other.code, 2, "{view}: {}", other.stdout);
+    }
+    let listed = taffrail(&["explain", "configmap/web", "-n", "default", "--from", from], "").stdout;
+    assert!(listed.contains("listed by argo-application argocd/front of dev ("), "{listed}");
+    let explained = taffrail(&["explain", full, "-o", "json", "--from", from], "").json();
+    assert_eq!(explained["home"], "dev", "{explained}");
 }
