@@ -213,7 +213,8 @@ fn namespaces_take_turns_in_joined_findings() {
         assert_eq!((mute.objects.len(), mute.apps.len()), (10, 10));
         let objects: Vec<String> =
             mute.objects.iter().map(|it| format!("{}/{}", it.key.namespace, it.key.name)).collect();
-        let apps: Vec<String> = mute.apps.iter().map(|it| format!("{}/{}", it.app.namespace, it.app.name)).collect();
+        let apps: Vec<String> =
+            mute.apps.iter().map(|it| format!("{}/{}", it.app.namespace, it.app.name)).collect();
         (objects, apps)
     };
     let (objects, apps) = named(&findings(&holding("cluster", &settings("aaa"))));
