@@ -8,7 +8,7 @@ use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, keep};
+use super::select::{asked_for, check_clusters, check_named_clusters, keep};
 use super::{AskedFleet, FleetFacts, QuestionError, View};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
@@ -156,6 +156,7 @@ impl<T> Selected<T> {
     ) -> Result<Selected<T>, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&rows.filter.clusters, &clusters)?;
+        check_named_clusters(&rows.names, &clusters)?;
         let mut list = fleet.apps(&rows.declared);
         let mut is_none_declared = false;
         if let Some(namespaces) = orphaned_in {

@@ -243,6 +243,9 @@ pub enum QuestionError {
         name: String,
         /// The names of the clusters that it is in.
         clusters: Vec<String>,
+        /// The failure to read a part of the selected clusters that may hold the app, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hidden_by: Option<Box<AppError>>,
     },
     /// No app declares an object of a kind.
     #[error("no app declares an object of kind '{kind}'")]

@@ -12,7 +12,7 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, concerning, find, inside};
+use super::select::{asked_for, check_clusters, check_named_clusters, concerning, find, inside};
 use super::{AskedFleet, FleetFacts, QuestionError, View};
 use crate::{
     AppDetail, AppDetailList, AppTree, EventList, EventRow, TreeList, TreeOptions, TrustFinding, TrustReport,
@@ -123,6 +123,7 @@ impl View for AppView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<AppAnswer, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&self.apps.clusters, &clusters)?;
+        check_named_clusters([&self.name], &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(Some(&self.name), &list)?;
         let details = AppDetailList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
@@ -208,6 +209,7 @@ impl View for TreeView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<TreeAnswer, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&self.apps.clusters, &clusters)?;
+        check_named_clusters([&self.name], &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(Some(&self.name), &list)?;
         let shape = TreeOptions { compact: self.compact, fold: self.fold, nest: true };
@@ -260,6 +262,7 @@ impl View for EventsView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<EventsAnswer, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&self.apps.clusters, &clusters)?;
+        check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
         let mut events = EventList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
@@ -321,6 +324,7 @@ impl View for TrustView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<TrustAnswer, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&self.apps.clusters, &clusters)?;
+        check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
         let shape = TrustShape { only_apps: self.name.is_some(), contexts: self.contexts };

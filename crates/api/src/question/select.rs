@@ -9,6 +9,18 @@ use taffrail_status::assess::UNJUDGED;
 use super::QuestionError;
 use crate::filter::cluster_names;
 
+/// Checks that the cluster that each of the names gives was asked.
+///
+/// # Errors
+/// If one was not.
+pub fn check_named_clusters<'n>(
+    names: impl IntoIterator<Item = &'n AppQuery>,
+    clusters: &[&dyn Objects],
+) -> Result<(), QuestionError> {
+    let wanted: Vec<String> = names.into_iter().filter_map(AppQuery::cluster).map(str::to_owned).collect();
+    check_clusters(&wanted, clusters)
+}
+
 /// Checks that the given cluster names exist.
 ///
 /// # Errors
@@ -19,6 +31,12 @@ pub fn check_clusters(wanted: &[String], clusters: &[&dyn Objects]) -> Result<()
         Some(wrong) => Err(QuestionError::UnknownCluster { name: wrong.clone(), known }),
         None => Ok(()),
     }
+}
+
+/// Returns the first error that may hide apps of one of `clusters`.
+fn hidden_by(list: &AppList, clusters: &[String]) -> Option<Box<AppError>> {
+    let mut errors = list.errors.iter().filter(|error| hides_apps(error));
+    errors.find(|error| clusters.contains(&error.cluster)).cloned().map(Box::new)
 }
 
 /// Returns the app called `name`, declared in `namespace` if that is given, once for each of `clusters` that has it;
@@ -39,8 +57,9 @@ pub fn find<'l>(
     if !found.is_empty() {
         return Ok(found);
     }
-    let clusters = elsewhere.into_iter().map(str::to_owned).collect();
-    Err(QuestionError::NotInClusters { name: name.to_string(), clusters })
+    let elsewhere = elsewhere.into_iter().map(str::to_owned).collect();
+    let hidden_by = hidden_by(list, clusters);
+    Err(QuestionError::NotInClusters { name: name.to_string(), clusters: elsewhere, hidden_by })
 }
 
 /// Keeps in `list` the apps that one of the names matches; keeps all where no name is given.

@@ -12,13 +12,14 @@ use super::field::{Field, WantedField};
 use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::app::{App, AppList, Resource};
 use crate::apps::declared;
+use crate::delivery::flux;
 use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
 use crate::inventory_id;
 use crate::objects::{Objects, freshness_of};
-use crate::problem::{Axis, Problem, RULES_UNREAD};
+use crate::problem::{Axis, Problem, RULES_UNREAD, SUSPENDED};
 use crate::reads::Target as ReadTarget;
 use crate::reads::declaring::may_declare;
 use crate::scope::{Scope, ScopeError};
@@ -467,6 +468,10 @@ fn of_sync(app: &App) -> Opinion {
             Opinion::waiting(format!("it is out of sync: {why}")).because("OutOfSync")
         }
         SyncState::Syncing => Opinion::waiting(format!("it is being synced: {revisions}")).because("Syncing"),
+        // Its tool delivers what is wanted only after a user resumes it.
+        SyncState::Suspended if flux::newer(&app.sync).is_some() => {
+            Opinion::hopeless(format!("it is suspended: {revisions}")).because(SUSPENDED)
+        }
         SyncState::Synced | SyncState::Suspended | SyncState::Unknown => {
             of_problem(app).unwrap_or_else(|| Opinion::met(app.message.clone()))
         }

@@ -289,7 +289,7 @@ fn a_label_app_of_a_hidden_release_is_unobserved() {
 }
 
 #[test]
-fn an_app_with_a_failed_source_or_stopped_controller_is_not_met() {
+fn an_app_whose_delivery_is_blocked_is_not_met() {
     let source = |ready: &str, reason: &str| {
         format!(
             "{{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {{name: fleet, namespace: flux-system, \
@@ -322,4 +322,12 @@ fn an_app_with_a_failed_source_or_stopped_controller_is_not_met() {
     assert_eq!((verdict, &*reason), (WaitState::Waiting, "ControllerStopped"), "{message}");
     let (verdict, reason, message) = judged(&[&source("False", "GitOperationFailed"), app, &controller(1)]);
     assert_eq!((verdict, &*reason), (WaitState::Waiting, "GitOperationFailed"), "{message}");
+
+    // A suspended app is met as long as its source has nothing new: its tool would never apply that.
+    let suspended = app.replace("spec: {sourceRef", "spec: {suspend: true, sourceRef");
+    assert_eq!(judged(&[&fetched, &suspended, &controller(1)]).0, WaitState::Met);
+    let newer = fetched.replace("main@sha1:aaaa", "main@sha1:bbbb");
+    let (verdict, reason, message) = judged(&[&newer, &suspended, &controller(1)]);
+    assert_eq!((verdict, &*reason), (WaitState::Hopeless, "Suspended"), "{message}");
+    assert_eq!(message, "it is suspended: main@sha1:bbbb is wanted, main@sha1:aaaa is applied");
 }

@@ -285,6 +285,11 @@ pub enum Outcome {
         /// The time since the run began.
         after: Duration,
     },
+    /// The change was handled, but whether the app is ready cannot be told: the cluster of its objects was not asked.
+    Unobservable {
+        /// The cluster of the objects, and how to ask it.
+        why: String,
+    },
     /// The app was not ready at the deadline.
     TimedOut {
         /// The state of the app at the deadline.

@@ -425,6 +425,12 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             }
             State::Settling(since) => match app {
                 None => Progress::Waiting(format!("app {} was not found", task.app)),
+                // No time turns it ready.
+                Some(app) if !app.in_reach => {
+                    let why = app.message.to_string();
+                    self.end(item, Outcome::Unobservable { why })?;
+                    return ControlFlow::Continue(None);
+                }
                 Some(app) => match verbs::settled(app) {
                     Progress::Done if is_about_to_sync(app) && since.elapsed() < SYNC_GRACE => {
                         Progress::Waiting(format!("{} is OutOfSync", task.app))

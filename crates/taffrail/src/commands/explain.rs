@@ -220,11 +220,11 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name`; `None` for any other form.
-    fn cluster(&self) -> Option<&'t str> {
+    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or the full name of an app; `None` for any other form.
+    fn cluster(&self) -> Option<&str> {
         match self {
             Name::Key { cluster, .. } => *cluster,
-            Name::Words { .. } => None,
+            Name::Words { query, .. } => query.cluster(),
         }
     }
 

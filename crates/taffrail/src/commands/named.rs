@@ -1,7 +1,7 @@
 //! Helpers of the commands about named apps: reading them, and telling why a question about them has no answer.
 
 use taffrail_api::question::{self, AppSelection, QuestionError};
-use taffrail_apps::{App, AppList, AppQuery, FindError};
+use taffrail_apps::{App, AppError, AppList, AppQuery, FindError};
 use taffrail_observe::FleetSnapshot;
 
 use crate::cli::NameArguments;
@@ -22,7 +22,20 @@ pub(super) fn unknown_cluster<'w>(
 ) -> Option<CommandError> {
     let wrong = wanted.find(|wanted| !known.contains(wanted))?;
     let complaint = CommandError::usage(format!("there is no cluster '{wrong}'"));
-    Some(complaint.hint(format!("there are: {}", known.join(", "))))
+    Some(complaint.hint(others(known)))
+}
+
+/// Returns the hint that lists the clusters that were asked, and says how to ask others.
+fn others<T: std::borrow::Borrow<str>>(known: &[T]) -> String {
+    format!("there are: {}; --context, --all-contexts or --from read others", known.join(", "))
+}
+
+/// Returns the error that `error` holds for what could be read, while `hidden_by` may hide an app.
+fn unread(error: impl std::fmt::Display, hidden_by: &AppError) -> CommandError {
+    let hidden =
+        format!("{error} in the part that could be read; {}: {}", hidden_by.cluster, hidden_by.error.message);
+    let hint = reasons::hint(&hidden_by.error.reason).map(str::to_owned);
+    CommandError::unreadable(hidden).maybe_hint(hint)
 }
 
 /// Returns the place of apps that the arguments select.
@@ -55,10 +68,12 @@ pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l Ap
 /// for the hint.
 pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
     match error {
-        QuestionError::UnknownCluster { known, .. } | QuestionError::UnknownKind { known, .. } => {
+        QuestionError::UnknownCluster { known, .. } => CommandError::usage(error).hint(others(known)),
+        QuestionError::UnknownKind { known, .. } => {
             CommandError::usage(error).hint(format!("there are: {}", known.join(", ")))
         }
-        QuestionError::NotInClusters { clusters, .. } => {
+        QuestionError::NotInClusters { hidden_by: Some(hidden_by), .. } => unread(error, hidden_by),
+        QuestionError::NotInClusters { clusters, hidden_by: None, .. } => {
             CommandError::usage(error).hint(format!("it is in: {}", clusters.join(", ")))
         }
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
@@ -66,14 +81,7 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
             let hint = format!("choose one: {} {command} with one of these names", program::name());
             CommandError::usage(error).hint(hint)
         }
-        QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => {
-            let hidden = format!(
-                "{error} in the part that could be read; {}: {}",
-                hidden_by.cluster, hidden_by.error.message
-            );
-            let hint = reasons::hint(&hidden_by.error.reason).map(str::to_owned);
-            CommandError::unreadable(hidden).maybe_hint(hint)
-        }
+        QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => unread(error, hidden_by),
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
                 [] => format!("'{} get apps -o name' lists all", program::name()),

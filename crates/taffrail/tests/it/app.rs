@@ -132,6 +132,34 @@ fn wrong_names_lead_to_right_ones() {
     );
 }
 
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example");
+
+/// Only what was read answers: an app of another cluster that has the same name is no answer.
+#[test]
+fn a_name_with_a_cluster_that_was_not_read_is_told() {
+    let wanted = "elsewhere/flux-kustomization/flux-system/shop";
+    for view in ["app", "tree", "explain", "events", "trust"] {
+        let answer = super::taffrail(&[view, wanted, "--from", EXAMPLE], "");
+        assert_eq!((answer.code, &*answer.stdout), (2, ""), "{view}");
+        assert_eq!(
+            answer.stderr,
+            "error: there is no cluster 'elsewhere'\n \
+             hint: there are: eu-1, lab, us-1; --context, --all-contexts or --from read others\n",
+            "{view}"
+        );
+    }
+}
+
+#[test]
+fn an_app_is_not_denied_for_a_cluster_that_could_not_be_read() {
+    let eu = format!("{EXAMPLE}/eu-1.yaml");
+    let from = ["--from", &eu, "--from", "nowhere.yaml"];
+    let answer = super::taffrail(&[&["app", "shop", "--cluster", "nowhere"], &from[..]].concat(), "");
+    assert_eq!((answer.code, &*answer.stdout), (3, ""), "{}", answer.stderr);
+    let told = "app 'shop' is not in the selected clusters in the part that could be read; nowhere: cannot read nowhere.yaml";
+    assert!(answer.stderr.contains(told), "{}", answer.stderr);
+}
+
 #[test]
 fn unreadable_cluster_does_not_make_an_app_missing() {
     let answer = super::taffrail(&["app", "shop", "--from", "nowhere.yaml"], "");

@@ -49,6 +49,14 @@ fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
         works(&["resume"]);
         assert!(!is_suspended(&demo, place), "{place:?}");
     }
+    // Nothing waits for objects in a cluster that is not asked.
+    let elsewhere = ("eu-hub", "eu-hub", "gateway-ap-1");
+    let suspended = ask(&demo, elsewhere, &["suspend"]);
+    assert_eq!(suspended.code, 0, "{}{}", suspended.stdout, suspended.stderr);
+    let resumed = ask(&demo, elsewhere, &["resume"]);
+    assert_eq!(resumed.code, 3, "{}{}", resumed.stdout, resumed.stderr);
+    let told = "resumed, but whether it is ready is not known: it deploys to ";
+    assert!(resumed.stdout.contains(told), "{}", resumed.stdout);
     // What has no controller that could be told says so.
     for place in [
         ("us-edge", "us-edge", "tills"),

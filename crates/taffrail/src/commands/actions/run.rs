@@ -222,6 +222,7 @@ impl Printer<'_> {
                     Outcome::Done
                     | Outcome::Ready { .. }
                     | Outcome::Failed { .. }
+                    | Outcome::Unobservable { .. }
                     | Outcome::TimedOut { .. } => "Done",
                 };
                 self.end(item, result)?;

@@ -314,6 +314,16 @@ impl<'a> Printer<'a> {
                 let text = format!("failed after {}: {why}", span(after));
                 ("Failed", why, text, AnsiColor::Red.on_default(), Some((after, false)))
             }
+            Outcome::Unobservable { why } => {
+                self.exit = self.exit.max(Exit::Incomplete);
+                let done = match self.verb {
+                    Verb::Suspend => "suspended",
+                    Verb::Resume => "resumed",
+                    Verb::Reconcile(_) => "reconciled",
+                };
+                let text = format!("{done}, but whether it is ready is not known: it {why}");
+                ("Unobservable", why, text, AnsiColor::Yellow.on_default(), None)
+            }
             Outcome::TimedOut { why, is_observed, after } => {
                 self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
                 let text = format!("not ready within {}: {why}", span(self.arguments.source.timeout));
