@@ -281,11 +281,6 @@ impl Snapshot {
         self.facts.catalog = Some(catalog);
     }
 
-    /// Returns the kinds that the API server serves; `None` before discovery.
-    pub fn kinds(&self) -> Option<&KindCatalog> {
-        self.facts.catalog.as_ref()
-    }
-
     /// Adds a failure to the errors of the cluster; the objects stay.
     pub fn report(&mut self, error: ScopeError) {
         self.note_errors();

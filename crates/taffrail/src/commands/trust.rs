@@ -32,16 +32,13 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let from = &arguments.view.source;
     let view = TrustView {
         name: arguments.name.clone(),
         apps: named::selection(&arguments.which),
         categories: arguments.category.clone(),
         // Comparing with an earlier run needs one line per finding and cluster.
         per_cluster: arguments.per_cluster || arguments.output == TrustOutput::Name,
-        // Of a hub's clusters none is that of the current context.
-        contexts: arguments.hub.hub.is_some()
-            || from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
+        contexts: arguments.hub.names_contexts(&arguments.view.source),
     };
     let answer = source::ask("trust", &view, (&arguments.view, &arguments.hub), source, console)?;
     let TrustAnswer { fleet, items, checked, errors } = answer;

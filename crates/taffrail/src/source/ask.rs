@@ -1,7 +1,7 @@
 //! Questions, answered from clusters or dumps, or by a hub.
 
 use taffrail_api::question::{View, ViewQuestion};
-use taffrail_observe::NO_EXTRA;
+use taffrail_apps::Snapshot;
 
 use super::{Source, hub, namespaces, read};
 use crate::cli::{HubSource, ViewArguments};
@@ -11,7 +11,7 @@ use crate::output::answer::Console;
 
 /// Answers the question `view` of the subcommand `command` from the clusters or dumps of `arguments`, read by `source`, or
 /// by a hub.
-pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
+pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     command: &str,
     view: &V,
     (arguments, hub): (&ViewArguments, &HubSource),
@@ -25,7 +25,8 @@ pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
     if view.shows_rows() {
         source.shows_rows();
     }
-    let fleet = source.read(arguments, &view.reads(), NO_EXTRA)?;
+    let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
+    let fleet = source.read(arguments, &view.reads(), &more)?;
     let mut answer = view.answer(fleet).map_err(|error| named::refused(command, &error))?;
     if let Some(asked) = view.reads_more(&answer) {
         match arguments.source.from.is_empty() {

@@ -14,14 +14,13 @@ use std::time::Instant;
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
 use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
     LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 
-use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
+use crate::cli::{SourceArguments, ViewArguments};
 use crate::command_error::CommandError;
 use crate::output::answer::Console;
 use crate::output::progress::Progress;
@@ -151,19 +150,6 @@ pub(crate) fn follow(
         clock: BootClock::default(),
     };
     block_on(FleetWatcher::start(request))
-}
-
-/// Returns the query for all apps (in `namespace` if given); with `--declared`, for those objects instead.
-pub(crate) fn asked(
-    namespace: Option<&String>,
-    objects: &[ObjectKey],
-    grouping: &GroupingArguments,
-) -> ReadQuery {
-    if objects.is_empty() {
-        ReadQuery { namespace: namespace.cloned(), app_labels: grouping.labels(), ..ReadQuery::default() }
-    } else {
-        ReadQuery { declarations: false, objects: objects.to_vec(), ..ReadQuery::default() }
-    }
 }
 
 /// Reads the dumps that the arguments name.

@@ -147,6 +147,40 @@ impl Pairs<'_> {
         }
     }
 
+    fn explained(&mut self) {
+        self.compare_outputs(&["explain"], &["json", "yaml"]);
+        let (text, _, _) = self.compare(&["explain", "--exit-status"], None);
+        assert!(text.contains("\nCause\n") && text.contains("--context"), "{text}");
+        for options in [
+            &["--per-cluster", "--exit-status"][..],
+            &["-n", "accounts"],
+            &["-n", "no-such-namespace"],
+            &["--cluster", "eu-1,ap-1", "-o", "json"],
+            &["--cluster", "no-such-cluster"],
+        ] {
+            self.compare(&[&["explain"], options].concat(), Some(120));
+        }
+        self.compare_outputs(&["explain", "payments"], &["json", "yaml"]);
+        self.compare_outputs(&["explain", "deploy/web", "-n", "shop"], &["json", "yaml"]);
+        for names in [
+            &["shop", "search", "--exit-status"][..],
+            &["flux-kustomization/flux-system/shop", "--cluster", "eu-1"],
+            &["eu-1/flux-kustomization/flux-system/shop", "-o", "json"],
+            &["apps/Deployment/shop/web", "-o", "json"],
+            &["eu-1/apps/Deployment/shop/web"],
+            &["nowhere/apps/Deployment/shop/web"],
+            &["ks/shop", "-n", "flux-system"],
+            &["deploy/web"],
+            &["node/no-such-node", "shop"],
+            &["no-such-app"],
+            &["/Service/shop/no-such-service"],
+            &["gateway", "-n", "accounts"],
+            &["a/b/c/d/e/f"],
+        ] {
+            self.compare(&[&["explain"], names].concat(), Some(120));
+        }
+    }
+
     fn named(&mut self) {
         self.compare_outputs(&["app", "shop"], &["json", "yaml"]);
         self.compare_outputs(&["tree", "shop"], &["json", "dot"]);
@@ -183,6 +217,7 @@ fn a_hub_answers_views_with_the_bytes_of_the_direct_answers() {
     let mut pairs = Pairs::of(&demo, &hub);
     pairs.lists();
     pairs.named();
+    pairs.explained();
     let _ = writeln!(std::io::stderr(), "{} pairs of answers are equal", pairs.compared);
 }
 
@@ -202,6 +237,12 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
     ] {
         let answer =
             super::taffrail(&[&["get", "apps", "--hub", "http://127.0.0.1:1"], arguments].concat(), "");
+        assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
+    }
+    for arguments in
+        [&["explain", "--declared", "apps/Deployment/shop/web"][..], &["explain", "shop", "--logs"]]
+    {
+        let answer = super::taffrail(&[arguments, &["--hub", "http://127.0.0.1:1"]].concat(), "");
         assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
     }
     let nobody = super::taffrail(&["get", "apps", "--hub", "http://127.0.0.1:1"], "");

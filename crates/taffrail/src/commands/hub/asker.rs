@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::question::{View, ViewAnswer, ViewQuestion};
-use taffrail_apps::ReadQuery;
+use taffrail_apps::{ReadQuery, Snapshot};
 use taffrail_hub::{Ask, AskError, Asking};
 use taffrail_observe::{
-    FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, NO_EXTRA, TimeBudget, TimeLimits,
-    absent_namespaces, for_each_cluster, look,
+    FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, TimeBudget, TimeLimits, absent_namespaces,
+    for_each_cluster, look,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -38,7 +38,7 @@ impl Asker {
     }
 
     /// Answers the question of a view.
-    async fn answer<V: View<Answer: Send + 'static> + Clone + Send + 'static>(
+    async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
         &self,
         view: V,
     ) -> Result<V::Answer, AskError> {
@@ -56,7 +56,7 @@ impl Asker {
                 })
                 .await?
             }
-            false => view.answer(&self.look(asked).await?),
+            false => view.answer(&self.look(asked, &view).await?),
         }
         .map_err(AskError::Question)?;
         if let Some(unseen) = view.unseen_namespaces(&mut answer) {
@@ -81,8 +81,8 @@ impl Asker {
         receiver.await.map_err(|_| AskError::Ended)
     }
 
-    /// Reads what `asked` needs of all clusters.
-    async fn look(&self, asked: ReadQuery) -> Result<FleetSnapshot, AskError> {
+    /// Reads what `asked`, the query of `view`, needs of all clusters.
+    async fn look(&self, asked: ReadQuery, view: &(impl View + Sync)) -> Result<FleetSnapshot, AskError> {
         let _permit = self.looks.acquire().await.map_err(|_| AskError::Ended)?;
         let request = LookRequest {
             members: self.members.clone(),
@@ -92,7 +92,8 @@ impl Asker {
             rules: Arc::clone(&self.rules),
             answered: Arc::new(|_| {}),
         };
-        let (fleet, _) = look(request, NO_EXTRA).await.map_err(|_| AskError::Ended)?;
+        let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
+        let (fleet, _) = look(request, &more).await.map_err(|_| AskError::Ended)?;
         Ok(fleet)
     }
 
@@ -133,6 +134,7 @@ impl Ask for Asker {
                 ViewQuestion::Tree(view) => self.answer(view).await.map(ViewAnswer::Tree),
                 ViewQuestion::Events(view) => self.answer(view).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view).await.map(ViewAnswer::Trust),
+                ViewQuestion::Explain(view) => self.answer(view).await.map(ViewAnswer::Explain),
             }
         })
     }
