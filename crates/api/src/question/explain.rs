@@ -5,6 +5,7 @@ mod subject;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
@@ -17,8 +18,8 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Change;
 use taffrail_status::{ActiveRules, Status};
 
-use super::select::{asked_for, check_clusters, concerning, hides_apps, not_single};
-use super::{AskedFleet, FleetFacts, QuestionError, View, differences, reads_apps};
+use super::select::{asked_for, check_clusters, concerning, hides_apps, not_single, places, reaching};
+use super::{AskedFleet, Extent, FleetFacts, QuestionError, View, differences, reads_apps};
 use crate::{AppRow, Explanation, as_text, explained_together, told_in_few};
 
 pub use subject::{InvalidSubject, SubjectName};
@@ -185,6 +186,20 @@ impl ExplainView {
         self.clusters.is_empty() || self.clusters.iter().any(|it| it == name)
     }
 
+    /// Iterates over the apps that are not well, in the namespace and clusters of the question.
+    fn unwell<'l>(&self, list: &'l AppList) -> impl Iterator<Item = &'l App> {
+        let is_inside = |app: &&App| self.namespace.as_ref().is_none_or(|own| *own == app.app.namespace);
+        let is_unwell = |app: &&App| app.pressing().is_some() && self.in_cluster(&app.app.target);
+        list.apps.iter().filter(is_inside).filter(is_unwell)
+    }
+
+    /// Checks that there are the clusters that the question names.
+    fn check_clusters(&self, clusters: &[&dyn Objects]) -> Result<(), QuestionError> {
+        check_clusters(&self.clusters, clusters)?;
+        let of_objects = self.names.iter().filter_map(SubjectName::cluster).map(str::to_owned);
+        check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
+    }
+
     /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
     /// was not found.
     fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
@@ -194,9 +209,7 @@ impl ExplainView {
             return (apps.map(Subject::app).collect(), Vec::new());
         }
         if self.names.is_empty() {
-            let is_inside = |app: &&App| namespace.is_none_or(|namespace| namespace == app.app.namespace);
-            let is_unwell = |app: &&App| app.pressing().is_some() && self.in_cluster(&app.app.target);
-            let mut apps: Vec<&App> = list.apps.iter().filter(is_inside).filter(is_unwell).collect();
+            let mut apps: Vec<&App> = self.unwell(list).collect();
             apps.sort_by_key(|app| (app.effective(), app.problem().map(|problem| problem.severity)));
             return (apps.into_iter().map(Subject::app).collect(), Vec::new());
         }
@@ -327,12 +340,37 @@ impl View for ExplainView {
         self.names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
     }
 
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        self.check_clusters(&fleet.clusters())?;
+        let list = fleet.apps(&[]);
+        if self.names.is_empty() {
+            return Ok(reaching(places(self.unwell(&list)), &list));
+        }
+        let mut clusters = BTreeSet::new();
+        let mut is_missing = false;
+        for name in &self.names {
+            let apps = name.query().map(|query| query.clone().within(self.namespace.as_deref()).all(&list));
+            match apps {
+                Some(Ok(apps)) => clusters.extend(places(apps)),
+                _ if name.is_of_app() => is_missing = true,
+                // An object may be in any cluster.
+                _ => match name.cluster() {
+                    Some(cluster) => clusters.extend([cluster.to_owned()]),
+                    None if self.clusters.is_empty() => return Ok(Extent::All),
+                    None => clusters.extend(self.clusters.iter().cloned()),
+                },
+            }
+        }
+        match is_missing && !clusters.is_empty() {
+            // Similar names may be those of apps in other clusters.
+            true => Ok(Extent::All),
+            false => Ok(reaching(clusters, &list)),
+        }
+    }
+
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ExplainAnswer, QuestionError> {
         let (clusters, rules) = (fleet.clusters(), fleet.rules());
-        check_clusters(&self.clusters, &clusters)?;
-        let of_objects: Vec<String> =
-            self.names.iter().filter_map(SubjectName::cluster).map(str::to_owned).collect();
-        check_clusters(&of_objects, &clusters)?;
+        self.check_clusters(&clusters)?;
         let list = fleet.apps(&self.declared);
         let grounds = || Grounds {
             fleet,

@@ -8,8 +8,8 @@ use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, keep};
-use super::{AskedFleet, FleetFacts, QuestionError, View, reads_apps};
+use super::select::{asked_for, check_clusters, keep, reaching};
+use super::{AskedFleet, Extent, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
 
@@ -327,6 +327,15 @@ impl View for ResourcesView {
             None => self.rows.reads(self.rows.namespace.as_ref()),
             // The apps of any namespace may declare objects in these.
             Some(everything_in) => ReadQuery { everything_in, ..self.rows.reads(None) },
+        }
+    }
+
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        let clusters = &self.rows.filter.clusters;
+        check_clusters(clusters, &fleet.clusters())?;
+        match clusters.is_empty() {
+            true => Ok(Extent::All),
+            false => Ok(reaching(clusters.iter().cloned().collect(), &fleet.apps(&[]))),
         }
     }
 

@@ -69,6 +69,14 @@ pub trait View {
         Vec::new()
     }
 
+    /// Returns the clusters that must be read for the answer, of those of `fleet`, of which all apps are known.
+    ///
+    /// # Errors
+    /// If the question names something that the fleet does not have.
+    fn extent(&self, _fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        Ok(Extent::All)
+    }
+
     /// Returns true if the view shows rows of apps only, which do not change while their apps stay the same.
     fn shows_rows(&self) -> bool {
         false
@@ -116,6 +124,31 @@ pub enum ViewQuestion {
     Trust(TrustView),
     /// The causes of the state of apps and objects.
     Explain(ExplainView),
+}
+
+/// The clusters that must be read to answer a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All clusters.
+    All,
+    /// The clusters of these names. Of the others an answer needs only their names, states and errors. Without names the
+    /// apps, as they are known, are enough.
+    Clusters(BTreeSet<String>),
+}
+
+impl ViewQuestion {
+    /// Returns true if the answer needs more of the clusters than the apps and their objects.
+    pub fn is_drill_down(&self) -> bool {
+        match self {
+            ViewQuestion::Apps(_) | ViewQuestion::Clusters(_) => false,
+            ViewQuestion::Resources(view) => view.orphaned,
+            ViewQuestion::App(_)
+            | ViewQuestion::Tree(_)
+            | ViewQuestion::Events(_)
+            | ViewQuestion::Trust(_)
+            | ViewQuestion::Explain(_) => true,
+        }
+    }
 }
 
 /// Returns the query for the apps declared in `namespace`, in all namespaces if it is `None`; if `declared` is not empty,
