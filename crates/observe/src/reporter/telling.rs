@@ -456,6 +456,29 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_that_was_not_read_yet_is_the_one_of_an_earlier_run() {
+        let mut stage = Stage::new(2);
+        let live =
+            std::mem::replace(&mut stage.fleet.snapshots[0], Snapshot::lost("eu", "Unreachable", "gone"));
+        let names = ["eu", "eu-by-vpn"].map(|name| (name.to_owned(), ClusterId("1".to_owned())));
+        stage.teller = FleetTeller::knowing(HashMap::from(names));
+        stage.streams = ReportStreams::default();
+        let told = stage.look();
+        let of_eu: Vec<usize> = told.iter().filter(|(id, _)| id == "1").map(|(_, halves)| *halves).collect();
+        // The hub keeps the halves that it knows: it is told that the cluster cannot be reached, and nothing else.
+        assert_eq!(of_eu, [0], "{told:?}");
+        assert!(!told.iter().any(|(id, _)| id.starts_with(PROVISIONAL)), "{told:?}");
+        stage.fleet.snapshots[0] = live;
+        assert!(stage.look().contains(&("1".to_owned(), 4)), "all halves are told once it was read");
+        // A second name of the cluster adds no row.
+        stage.fleet.snapshots[1] = Snapshot::lost("eu-by-vpn", "Unreachable", "gone");
+        stage.teller = FleetTeller::knowing(HashMap::from(stage.teller.earlier.clone()));
+        stage.streams = ReportStreams::default();
+        let told = stage.look();
+        assert!(told.iter().all(|(id, _)| id == "1"), "{told:?}");
+    }
+
+    #[test]
     fn change_of_one_app_tells_its_halves_alone() {
         let mut stage = Stage::new(50);
         assert_eq!(stage.look(), []);

@@ -17,8 +17,8 @@ struct Pairs<'d> {
     compared: usize,
 }
 
-/// The time for which a hub may be behind on a busy machine.
-const BEHIND: Duration = Duration::from_secs(10);
+/// The time for which a hub may be behind on a busy machine; an answer that is right takes none of it.
+const BEHIND: Duration = Duration::from_secs(60);
 
 /// What a user gets: stdout, stderr and the exit code.
 type Seen = (String, String, i32);
@@ -68,7 +68,7 @@ impl Pairs<'_> {
         // still do after a while in which those of the clusters stood still.
         let mut direct = seen(self.ask(arguments, columns, false));
         let mut since = Instant::now();
-        for _ in 0..100 {
+        for _ in 0..1000 {
             let by_hub = seen(self.ask(arguments, columns, true));
             if by_hub == direct {
                 self.compared += 1;
@@ -217,8 +217,17 @@ fn a_hub_answers_views_with_the_bytes_of_the_direct_answers() {
     let mut pairs = Pairs::of(&demo, &hub);
     pairs.lists();
     pairs.named();
-    pairs.explained();
     let _ = writeln!(std::io::stderr(), "{} pairs of answers are equal", pairs.compared);
+}
+
+#[test]
+fn a_hub_explains_with_the_bytes_of_the_direct_answers() {
+    let demo = Demo::start(&["--hold", "--skip", "2m"]);
+    let hub = Hub::of(&demo);
+    hub.wait_until_complete();
+    let mut pairs = Pairs::of(&demo, &hub);
+    pairs.explained();
+    let _ = writeln!(std::io::stderr(), "{} pairs of explanations are equal", pairs.compared);
 }
 
 #[test]
@@ -239,9 +248,7 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
             super::taffrail(&[&["get", "apps", "--hub", "http://127.0.0.1:1"], arguments].concat(), "");
         assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
     }
-    for arguments in
-        [&["explain", "--declared", "apps/Deployment/shop/web"][..], &["explain", "shop", "--logs"]]
-    {
+    for arguments in [&["explain", "--declared", "apps/Deployment/shop/web"][..], &["explain", "shop", "--logs"]] {
         let answer = super::taffrail(&[arguments, &["--hub", "http://127.0.0.1:1"]].concat(), "");
         assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
     }

@@ -221,3 +221,38 @@ impl Ask for Asker {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use taffrail_observe::Failure;
+
+    use super::*;
+    use crate::rule_source::RuleSource;
+    use taffrail_status::Trust;
+    use taffrail_status::assess::Budgets;
+
+    #[tokio::test]
+    async fn a_cluster_is_asked_for_32_questions_at_once() {
+        let failure = Failure { reason: "Unreachable".to_owned(), message: "gone".to_owned() };
+        let member = |name: &str| Member { name: name.to_owned(), context: Err(failure.clone()) };
+        let members = FleetMembers { members: ["eu", "us"].map(member).into(), problems: Vec::new() };
+        let rules = RuleSource::default().with_options(
+            Budgets::default(),
+            crate::rule_source::patience(String::new(), TURN),
+            &Trust::default(),
+        );
+        let (asker, _inquiries) = Asker::new(members, Arc::new(rules));
+        let eu = |name: &String| name == "eu";
+        let mut turns = Vec::new();
+        for _ in 0..MAX_AT_ONCE {
+            turns.push(asker.turns(eu).await.unwrap());
+        }
+        let begun = Instant::now();
+        assert!(matches!(asker.turns(|_| true).await, Err(AskError::Busy(name)) if name == "eu"));
+        assert!(begun.elapsed() >= TURN);
+        assert_eq!(asker.turns(|name| name == "us").await.unwrap().len(), 1);
+        // The next one has its turn as soon as one is done.
+        let (next, ()) = tokio::join!(asker.turns(eu), async { drop(turns.pop()) });
+        assert_eq!(next.unwrap().len(), 1);
+    }
+}
