@@ -6,12 +6,14 @@
 //! * `lists` answers `get apps`, `get clusters` and `get resources`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
 //! * `explain` answers `explain`.
+//! * `status` has the question of `status`, which is answered where the kinds of each cluster are known.
 //! * `select` finds the apps that a question names, and the errors that concern them.
 
 mod explain;
 mod lists;
 mod named;
 mod select;
+mod status;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +31,8 @@ pub use named::{
     TrustView, differences,
 };
 pub use select::{asked_for, check_clusters, concerning, find, hides_apps, inside, keep, not_single};
+
+pub use status::{ClusterStatuses, StatusAnswer, StatusItem, StatusView};
 
 use crate::{AppRow, ClusterRow, ResourceRow};
 
@@ -124,6 +128,8 @@ pub enum ViewQuestion {
     Trust(TrustView),
     /// The causes of the state of apps and objects.
     Explain(ExplainView),
+    /// The statuses of objects.
+    Status(StatusView),
 }
 
 /// The clusters that must be read to answer a question.
@@ -146,7 +152,8 @@ impl ViewQuestion {
             | ViewQuestion::Tree(_)
             | ViewQuestion::Events(_)
             | ViewQuestion::Trust(_)
-            | ViewQuestion::Explain(_) => true,
+            | ViewQuestion::Explain(_)
+            | ViewQuestion::Status(_) => true,
         }
     }
 }
@@ -182,6 +189,7 @@ of_views! {
     Events(EventsView),
     Trust(TrustView),
     Explain(ExplainView),
+    Status(StatusView),
 }
 
 /// The answer to a [`ViewQuestion`], as it goes over a wire: that of its view.
@@ -205,6 +213,8 @@ pub enum ViewAnswer {
     Trust(TrustAnswer),
     /// The causes of the state of apps and objects.
     Explain(ExplainAnswer),
+    /// The statuses of objects.
+    Status(StatusAnswer),
 }
 
 /// The facts about the fleet as a whole that an answer holds.
@@ -322,6 +332,14 @@ pub enum QuestionError {
         /// The failure to read a part that may hold the object, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hidden_by: Option<Box<AppError>>,
+    },
+    /// No cluster serves a kind.
+    #[error("there is no kind called '{kind}'")]
+    UnservedKind {
+        /// The kind as given.
+        kind: String,
+        /// The kinds that are served.
+        known: Vec<String>,
     },
     /// Nothing has the name.
     #[error("found nothing of that name")]

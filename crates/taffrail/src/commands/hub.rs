@@ -164,15 +164,14 @@ async fn follow_and_serve(
     let clusters = members.members.len();
     let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-    let rules: Arc<dyn FleetRules> = Arc::new(rules);
-    let (asker, inquiries) = Asker::new(members.clone(), Arc::clone(&rules));
+    let (asker, inquiries) = Asker::new(members.clone(), rules.clone());
     let hub = hub.with_asker(Arc::new(asker));
     let request = WatchRequest {
         members,
         timeout: source.timeout,
         request_timeout: source.request_timeout,
         asked: ReadQuery::default(),
-        rules,
+        rules: Arc::new(rules),
         lists: ListStrategy::Auto,
         clock,
     };

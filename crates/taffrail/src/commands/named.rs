@@ -8,6 +8,7 @@ use taffrail_observe::FleetSnapshot;
 
 use crate::cli::NameArguments;
 use crate::command_error::CommandError;
+use crate::commands::status::kinds;
 use crate::program;
 use crate::reasons;
 
@@ -70,6 +71,7 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
             [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
             others => format!("an object of that name is in namespace {}", others.join(", ")),
         }),
+        QuestionError::UnservedKind { kind, known } => kinds::unknown(kind, known.iter().cloned()),
         QuestionError::NothingFound => CommandError::usage(error),
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.

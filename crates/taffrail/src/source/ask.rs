@@ -1,5 +1,9 @@
 //! Questions, answered from clusters or dumps, or by a hub.
 
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
 use taffrail_api::question::{View, ViewQuestion};
 use taffrail_apps::Snapshot;
 
@@ -7,6 +11,7 @@ use super::{Source, hub, namespaces, read};
 use crate::cli::{HubSource, ViewArguments};
 use crate::command_error::CommandError;
 use crate::commands::named;
+use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 
 /// Answers the question `view` of the subcommand `command` from the clusters or dumps of `arguments`, read by `source`, or
@@ -19,8 +24,8 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     console: &Console,
 ) -> Result<V::Answer, CommandError> {
     if let Some(url) = &hub.hub {
-        let answered = hub::ask(hub, url, &view.clone().into(), arguments.source.timeout)?;
-        return answered.map_err(|error| named::refused(command, &error));
+        let (token, time) = (hub.hub_token_file.as_deref(), arguments.source.timeout);
+        return ask_hub(command, url, token, &view.clone().into(), time);
     }
     if view.shows_rows() {
         source.shows_rows();
@@ -39,4 +44,15 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
         *unseen = namespaces::not_existing(std::mem::take(unseen), &arguments.source)?;
     }
     Ok(answer)
+}
+
+/// Asks the hub at `url` the question of the subcommand `command`; its token is in `token_file`, if that is given.
+pub(crate) fn ask_hub<A: DeserializeOwned>(
+    command: &str,
+    url: &HubUrl,
+    token_file: Option<&Path>,
+    question: &ViewQuestion,
+    time: Duration,
+) -> Result<A, CommandError> {
+    hub::ask(url, token_file, question, time)?.map_err(|error| named::refused(command, &error))
 }

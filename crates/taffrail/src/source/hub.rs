@@ -14,7 +14,6 @@ use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::net::TcpStream;
 
-use crate::cli::HubSource;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
 use crate::runtime::block_on;
@@ -39,12 +38,12 @@ enum Unanswered {
 /// # Errors
 /// If there is no answer; the inner error is that the question has none.
 pub(super) fn ask<A: DeserializeOwned>(
-    hub: &HubSource,
     url: &HubUrl,
+    token_file: Option<&Path>,
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<Result<A, QuestionError>, CommandError> {
-    let token = token(url, hub.hub_token_file.as_deref())?;
+    let token = token(url, token_file)?;
     let authority = &url.authority;
     let failed = |why: &dyn fmt::Display| {
         CommandError::unreadable(format_args!("cannot ask the hub at http://{authority}: {why}"))

@@ -27,7 +27,7 @@ use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
-pub(crate) use ask::ask;
+pub(crate) use ask::{ask, ask_hub};
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;
 

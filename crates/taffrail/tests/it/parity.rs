@@ -181,6 +181,28 @@ impl Pairs<'_> {
         }
     }
 
+    fn objects(&mut self) {
+        let outputs = ["wide", "name", "json", "jsonl", "yaml"];
+        self.compare_outputs(&["status", "deploy/web", "-n", "shop"], &outputs);
+        let (text, _, _) = self.compare(&["status", "deploy,sts", "-A", "--exit-status"], Some(160));
+        assert!(text.lines().count() > 20, "{text}");
+        for words in [
+            &["deploy,svc", "-n", "accounts", "-o", "json"][..],
+            &["deploy", "-A", "-l", "app.kubernetes.io/instance", "-o", "wide"],
+            &["deploy/no-such-object", "-n", "shop", "--exit-status"],
+            &["deploy", "-n", "no-such-namespace"],
+            &["eu-1/apps/Deployment/shop/web", "-o", "json"],
+            &["nowhere/apps/Deployment/shop/web"],
+            &["deployy/web"],
+            &["kustomization", "shop", "-n", "flux-system"],
+            &["node", "-A"],
+            &["deploy/web", "-A"],
+            &["deploy", "svc/web"],
+        ] {
+            self.compare(&[&["status"], words].concat(), Some(140));
+        }
+    }
+
     fn named(&mut self) {
         self.compare_outputs(&["app", "shop"], &["json", "yaml"]);
         self.compare_outputs(&["tree", "shop"], &["json", "dot"]);
@@ -227,6 +249,7 @@ fn a_hub_explains_with_the_bytes_of_the_direct_answers() {
     hub.wait_until_complete();
     let mut pairs = Pairs::of(&demo, &hub);
     pairs.explained();
+    pairs.objects();
     let _ = writeln!(std::io::stderr(), "{} pairs of explanations are equal", pairs.compared);
 }
 
@@ -248,10 +271,21 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
             super::taffrail(&[&["get", "apps", "--hub", "http://127.0.0.1:1"], arguments].concat(), "");
         assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
     }
-    for arguments in [&["explain", "--declared", "apps/Deployment/shop/web"][..], &["explain", "shop", "--logs"]] {
+    for arguments in [
+        &["explain", "--declared", "apps/Deployment/shop/web"][..],
+        &["explain", "shop", "--logs"],
+        &["status", "deploy/web", "--rules", "kstatus"],
+        &["status", "deploy/web", "--augment", "-o", "json"],
+    ] {
         let answer = super::taffrail(&[arguments, &["--hub", "http://127.0.0.1:1"]].concat(), "");
         assert_eq!((answer.code, &*answer.stdout), (2, ""), "{}", answer.stderr);
     }
+    let file = super::taffrail(&["status", "-f", "-", "--hub", "http://127.0.0.1:1"], "");
+    snapbox::assert_data_eq!(
+        file.stderr.lines().next().unwrap_or_default(),
+        "error: the argument '--filename <FILE>' cannot be used with '--hub <URL>'"
+    );
+    assert_eq!(file.code, 2);
     let nobody = super::taffrail(&["get", "apps", "--hub", "http://127.0.0.1:1"], "");
     snapbox::assert_data_eq!(
         nobody.stderr,

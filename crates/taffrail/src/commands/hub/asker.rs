@@ -5,8 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_api::question::{Extent, QuestionError, View, ViewAnswer, ViewQuestion};
-use taffrail_apps::{AppError, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot};
+use taffrail_api::question::{
+    ClusterStatuses, Extent, QuestionError, StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
+};
+use taffrail_apps::{
+    AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
+};
 use taffrail_hub::{Ask, AskError, Asking};
 use taffrail_observe::{
     FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, Member, TimeBudget, TimeLimits,
@@ -14,6 +18,9 @@ use taffrail_observe::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
+
+use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
+use crate::rule_source::RulesWithOptions;
 
 /// Maximum number of questions that wait for the fleet.
 const WAITING: usize = 64;
@@ -32,6 +39,7 @@ pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
     members: FleetMembers,
     rules: Arc<dyn FleetRules>,
+    objects_rules: RulesWithOptions,
     /// The turns of questions at each cluster, in the order of the clusters.
     turns: Vec<Arc<Semaphore>>,
 }
@@ -79,10 +87,11 @@ fn is_lost(snapshot: &Snapshot) -> bool {
 
 impl Asker {
     /// Makes what answers questions about `members`, and the channel by which it asks what follows them.
-    pub(super) fn new(members: FleetMembers, rules: Arc<dyn FleetRules>) -> (Asker, mpsc::Receiver<Inquiry>) {
+    pub(super) fn new(members: FleetMembers, rules: RulesWithOptions) -> (Asker, mpsc::Receiver<Inquiry>) {
         let (inquiries, receiver) = mpsc::channel(WAITING);
         let turns = members.members.iter().map(|_| Arc::new(Semaphore::new(MAX_AT_ONCE))).collect();
-        (Asker { inquiries, members, rules, turns }, receiver)
+        let objects_rules = rules.clone();
+        (Asker { inquiries, members, rules: Arc::new(rules), objects_rules, turns }, receiver)
     }
 
     /// Answers the question of a view.
@@ -164,6 +173,45 @@ impl Asker {
         answered.await.map_err(|_| AskError::Ended)
     }
 
+    /// Answers the question of `status`.
+    async fn objects(&self, view: &StatusView) -> Result<StatusAnswer, AskError> {
+        let asked = ObjectsAsked::new(view, self.objects_rules.clone());
+        let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;
+        let FleetMembers { members, problems } = &self.members;
+        let names = asked.clusters();
+        let known = || members.iter().map(|member| member.name.clone());
+        if let Some(name) = names.iter().flatten().find(|name| !known().any(|known| known == **name)) {
+            return Err(QuestionError::UnknownCluster { name: name.clone(), known: known().collect() }.into());
+        }
+        let is_meant = move |name: &str| names.as_ref().is_none_or(|names| names.contains(name));
+        // Of the clusters that are not asked it is known whether they answer.
+        let others = self.ask_followed(move |fleet| {
+            let others = fleet.snapshots.iter().filter(|it| !is_meant(it.name()) || is_lost(it));
+            let other = |snapshot: &Snapshot| {
+                let errors = snapshot.errors().iter().filter(|error| error.scope == Scope::Cluster);
+                ClusterStatuses {
+                    cluster: snapshot.name().to_owned(),
+                    is_unobserved: snapshot.freshness() == Freshness::never(),
+                    errors: errors.cloned().collect(),
+                    items: Vec::new(),
+                }
+            };
+            others.map(other).collect::<Vec<_>>()
+        });
+        let others = others.await?;
+        let is_asked = |name: &String| !others.iter().any(|other| other.cluster == *name);
+        let _turns = self.turns(is_asked).await?;
+        let asked_members = members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
+        let read = asked.read(asked_members, LOOK, others.is_empty()).await.map_err(|_| AskError::Ended)?;
+        let ObjectsRead { mut clusters, unseen_namespaces } = read?;
+        clusters.extend(others);
+        let places: HashMap<&str, usize> =
+            members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
+        clusters.sort_by_key(|told| places.get(&*told.cluster).copied());
+        let missing_namespaces = self.not_existing(unseen_namespaces).await?;
+        Ok(StatusAnswer { clusters, problems: problems.clone(), missing_namespaces })
+    }
+
     /// Waits for the turn of a question at each cluster whose name `is_asked`.
     async fn turns(&self, is_asked: impl Fn(&String) -> bool) -> Result<Vec<OwnedSemaphorePermit>, AskError> {
         let until = Instant::now() + TURN;
@@ -217,6 +265,7 @@ impl Ask for Asker {
                 ViewQuestion::Events(view) => self.answer(view).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view).await.map(ViewAnswer::Trust),
                 ViewQuestion::Explain(view) => self.answer(view).await.map(ViewAnswer::Explain),
+                ViewQuestion::Status(view) => self.objects(&view).await.map(ViewAnswer::Status),
             }
         })
     }
@@ -241,7 +290,7 @@ mod tests {
             crate::rule_source::patience(String::new(), TURN),
             &Trust::default(),
         );
-        let (asker, _inquiries) = Asker::new(members, Arc::new(rules));
+        let (asker, _inquiries) = Asker::new(members, rules);
         let eu = |name: &String| name == "eu";
         let mut turns = Vec::new();
         for _ in 0..MAX_AT_ONCE {
