@@ -25,7 +25,14 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
 ) -> Result<V::Answer, CommandError> {
     if let Some(url) = &hub.hub {
         let (token, time) = (hub.hub_token_file.as_deref(), arguments.source.timeout);
-        return ask_hub(command, url, token, &view.clone().into(), time);
+        let question = view.clone().into();
+        return match source.hub() {
+            None => ask_hub(command, url, token, &question, time),
+            Some((watch, is_held)) => {
+                let answer = watch.ask(url, token, &question, time, is_held)?;
+                answer.map_err(|error| named::refused(command, &error))
+            }
+        };
     }
     if view.shows_rows() {
         source.shows_rows();

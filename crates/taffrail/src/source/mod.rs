@@ -2,6 +2,7 @@
 
 mod ask;
 mod hub;
+mod hub_watch;
 mod namespaces;
 mod requests;
 mod stopwatch;
@@ -28,6 +29,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
+pub(crate) use hub_watch::HubWatch;
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;
 
@@ -47,6 +49,12 @@ pub(crate) trait Source {
     /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
     /// rows stay the same.
     fn shows_rows(&mut self) {}
+
+    /// Returns the hub of a source that is asked again and again, and true if the last answer must be shown again; `None`
+    /// if the source reads once.
+    fn hub(&mut self) -> Option<(&mut HubWatch, bool)> {
+        None
+    }
 }
 
 /// A source that reads once.

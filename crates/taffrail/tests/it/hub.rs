@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::demo::Demo;
-use super::{command, taffrail};
+use super::going::Going;
+use super::{command, taffrail, watch};
 
 pub(super) struct Hub {
     child: Child,
@@ -27,18 +28,17 @@ impl Hub {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");
         std::fs::write(&file, kubeconfig).unwrap();
-        Hub::serving(file.to_str().unwrap(), clusters, &[])
+        Hub::serving(file.to_str().unwrap(), clusters, "127.0.0.1:0", &[])
     }
 
     /// Starts a hub of all clusters of the demo with further arguments.
     fn with(demo: &Demo, more: &[&str]) -> Hub {
-        Hub::serving(demo.kubeconfig().to_str().unwrap(), 12, more)
+        Hub::serving(demo.kubeconfig().to_str().unwrap(), 12, "127.0.0.1:0", more)
     }
 
-    /// Starts a hub of so many clusters of a kubeconfig.
-    fn serving(kubeconfig: &str, clusters: usize, more: &[&str]) -> Hub {
-        let arguments =
-            ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"];
+    /// Starts a hub of so many clusters of a kubeconfig, which listens at `listen`.
+    fn serving(kubeconfig: &str, clusters: usize, listen: &str, more: &[&str]) -> Hub {
+        let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", listen];
         let mut command = command(&[&arguments, more].concat());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -277,7 +277,7 @@ fn a_hub_that_has_not_heard_its_clusters_is_loading_and_one_that_is_gone_keeps_i
     eu["cluster"]["server"] = "https://127.0.0.1:1".into();
     let file = folder.path().join("config");
     std::fs::write(&file, kubeconfig.to_string()).unwrap();
-    let hub = Hub::serving(file.to_str().unwrap(), 12, &["--data", data]);
+    let hub = Hub::serving(file.to_str().unwrap(), 12, "127.0.0.1:0", &["--data", data]);
     let is_told = |list: &Value| {
         let missing = list["missing"].as_array().unwrap();
         missing.len() == 1 && missing[0]["cluster"] == "eu-1" && missing[0]["message"] != ""
@@ -289,6 +289,35 @@ fn a_hub_that_has_not_heard_its_clusters_is_loading_and_one_that_is_gone_keeps_i
     assert_eq!(names.len(), 12, "{names:?}");
     let rows = hub.list("/api/v1/apps?limit=500");
     assert_eq!(of_eu(&rows), apps);
+}
+
+#[test]
+fn a_view_goes_on_as_the_hub_tells_of_changes_and_after_the_hub_was_restarted() {
+    let served = watch::served();
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    let hub = Hub::serving(&served.kubeconfig, 2, "127.0.0.1:0", &[]);
+    hub.wait_until_complete();
+    std::fs::write(&token, &hub.token).unwrap();
+    let (url, file) = (hub.url(), token.to_str().unwrap());
+    let view = command(&["get", "apps", "-w", "--hub", &url, "--hub-token-file", file]);
+    let mut going = Going::start(view, Duration::from_secs(90));
+    let is_of = |status: &'static str| {
+        move |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.starts_with(&["one", "shop", "shop", "label", status])
+        }
+    };
+    going.until_line("the app", is_of("Ready"));
+    served.clusters[0].apply(watch::app(1, 1)).unwrap();
+    going.until_line("the change", is_of("InProgress"));
+    // Another run of the hub has another token.
+    let address = hub.address.clone();
+    drop(hub);
+    let hub = Hub::serving(&served.kubeconfig, 2, &address, &[]);
+    std::fs::write(&token, &hub.token).unwrap();
+    served.clusters[0].apply(watch::app(1, 2)).unwrap();
+    going.until_line("the change after the restart", is_of("Ready"));
 }
 
 #[test]
