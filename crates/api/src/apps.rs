@@ -11,7 +11,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{AppName, List, ListItem, text};
+use crate::{AppName, AppOfHome, List, ListItem, text};
 
 /// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,12 @@ impl AppRow {
     /// Returns the name of the app, without its cluster.
     pub fn app_name(&self) -> AppName {
         AppName { delivery: self.delivery, namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
+    /// Returns the name for messages, with its home if another cluster declares it.
+    pub fn title(&self) -> String {
+        let home = Some(self.home.clone()).filter(|home| *home != self.cluster);
+        AppOfHome { app: self.app_name(), home }.to_string()
     }
 
     /// Returns its health with its worst other problem: `Ready`, `Ready, sync failed`, `Ready (suspended)`, `Failed,

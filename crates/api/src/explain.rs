@@ -15,7 +15,8 @@ use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Change};
 
 use crate::{
-    API_VERSION, AppName, CauseLog, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport,
+    API_VERSION, AppName, AppOfHome, CauseLog, ErrorRow, InClusters, List, ListItem, TrustFinding,
+    TrustReport,
 };
 
 /// The explanation of why an app or an object is in its state.
@@ -40,11 +41,11 @@ pub struct Explanation {
     pub belongs_to: Vec<OwningApp>,
     /// For a named object: the app that it declares.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub declares: Option<AppName>,
+    pub declares: Option<AppOfHome>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
     /// not carry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listed_by: Vec<AppName>,
+    pub listed_by: Vec<AppOfHome>,
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
@@ -238,8 +239,8 @@ impl Explanation {
             object: self.object.or_else(|| Some(object.clone())),
             owners: belonging.owners.to_vec(),
             belongs_to: belonging.apps.iter().map(|app| OwningApp::from(*app)).collect(),
-            declares: belonging.declares.map(|app| AppName::from(&app.app)),
-            listed_by: belonging.listed.iter().map(|app| AppName::from(&app.app)).collect(),
+            declares: belonging.declares.map(|app| AppOfHome::from(&app.app)),
+            listed_by: belonging.listed.iter().map(|app| AppOfHome::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
             ..self
         }

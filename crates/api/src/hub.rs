@@ -475,7 +475,7 @@ pub struct StreamFrame {
 }
 
 /// The changes of one page of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StreamPage {
@@ -493,6 +493,9 @@ pub struct StreamPage {
     /// The numbers of clusters; left out unless the page is one of clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterCounts>,
+    /// The number of the state of the fleet, which grows with each change; left out unless the page is one of changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// The numbers of the apps of a filter.

@@ -52,7 +52,7 @@ pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together, likeness};
 pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};
-pub use trust::{FindingApp, FindingObject, TrustFinding, TrustReport};
+pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 
 use taffrail_apps::{AppError, AppRef, Delivery};
@@ -141,5 +141,33 @@ impl fmt::Display for AppName {
 impl From<&AppRef> for AppName {
     fn from(app: &AppRef) -> AppName {
         AppName { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() }
+    }
+}
+
+/// The name of an app, and the cluster that declares it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppOfHome {
+    /// The name of the app.
+    #[serde(flatten)]
+    pub app: AppName,
+    /// The cluster that declares the app; left out if it is the one that holds the app's objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+}
+
+/// Formats as messages name an app: `argo-application argocd/shop`, or `argo-application argocd/shop of dev` if
+/// another cluster declares it.
+impl fmt::Display for AppOfHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.app)?;
+        self.home.iter().try_for_each(|home| write!(f, " of {home}"))
+    }
+}
+
+impl From<&AppRef> for AppOfHome {
+    fn from(app: &AppRef) -> AppOfHome {
+        AppOfHome { app: AppName::from(app), home: app.other_home().map(str::to_owned) }
     }
 }

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use taffrail_apps::trust::{
     self, CheckedCluster, ClusterFindings, Finding, FindingCategory, Severity, TrustShape,
 };
-use taffrail_apps::{self as apps, App, AppError, AppRef, Objects, round_robin};
+use taffrail_apps::{self as apps, App, AppError, Objects, round_robin};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use crate::together::{earlier, grouped};
-use crate::{API_VERSION, AppName, ErrorRow, InClusters};
+use crate::{API_VERSION, AppOfHome, ErrorRow, InClusters};
 
 /// The maximum number of objects and apps that a finding names; the others are counted. Namespaces take turns, so that an
 /// author in one displaces none of others.
@@ -63,7 +63,7 @@ pub struct TrustFinding {
     pub object_count: usize,
     /// The apps that the finding concerns: at most ten, green ones before the others, and of each namespace in turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub apps: Vec<FindingApp>,
+    pub apps: Vec<AppOfHome>,
     /// Number of apps that the finding concerns.
     pub app_count: usize,
     /// Number of green apps that the finding concerns.
@@ -77,25 +77,6 @@ pub struct TrustFinding {
     /// True if `next` applies only to the first of several clusters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_of_first: bool,
-}
-
-/// An app that a finding concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct FindingApp {
-    /// The name of the app.
-    #[serde(flatten)]
-    pub app: AppName,
-    /// The cluster that declares the app; left out if it is the one that holds the app's objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub home: Option<String>,
-}
-
-impl From<&AppRef> for FindingApp {
-    fn from(app: &AppRef) -> FindingApp {
-        FindingApp { app: AppName::from(app), home: app.other_home().map(str::to_owned) }
-    }
 }
 
 impl TrustFinding {
@@ -125,7 +106,7 @@ impl TrustFinding {
             object_count,
             objects: objects.into_iter().map(object).collect(),
             app_count,
-            apps: named.iter().take(MAX_NAMED).map(|app| FindingApp::from(&app.app)).collect(),
+            apps: named.iter().take(MAX_NAMED).map(|app| AppOfHome::from(&app.app)).collect(),
             green,
             next: found.next,
             apps_differ: false,

@@ -9,7 +9,7 @@ use taffrail_status::{ClusterState, Listing, Observed};
 use crate::cluster_facts::ClusterFacts;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{ClusterId, Delivery};
-use crate::kinds::{self, ServedKind};
+use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::questions::{Question, QuestionLog};
 use crate::reading::ReadStats;
 use crate::scope::{Scope, ScopeError};
@@ -95,6 +95,11 @@ pub trait Objects: ClusterState + Send + Sync {
     /// nothing.
     fn is_dump(&self) -> bool {
         self.facts().is_dump
+    }
+
+    /// Returns the kinds that the API server serves; `None` before discovery.
+    fn kinds(&self) -> Option<&KindCatalog> {
+        self.facts().catalog.as_ref()
     }
 
     /// Returns true if the API server serves a kind, or may serve it because discovery of its group failed; `None`

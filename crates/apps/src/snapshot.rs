@@ -179,6 +179,23 @@ impl Snapshot {
         }
     }
 
+    /// Returns the cluster without its objects, of which nothing is known then: its name, identity and freshness, and
+    /// `errors` in place of those of reading it.
+    #[must_use]
+    pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
+        let ClusterFacts { name, id, unverified, compared, servers, version, freshness, .. } = &self.facts;
+        let rest = Rest::Unobserved("the cluster was not read for this answer");
+        let mut other = Snapshot::new(name.clone(), *freshness, rest);
+        other.lost.clone_from(&self.lost);
+        other.facts.id.clone_from(id);
+        other.facts.unverified.clone_from(unverified);
+        other.facts.compared.clone_from(compared);
+        other.facts.servers.clone_from(servers);
+        other.facts.version.clone_from(version);
+        errors.into_iter().for_each(|error| other.facts.errors.push(error));
+        other
+    }
+
     /// Makes an empty dump called `name`; an object that is not inserted counts as absent.
     pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
@@ -279,11 +296,6 @@ impl Snapshot {
         }
         self.note_errors();
         self.facts.catalog = Some(catalog);
-    }
-
-    /// Returns the kinds that the API server serves; `None` before discovery.
-    pub fn kinds(&self) -> Option<&KindCatalog> {
-        self.facts.catalog.as_ref()
     }
 
     /// Adds a failure to the errors of the cluster; the objects stay.

@@ -23,6 +23,9 @@ pub enum AskError {
     /// The question is not one for a hub; holds the reason.
     #[error("{0}")]
     Invalid(String),
+    /// A cluster answers as many questions as it may; holds its name.
+    #[error("cluster {0} answers as many questions as it may")]
+    Busy(String),
     /// The clusters are not followed any more.
     #[error("the hub does not follow its clusters any more")]
     Ended,

@@ -144,6 +144,15 @@ impl FleetState {
         self.clusters.keys()
     }
 
+    /// Iterates over the names and aliases that sources told of the clusters, with the identities of these.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&ClusterId, &str)> {
+        self.clusters.iter().flat_map(|(id, known)| {
+            let facts = known.sources.iter().map(|source| &**source.received.facts());
+            let names = facts.flat_map(|facts| [&facts.name].into_iter().chain(&facts.aliases));
+            names.filter(|name| !name.is_empty()).map(move |name| (id, &**name))
+        })
+    }
+
     /// Returns the first source of a cluster.
     pub(crate) fn first_source(&mut self, cluster: &ClusterId) -> Option<&mut Source> {
         self.clusters.get_mut(cluster)?.sources.first_mut()

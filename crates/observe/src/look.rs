@@ -69,7 +69,8 @@ pub async fn look(
 ) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
     let LookRequest { members: FleetMembers { members, problems }, limits, asked, now, rules, answered } =
         request;
-    let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
+    let is_fleet = members.len() > 1 || asked.follow;
+    let asked = ReadQuery { follow: asked.declarations && is_fleet, ..asked };
     let labels = asked.app_labels.clone();
     let lives = of_members(members, limits, asked, now, &rules, answered, more).await?;
     let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();

@@ -125,6 +125,16 @@ pub(crate) struct HubSource {
     pub(crate) hub_token_file: Option<PathBuf>,
 }
 
+impl HubSource {
+    /// Returns true if commands about the clusters of an answer name the context: `source` or the hub may have others than
+    /// that of the current one.
+    pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
+        // Of a hub's clusters none is that of the current context.
+        let is_chosen = source.all_contexts || !source.context.is_empty();
+        self.hub.is_some() || source.from.is_empty() && is_chosen
+    }
+}
+
 /// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
@@ -280,11 +290,11 @@ pub(crate) struct ExplainArguments {
     pub(crate) per_cluster: bool,
 
     /// Print the last ten lines of the container that is the cause; of its previous run if that crashed
-    #[arg(long, conflicts_with = "watch")]
+    #[arg(long, conflicts_with_all = ["watch", "hub"])]
     pub(crate) logs: bool,
 
     /// Treat these objects as one app: group/Kind/namespace/name,…
-    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
+    #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
     #[command(flatten)]
@@ -300,6 +310,9 @@ pub(crate) struct ExplainArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

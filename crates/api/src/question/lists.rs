@@ -8,8 +8,8 @@ use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, check_named_clusters, keep};
-use super::{AskedFleet, FleetFacts, QuestionError, View};
+use super::select::{asked_for, check_clusters, check_named_clusters, keep, reaching};
+use super::{AskedFleet, Extent, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
 
@@ -48,13 +48,7 @@ pub struct RowSelection {
 impl RowSelection {
     /// Returns the query for the apps declared in `namespace`, or for the objects in their place.
     fn reads(&self, namespace: Option<&String>) -> ReadQuery {
-        let namespace = namespace.cloned();
-        match self.declared.is_empty() {
-            true => ReadQuery { namespace, app_labels: self.app_labels.clone(), ..ReadQuery::default() },
-            false => {
-                ReadQuery { declarations: false, objects: self.declared.clone(), ..ReadQuery::default() }
-            }
-        }
+        reads_apps(namespace, &self.declared, &self.app_labels)
     }
 
     /// Returns the filter without its conditions about the state of rows, for the rows that only these leave out; `None`
@@ -334,6 +328,15 @@ impl View for ResourcesView {
             None => self.rows.reads(self.rows.namespace.as_ref()),
             // The apps of any namespace may declare objects in these.
             Some(everything_in) => ReadQuery { everything_in, ..self.rows.reads(None) },
+        }
+    }
+
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        let clusters = &self.rows.filter.clusters;
+        check_clusters(clusters, &fleet.clusters())?;
+        match clusters.is_empty() {
+            true => Ok(Extent::All),
+            false => Ok(reaching(clusters.iter().cloned().collect(), &fleet.apps(&[]))),
         }
     }
 

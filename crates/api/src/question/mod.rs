@@ -5,27 +5,34 @@
 //!
 //! * `lists` answers `get apps`, `get clusters` and `get resources`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
+//! * `explain` answers `explain`.
+//! * `status` has the question of `status`, which is answered where the kinds of each cluster are known.
 //! * `select` finds the apps that a question names, and the errors that concern them.
 
+mod explain;
 mod lists;
 mod named;
 mod select;
+mod status;
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{AppError, AppList, FindError, Freshness, Objects, ReadQuery};
+use taffrail_apps::{AppError, AppLabels, AppList, FindError, Freshness, Objects, ReadQuery, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
+pub use explain::{ExplainAnswer, ExplainView, ExplainedSubject, InvalidSubject, OtherObject, SubjectName};
 pub use lists::{AppsElsewhere, AppsView, ClustersView, ListAnswer, ResourcesView, RowSelection};
 pub use named::{
     AppAnswer, AppOfView, AppSelection, AppView, EventsAnswer, EventsView, TreeAnswer, TreeView, TrustAnswer,
     TrustView, differences,
 };
 pub use select::{asked_for, check_clusters, concerning, find, hides_apps, inside, keep, not_single};
+
+pub use status::{ClusterStatuses, StatusAnswer, StatusItem, StatusView};
 
 use crate::{AppRow, ClusterRow, ResourceRow};
 
@@ -59,6 +66,20 @@ pub trait View {
 
     /// Returns the query for what the answer needs of each cluster.
     fn reads(&self) -> ReadQuery;
+
+    /// Returns the keys of further objects to read from a live cluster, in view of what was read of it by
+    /// [`View::reads`]; `namespace` is that of its context.
+    fn reads_objects(&self, _snapshot: &Snapshot, _namespace: &str) -> Vec<ObjectKey> {
+        Vec::new()
+    }
+
+    /// Returns the clusters that must be read for the answer, of those of `fleet`, of which all apps are known.
+    ///
+    /// # Errors
+    /// If the question names something that the fleet does not have.
+    fn extent(&self, _fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        Ok(Extent::All)
+    }
 
     /// Returns true if the view shows rows of apps only, which do not change while their apps stay the same.
     fn shows_rows(&self) -> bool {
@@ -105,6 +126,47 @@ pub enum ViewQuestion {
     Events(EventsView),
     /// The reasons to doubt a green status.
     Trust(TrustView),
+    /// The causes of the state of apps and objects.
+    Explain(ExplainView),
+    /// The statuses of objects.
+    Status(StatusView),
+}
+
+/// The clusters that must be read to answer a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All clusters.
+    All,
+    /// The clusters of these names. Of the others an answer needs only their names, states and errors. Without names the
+    /// apps, as they are known, are enough.
+    Clusters(BTreeSet<String>),
+}
+
+impl ViewQuestion {
+    /// Returns true if the answer needs more of the clusters than the apps and their objects.
+    pub fn is_drill_down(&self) -> bool {
+        match self {
+            ViewQuestion::Apps(_) | ViewQuestion::Clusters(_) => false,
+            ViewQuestion::Resources(view) => view.orphaned,
+            ViewQuestion::App(_)
+            | ViewQuestion::Tree(_)
+            | ViewQuestion::Events(_)
+            | ViewQuestion::Trust(_)
+            | ViewQuestion::Explain(_)
+            | ViewQuestion::Status(_) => true,
+        }
+    }
+}
+
+/// Returns the query for the apps declared in `namespace`, in all namespaces if it is `None`; if `declared` is not empty,
+/// for those objects instead.
+fn reads_apps(namespace: Option<&String>, declared: &[ObjectKey], app_labels: &AppLabels) -> ReadQuery {
+    if declared.is_empty() {
+        let (namespace, app_labels) = (namespace.cloned(), app_labels.clone());
+        ReadQuery { namespace, app_labels, ..ReadQuery::default() }
+    } else {
+        ReadQuery { declarations: false, objects: declared.to_vec(), ..ReadQuery::default() }
+    }
 }
 
 /// Makes the question of a view.
@@ -126,6 +188,8 @@ of_views! {
     Tree(TreeView),
     Events(EventsView),
     Trust(TrustView),
+    Explain(ExplainView),
+    Status(StatusView),
 }
 
 /// The answer to a [`ViewQuestion`], as it goes over a wire: that of its view.
@@ -147,6 +211,10 @@ pub enum ViewAnswer {
     Events(EventsAnswer),
     /// The reasons to doubt a green status.
     Trust(TrustAnswer),
+    /// The causes of the state of apps and objects.
+    Explain(ExplainAnswer),
+    /// The statuses of objects.
+    Status(StatusAnswer),
 }
 
 /// The facts about the fleet as a whole that an answer holds.
@@ -255,6 +323,30 @@ pub enum QuestionError {
         /// The kinds of the objects that apps declare.
         known: Vec<String>,
     },
+    /// No object of a kind has the name, and no app.
+    #[error("there is no {kind} '{name}' and no app of that name")]
+    NoObject {
+        /// The kind as given.
+        kind: String,
+        /// The name as given.
+        name: String,
+        /// The namespaces, beside the selected one, in which an object of that kind has the name.
+        namespaces: Vec<String>,
+        /// The failure to read a part that may hold the object, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hidden_by: Option<Box<AppError>>,
+    },
+    /// No cluster serves a kind.
+    #[error("there is no kind called '{kind}'")]
+    UnservedKind {
+        /// The kind as given.
+        kind: String,
+        /// The kinds that are served.
+        known: Vec<String>,
+    },
+    /// Nothing has the name.
+    #[error("found nothing of that name")]
+    NothingFound,
 }
 
 #[cfg(test)]

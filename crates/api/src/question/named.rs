@@ -1,6 +1,6 @@
 //! The questions about one app, or about the apps of a namespace: `app`, `tree`, `events` and `trust`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::command::quoted;
@@ -12,8 +12,10 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, check_named_clusters, concerning, find, inside};
-use super::{AskedFleet, FleetFacts, QuestionError, View};
+use super::select::{
+    asked_for, check_clusters, check_named_clusters, concerning, find, inside, places, reaching,
+};
+use super::{AskedFleet, Extent, FleetFacts, QuestionError, View};
 use crate::{
     AppDetail, AppDetailList, AppTree, EventList, EventRow, TreeList, TreeOptions, TrustFinding, TrustReport,
     as_text,
@@ -46,6 +48,30 @@ impl AppSelection {
         }
     }
 
+    /// Returns the extent of a question about the app called `name`, or about all selected ones. With `is_deep` it is
+    /// also about the apps that these deliver, and so on.
+    fn extent(
+        &self,
+        name: Option<&AppQuery>,
+        is_deep: bool,
+        fleet: &dyn AskedFleet,
+    ) -> Result<Extent, QuestionError> {
+        check_clusters(&self.clusters, &fleet.clusters())?;
+        let list = fleet.apps(&[]);
+        let clusters = match name {
+            Some(_) => {
+                let (mut found, _) = self.find(name, &list)?;
+                if is_deep {
+                    add_delivered(&mut found, &list);
+                }
+                places(found)
+            }
+            None if self.clusters.is_empty() => return Ok(Extent::All),
+            None => self.clusters.iter().cloned().collect(),
+        };
+        Ok(reaching(clusters, &list))
+    }
+
     /// Returns the apps called `name`, or all selected ones, with the errors that concern them.
     fn find<'l>(
         &self,
@@ -65,6 +91,24 @@ impl AppSelection {
                 Ok((found, errors))
             }
         }
+    }
+}
+
+/// Adds the apps that those in `apps` deliver, and those that these deliver, and so on.
+fn add_delivered<'l>(apps: &mut Vec<&'l App>, list: &'l AppList) {
+    let mut declared_by: HashMap<(&str, &ObjectKey), Vec<&App>> = HashMap::new();
+    for app in &list.apps {
+        if let Some(declaring) = &app.declaring {
+            declared_by.entry((&app.app.home, declaring)).or_default().push(app);
+        }
+    }
+    let mut next = 0;
+    while let Some(app) = apps.get(next).copied() {
+        next += 1;
+        // Each is added once, as it is taken out of the map.
+        let delivered =
+            app.resources.iter().filter_map(|own| declared_by.remove(&(&*app.app.target, &own.key)));
+        apps.extend(delivered.flatten());
     }
 }
 
@@ -118,6 +162,10 @@ impl View for AppView {
 
     fn reads(&self) -> ReadQuery {
         self.apps.reads(Some(&self.name), false)
+    }
+
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        self.apps.extent(Some(&self.name), false, fleet)
     }
 
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<AppAnswer, QuestionError> {
@@ -206,6 +254,10 @@ impl View for TreeView {
         self.apps.reads(Some(&self.name), false)
     }
 
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        self.apps.extent(Some(&self.name), true, fleet)
+    }
+
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<TreeAnswer, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&self.apps.clusters, &clusters)?;
@@ -257,6 +309,10 @@ impl View for EventsView {
 
     fn reads(&self) -> ReadQuery {
         self.apps.reads(self.name.as_ref(), true)
+    }
+
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        self.apps.extent(self.name.as_ref(), false, fleet)
     }
 
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<EventsAnswer, QuestionError> {
@@ -318,6 +374,14 @@ impl View for TrustView {
             dependents: Dependents::All,
             liveness: self.apps.namespace.is_none(),
             ..ReadQuery::default()
+        }
+    }
+
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+        // The answer tells what was checked in each cluster.
+        match self.apps.clusters.is_empty() {
+            true => Ok(Extent::All),
+            false => self.apps.extent(None, false, fleet),
         }
     }
 

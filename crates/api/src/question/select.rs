@@ -6,7 +6,7 @@ use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, Objects, Scope}
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 
-use super::QuestionError;
+use super::{Extent, QuestionError};
 use crate::filter::cluster_names;
 
 /// Checks that the cluster that each of the names gives was asked.
@@ -78,6 +78,20 @@ pub fn keep(names: &[AppQuery], namespace: Option<&str>, list: &mut AppList) -> 
     }
     list.apps.retain(|app| keys.contains(&app.app));
     Ok(())
+}
+
+/// Returns the names of the clusters that hold the objects of these apps or declare them.
+pub(super) fn places<'l>(apps: impl IntoIterator<Item = &'l App>) -> BTreeSet<String> {
+    apps.into_iter().flat_map(|app| [app.app.target.clone(), app.app.home.clone()]).collect()
+}
+
+/// Returns the extent of a question about these clusters: also those that declare an app with objects there, which may
+/// claim any of their objects.
+pub(super) fn reaching(mut clusters: BTreeSet<String>, list: &AppList) -> Extent {
+    let homes = list.apps.iter().filter(|app| clusters.contains(&app.app.target));
+    let homes: BTreeSet<String> = homes.map(|app| app.app.home.clone()).collect();
+    clusters.extend(homes);
+    Extent::Clusters(clusters)
 }
 
 /// Makes the error for a name that matches no app of `list`, or several.

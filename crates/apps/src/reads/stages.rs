@@ -12,6 +12,7 @@ use crate::declaration::Declaration;
 use crate::delivery::{Declarations, Lacking};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
+use crate::objects::Objects as _;
 use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 

@@ -11,8 +11,10 @@ pub struct Limits {
     pub headers: usize,
     /// The greatest length of the body of a request, in bytes.
     pub body: usize,
-    /// The greatest length of the answer to the question of a view, in bytes.
+    /// The greatest length of the answer to the question of a list, in bytes.
     pub answer: usize,
+    /// The greatest length of the answer to another question, for which clusters are asked, in bytes.
+    pub drill_down: usize,
     /// The greatest number of requests that are answered at one time; others are refused.
     pub requests: usize,
     /// The greatest number of event streams.
@@ -31,6 +33,7 @@ impl Default for Limits {
             headers: 32 * 1024,
             body: 16 * 1024,
             answer: 64 << 20,
+            drill_down: 16 << 20,
             requests: 64,
             streams: 128,
             connections: 512,

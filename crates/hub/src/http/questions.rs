@@ -30,14 +30,16 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     };
     let question: ViewQuestion = serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::request(format!("the body is not a question: {error}")))?;
+    let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
     let answer = asker.ask(question).await.map_err(|error| match error {
         AskError::Question(error) => Refusal::question(error),
         AskError::Invalid(why) => Refusal::request(why),
+        AskError::Busy(_) => Refusal::busy(&error.to_string()),
         AskError::Ended => Refusal::internal(),
     })?;
-    compute(hub, move |hub| {
-        let mut bytes = Bounded { bytes: Vec::new(), most: hub.limits.answer };
-        serde_json::to_writer(&mut bytes, &answer).map_err(|_| Refusal::answer(hub.limits.answer))?;
+    compute(hub, move |_| {
+        let mut bytes = Bounded { bytes: Vec::new(), most };
+        serde_json::to_writer(&mut bytes, &answer).map_err(|_| Refusal::answer(most))?;
         Ok(bytes.bytes)
     })
     .await

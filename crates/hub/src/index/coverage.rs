@@ -1,5 +1,8 @@
 //! The part of a fleet that an answer covers.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::ErrorRow;
 use taffrail_api::hub::{AnswerState, Coverage, MissingCluster};
@@ -9,6 +12,7 @@ use taffrail_apps::{Freshness, FreshnessState};
 use super::filter::AppFilter;
 use super::published::PublishedCluster;
 use super::view::FleetView;
+use crate::clock::HubTime;
 
 /// The greatest number of missing clusters that an answer names.
 const MAX_MISSING: usize = 100;
@@ -39,8 +43,15 @@ impl FleetView {
                 add(&mut coverage, missing);
             }
         }
+        let unheard = &self.fleet().unheard;
+        let is_admitted = |name: &&String| filter.clusters.is_empty() || filter.clusters.contains(name);
+        for name in unheard.names.iter().filter(is_admitted) {
+            coverage.clusters += 1;
+            add(&mut coverage, self.not_read(name, unheard.since, false));
+        }
         for name in &filter.clusters {
-            if self.fleet().all().any(|(_, cluster)| self.is_called(cluster, name)) {
+            let is_called = |(_, cluster): (_, &Arc<PublishedCluster>)| self.is_called(cluster, name);
+            if unheard.names.contains(name) || self.fleet().all().any(is_called) {
                 continue;
             }
             let (state, reason) = (AnswerState::Partial, "UnknownCluster".into());
@@ -48,6 +59,18 @@ impl FleetView {
             add(&mut coverage, MissingCluster { cluster: name.clone(), state, reason, message, since: None });
         }
         coverage
+    }
+
+    /// Returns the entry of a cluster whose apps have not been read since the moment `since`.
+    fn not_read(&self, cluster: &str, since: Duration, is_live: bool) -> MissingCluster {
+        let moment = self.moment();
+        let waited = moment.at.saturating_sub(since);
+        let (state, reason, message) = match waited <= LOST || is_live {
+            true => (AnswerState::Loading, "NotRead", "its apps have not been read yet"),
+            false => (AnswerState::Partial, "Silent", "has not reported since it was added"),
+        };
+        let (cluster, message, since) = (cluster.to_owned(), message.to_owned(), ago(moment, waited));
+        MissingCluster { cluster, state, reason: reason.into(), message, since }
     }
 
     /// Returns what of a cluster an answer does not cover whole and live; `None` if it covers everything.
@@ -59,22 +82,16 @@ impl FleetView {
             let cluster = name.unwrap_or(&cluster.id.0).to_owned();
             Some(MissingCluster { cluster, state, reason: reason.into(), message, since })
         };
-        let moment = self.moment();
-        let waited = moment.at.saturating_sub(cluster.opened);
-        let opened = SignedDuration::try_from(waited).ok().and_then(|waited| before(moment.now, waited));
         let freshness = source.map_or(Freshness::never(), |source| self.freshness(source));
         let lost = facts.and_then(|facts| facts.lost.as_ref());
         let is_whole = source.is_some_and(|source| source.is_whole);
         if freshness.observed_at.is_none() || !is_whole {
             if let Some(lost) = lost {
+                let moment = self.moment();
+                let opened = ago(moment, moment.at.saturating_sub(cluster.opened));
                 return missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened);
             }
-            if waited <= LOST || freshness.is_live() {
-                let message = "its apps have not been read yet".to_owned();
-                return missing(AnswerState::Loading, "NotRead", message, opened);
-            }
-            let message = "has not reported since it was added".to_owned();
-            return missing(AnswerState::Partial, "Silent", message, opened);
+            return Some(self.not_read(name.unwrap_or(&cluster.id.0), cluster.opened, freshness.is_live()));
         }
         if freshness.state != FreshnessState::Live {
             let message =
@@ -111,6 +128,7 @@ impl FleetView {
     }
 }
 
-fn before(now: Timestamp, passed: SignedDuration) -> Option<Timestamp> {
-    now.checked_sub(passed).ok()
+/// Returns the time `passed` before a moment.
+fn ago(moment: HubTime, passed: Duration) -> Option<Timestamp> {
+    moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
 }

@@ -44,7 +44,7 @@ use pair::Place;
 pub(crate) use published::PairChange;
 pub(crate) use published::PublishedCluster;
 pub use published::PublishedFleet;
-use published::{ClusterPairs, PublishedSource};
+use published::{ClusterPairs, PublishedSource, UnheardClusters};
 use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
 pub use view::FleetView;
@@ -102,6 +102,7 @@ struct Owner {
     refused: u64,
     /// The states of the sources of each cluster with several at the last publication.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
+    unheard: Arc<UnheardClusters>,
 }
 
 impl FleetIndex {
@@ -124,6 +125,23 @@ impl FleetIndex {
     /// Returns the clock.
     pub fn clock(&self) -> &HubClock {
         &self.clock
+    }
+
+    /// Expects reports about the clusters of these names. Until they come, answers say that these clusters are missing.
+    pub fn expect(&self, names: impl IntoIterator<Item = String>) {
+        let since = self.clock.time().at;
+        let mut owner = lock(&self.owner);
+        owner.unheard = Arc::new(UnheardClusters { names: names.into_iter().collect(), since });
+        owner.note_heard();
+        drop(owner);
+        self.publish();
+    }
+
+    /// Returns the identity of each cluster by its name and its aliases, as far as sources told them.
+    pub fn identities(&self) -> HashMap<String, ClusterId> {
+        let owner = lock(&self.owner);
+        let named = owner.fleet.names().map(|(id, name)| (name.to_owned(), id.clone()));
+        named.collect()
     }
 
     /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
@@ -328,7 +346,11 @@ impl Owner {
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
         self.turn_sources(old, at);
         self.find_strays(old);
-        if self.apps.is_empty() && self.clusters.is_empty() && old.version > 0 {
+        if !self.clusters.is_empty() {
+            self.note_heard();
+        }
+        let has_all = Arc::ptr_eq(&self.unheard, &old.unheard);
+        if self.apps.is_empty() && self.clusters.is_empty() && has_all && old.version > 0 {
             return None;
         }
         let mut changes: BTreeMap<Place, Vec<PairChange>> = BTreeMap::new();
@@ -370,8 +392,21 @@ impl Owner {
         }
         self.forget_names(&mut clusters);
         let changes = changes.into_values().flatten().collect();
-        let names = self.names.table();
-        Some((PublishedFleet { version: old.version + 1, clusters, places, names }, changes))
+        let (names, unheard) = (self.names.table(), Arc::clone(&self.unheard));
+        Some((PublishedFleet { version: old.version + 1, clusters, places, names, unheard }, changes))
+    }
+
+    /// Removes the clusters of which something was told from those that are expected.
+    fn note_heard(&mut self) {
+        if self.unheard.names.is_empty() {
+            return;
+        }
+        let told: HashSet<&str> = self.fleet.names().map(|(_, name)| name).collect();
+        if self.unheard.names.iter().any(|name| told.contains(&**name)) {
+            let unheard = self.unheard.names.iter().filter(|name| !told.contains(&***name));
+            let (names, since) = (unheard.cloned().collect(), self.unheard.since);
+            self.unheard = Arc::new(UnheardClusters { names, since });
+        }
     }
 
     /// Forgets the names that no pair has any more, once most are such.

@@ -24,6 +24,15 @@ pub struct PublishedFleet {
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,
     pub(crate) names: Arc<NameTable>,
+    pub(crate) unheard: Arc<UnheardClusters>,
+}
+
+/// The clusters that a source is about to report, and of which it has told nothing yet.
+#[derive(Debug, Default)]
+pub(crate) struct UnheardClusters {
+    pub(crate) names: Vec<String>,
+    /// The moment since when they are expected.
+    pub(crate) since: Duration,
 }
 
 /// A cluster, with the pairs whose objects it holds.

@@ -227,7 +227,9 @@ impl FleetState {
             if !is_followed(&name) && !aliases.iter().any(|alias| is_followed(alias)) {
                 continue;
             }
-            let heard = heard.map(|heard| moment_of(heard, moment));
+            // Nothing was ever known of the others, and they may get another identity.
+            let Some(heard) = heard else { continue };
+            let heard = Some(moment_of(heard, moment));
             let source = |source: String| {
                 let facts = ClusterReport {
                     name: name.clone(),

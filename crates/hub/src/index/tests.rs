@@ -349,8 +349,14 @@ fn answers_say_which_clusters_are_missing_and_why() {
     let unknown = AppFilter { clusters: vec!["mars".to_owned()], ..AppFilter::default() };
     let missing = "mars UnknownCluster the hub knows no cluster 'mars'".to_owned();
     assert_eq!(told(&unknown), (AnswerState::Partial, vec![missing]));
+    fleet.index.expect(["eu-1".to_owned(), "us-1".to_owned()]);
+    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    assert_eq!(told(&all), (AnswerState::Loading, vec![silent.clone(), loading.clone()]));
+    let named = AppFilter { clusters: vec!["us-1".to_owned()], ..AppFilter::default() };
+    assert_eq!(told(&named), (AnswerState::Loading, vec![loading.clone()]));
     fleet.open("us-1", "observer");
     fleet.index.publish();
+    assert_eq!(fleet.index.view().coverage(&all).clusters, 2, "one cluster is counted once");
     let loading = "us-1 NotRead its apps have not been read yet".to_owned();
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
     fleet.pass(151);

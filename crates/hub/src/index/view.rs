@@ -115,6 +115,23 @@ impl FleetView {
         })
     }
 
+    /// Returns true if the same is told of the clusters as wholes as in `old`: facts and errors.
+    pub(crate) fn tells_the_same(&self, old: &FleetView) -> bool {
+        if Arc::ptr_eq(&self.fleet, &old.fleet) {
+            return true;
+        }
+        let is_same = |own: &Option<Arc<PublishedCluster>>, old: &Option<Arc<PublishedCluster>>| {
+            let (Some(own), Some(old)) = (own, old) else { return own.is_none() && old.is_none() };
+            let mut sources = own.sources.iter().zip(&old.sources);
+            let is_told = |(own, old): (&PublishedSource, &PublishedSource)| {
+                Arc::ptr_eq(&own.facts, &old.facts) && Arc::ptr_eq(&own.errors, &old.errors)
+            };
+            Arc::ptr_eq(own, old) || own.sources.len() == old.sources.len() && sources.all(is_told)
+        };
+        let (own, old) = (&self.fleet.clusters, &old.fleet.clusters);
+        own.len() == old.len() && own.iter().zip(old).all(|(own, old)| is_same(own, old))
+    }
+
     fn states_of(&self, place: Place) -> &[FreshnessState] {
         let first = self.first.get(place).copied().unwrap_or(self.states.len());
         let end = self.first.get(place + 1).copied().unwrap_or(self.states.len());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use taffrail_apps::{NamedBy, Read, Scope, ScopeError, Snapshot, Target};
+use taffrail_apps::{NamedBy, Objects as _, Read, Scope, ScopeError, Snapshot, Target};
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::scopes::named;
@@ -143,7 +143,7 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use taffrail_apps::{KindCatalog, Objects as _, ServedKind};
+    use taffrail_apps::{KindCatalog, ServedKind};
     use taffrail_object::Projection;
 
     use super::*;

@@ -17,6 +17,7 @@ mod stream;
 mod streams;
 mod telling;
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ pub use inquiries::Inquiry;
 use jiff::Timestamp;
 use streams::ReportStreams;
 use taffrail_api::report::{SourceMessage, SourceReply};
+use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, Moment};
 use telling::{FleetTeller, Reading};
 use tokio::sync::{Notify, mpsc};
@@ -75,6 +77,13 @@ impl Reporter {
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }
+    }
+
+    /// Reports the clusters of these names under these identities until they tell their own: those of an earlier run. What
+    /// the hub knows of such a cluster is replaced once the cluster was read.
+    #[must_use]
+    pub fn knowing(self, identities: HashMap<String, ClusterId>) -> Reporter {
+        Reporter { teller: FleetTeller::knowing(identities), ..self }
     }
 
     /// Reports until the receiver of messages or the sender of replies is gone.

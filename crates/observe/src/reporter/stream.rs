@@ -74,6 +74,8 @@ pub(super) struct Stream {
     heard: Option<Duration>,
     /// The number of the last pass in which all halves were set.
     pass: u64,
+    /// False while the hub knows halves from an earlier run, and the cluster was not read in this one.
+    is_read: bool,
 }
 
 /// The agreement with the hub about a stream.
@@ -157,7 +159,13 @@ impl Stream {
             digest_due: now,
             heard: None,
             pass: 0,
+            is_read: true,
         }
+    }
+
+    /// Sets whether the cluster was read. Before that no halves are told.
+    pub(super) fn set_read(&mut self, is_read: bool) {
+        self.is_read = is_read;
     }
 
     /// Begins a pass in which each half that there is will be set; [`Stream::end_pass`] ends it.
@@ -371,7 +379,9 @@ impl Stream {
             Link::Open(_) => {}
         }
         let changes = self.due.first().map(|(due, _)| (*due).max(self.held_until));
+        let heartbeat = (self.sent + HEARTBEAT, Task::Heartbeat);
         let tasks = match &self.snapshot {
+            _ if !self.is_read => [facts.due.map(|due| (due, Task::Facts)), Some(heartbeat), None, None],
             Some(snapshot) => {
                 [facts.due.map(|due| (due, Task::Facts)), Some((snapshot.due, Task::Part)), None, None]
             }
@@ -379,7 +389,7 @@ impl Stream {
                 facts.due.map(|due| (due, Task::Facts)),
                 changes.map(|due| (due, Task::Changes)),
                 Some((self.digest_due, Task::Digest)),
-                Some((self.sent + HEARTBEAT, Task::Heartbeat)),
+                Some(heartbeat),
             ],
         };
         tasks.into_iter().flatten().min()

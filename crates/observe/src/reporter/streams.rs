@@ -58,6 +58,11 @@ impl ReportStreams {
         self.streams.entry(cluster.clone()).or_insert_with(|| Stream::new(cluster.clone(), now));
     }
 
+    /// Sets whether a cluster was read. Before that no halves are told of it.
+    pub(super) fn set_read(&mut self, cluster: &ClusterId, is_read: bool) {
+        self.with(cluster, |stream, _| stream.set_read(is_read));
+    }
+
     /// No longer reports a cluster.
     pub(super) fn close(&mut self, cluster: &ClusterId) {
         let Some(stream) = self.streams.remove(cluster) else { return };

@@ -46,6 +46,8 @@ pub(super) struct FleetTeller {
     errors: Vec<AppError>,
     /// The moment at which the facts about the clusters were computed last.
     facts_at: Option<Duration>,
+    /// The identities of clusters by their names in an earlier run.
+    earlier: HashMap<String, ClusterId>,
 }
 
 /// A cluster, and what is told of it.
@@ -61,6 +63,12 @@ struct ToldCluster {
 }
 
 impl FleetTeller {
+    /// Makes a teller of a hub that knows the clusters of these names by these identities.
+    pub(super) fn knowing(mut identities: HashMap<String, ClusterId>) -> FleetTeller {
+        identities.retain(|_, id| !is_provisional(id));
+        FleetTeller { earlier: identities, ..FleetTeller::default() }
+    }
+
     /// Tells `streams` what differs from the last look. `reading` is that of each cluster; while `is_comparing`, a
     /// cluster may turn out to be another one under a second name.
     ///
@@ -134,21 +142,26 @@ impl FleetTeller {
         let names: HashSet<&str> = snapshots.iter().map(|snapshot| snapshot.name()).collect();
         // Who still says what it said before keeps its identity, whoever else says that now.
         let kept = |snapshot: &Snapshot| {
-            let id = before.get(snapshot.name())?;
+            let id = before.get(snapshot.name()).or_else(|| self.earlier.get(snapshot.name()))?;
             let is_kept = identities.contains_key(snapshot.name()) && snapshot.id() == Some(id);
             is_kept.then_some(id)
         };
         let mut taken: HashSet<ClusterId> = snapshots.iter().filter_map(kept).cloned().collect();
+        let mut of_earlier = taken.clone();
         let mut clusters = Vec::new();
         for (place, snapshot) in snapshots.iter().enumerate() {
             let name = snapshot.name();
             let identity = identities.get(name).cloned();
-            let is_alias = identity.is_none();
-            // One that is read again from the beginning is still the one that it was.
-            let known = || before.get(name).filter(|id| !is_provisional(id)).cloned();
             // A name is that of its own cluster.
             let is_sound = |id: &String| is_sound(id) && !names.contains(&**id);
-            let own = identity.flatten().filter(is_sound).map(ClusterId).or_else(known);
+            let own = identity.clone().flatten().filter(is_sound).map(ClusterId);
+            // One that is read again from the beginning is still the one that it was, and one that was not read yet is that
+            // of an earlier run, under the first of its names.
+            let known = before.get(name).filter(|id| !is_provisional(id));
+            let earlier = self.earlier.get(name);
+            let earlier = earlier.filter(|id| own.is_none() && known.is_none_or(|known| known == *id));
+            let is_alias = identity.is_none() || earlier.is_some_and(|id| !of_earlier.insert(id.clone()));
+            let own = own.or_else(|| known.or(earlier).cloned());
             let id = match kept(snapshot) {
                 Some(id) => id.clone(),
                 None => {
@@ -187,6 +200,9 @@ impl FleetTeller {
             if is_ready && !is_doubtful && !streams.has(&cluster.id) {
                 streams.begin(&cluster.id, now);
                 is_new = true;
+            }
+            if is_ready && self.earlier.get(snapshot.name()) == Some(&cluster.id) {
+                streams.set_read(&cluster.id, snapshot.freshness() != Freshness::never());
             }
         }
         is_new
@@ -437,6 +453,29 @@ mod tests {
         let labels = json!({"app.kubernetes.io/instance": format!("app-{number}")});
         let metadata = json!({"namespace": "shop", "name": format!("settings-{number}"), "labels": labels});
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}})
+    }
+
+    #[test]
+    fn a_cluster_that_was_not_read_yet_is_the_one_of_an_earlier_run() {
+        let mut stage = Stage::new(2);
+        let live =
+            std::mem::replace(&mut stage.fleet.snapshots[0], Snapshot::lost("eu", "Unreachable", "gone"));
+        let names = ["eu", "eu-by-vpn"].map(|name| (name.to_owned(), ClusterId("1".to_owned())));
+        stage.teller = FleetTeller::knowing(HashMap::from(names));
+        stage.streams = ReportStreams::default();
+        let told = stage.look();
+        let of_eu: Vec<usize> = told.iter().filter(|(id, _)| id == "1").map(|(_, halves)| *halves).collect();
+        // The hub keeps the halves that it knows: it is told that the cluster cannot be reached, and nothing else.
+        assert_eq!(of_eu, [0], "{told:?}");
+        assert!(!told.iter().any(|(id, _)| id.starts_with(PROVISIONAL)), "{told:?}");
+        stage.fleet.snapshots[0] = live;
+        assert!(stage.look().contains(&("1".to_owned(), 4)), "all halves are told once it was read");
+        // A second name of the cluster adds no row.
+        stage.fleet.snapshots[1] = Snapshot::lost("eu-by-vpn", "Unreachable", "gone");
+        stage.teller = FleetTeller::knowing(HashMap::from(stage.teller.earlier.clone()));
+        stage.streams = ReportStreams::default();
+        let told = stage.look();
+        assert!(told.iter().all(|(id, _)| id == "1"), "{told:?}");
     }
 
     #[test]

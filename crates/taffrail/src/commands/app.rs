@@ -96,8 +96,7 @@ fn print(
     let bold = Style::new().bold();
     let mut out = console.people();
     let app = &detail.app;
-    let home = if app.home == app.cluster { String::new() } else { format!(" of {}", app.home) };
-    let place = if several { format!("{home} in {}", app.cluster) } else { home };
+    let place = if several { format!(" in {}", app.cluster) } else { String::new() };
     let colour = app_style(app);
     let health = app.words(now);
     // `AppRow::words` already states the problem, and apps known by labels have no revision.
@@ -114,7 +113,7 @@ fn print(
         out,
         "{}{}{:#}{}: {}{}{:#}{}",
         bold,
-        printable(&app.app_name().to_string()),
+        printable(&app.title()),
         bold,
         printable(&place),
         colour,

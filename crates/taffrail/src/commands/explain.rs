@@ -1,24 +1,19 @@
 //! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
-use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::question::{FleetFacts, asked_for, concerning, hides_apps, not_single};
-use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
-use taffrail_apps::command::quoted;
-use taffrail_apps::{
-    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, Freshness, InvalidAppQuery, ObjectSync,
-    Objects, Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
-    declared_each, differing_fields, last_changes,
+use taffrail_api::question::{
+    ExplainAnswer, ExplainView, ExplainedSubject, FleetFacts, OtherObject, SubjectName, hides_apps,
 };
-use taffrail_object::kinds::names_kind;
-use taffrail_object::{ObjectKey, ObjectKeyRef};
-use taffrail_observe::FleetSnapshot;
+use taffrail_api::{Explanation, Flagged, OwningApp, text};
+use taffrail_apps::command::quoted;
+use taffrail_apps::{AppError, Axis, Delivery, Freshness, Problem, Scope};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Change};
-use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};
@@ -27,16 +22,14 @@ use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::{app_style, fitting, indented, printable, screen, style};
-use crate::source::{Source, asked};
+use crate::source::{self, Source};
 use crate::{phrase, say};
 
-mod doubts;
 mod explained;
 mod logs;
 mod unsynced;
 
 pub(crate) use explained::Explained;
-use explained::Told;
 
 pub(crate) fn run(
     arguments: &ExplainArguments,
@@ -47,397 +40,91 @@ pub(crate) fn run(
     if arguments.logs && !arguments.view.source.from.is_empty() {
         return Err(super::logs::no_logs_in_dumps());
     }
-    let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let more = |snapshot: &Snapshot, namespace: &str| {
-        let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
-        let chosen = arguments.namespace.as_deref();
-        names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
-    };
-    let mut asked = ReadQuery {
-        owners: !names.is_empty(),
-        changes: of_interest(&names),
-        // The app of a named object may be declared in any namespace, but the selected one holds all named apps: who may
-        // read that one alone gets an answer.
-        ..asked(
-            arguments.namespace.as_ref().filter(|_| names.iter().all(Name::is_of_app)),
-            &arguments.declared,
-            &arguments.grouping,
-        )
-    };
-    asked.objects.extend(names.iter().filter_map(Name::key).cloned());
-    let fleet = source.read(&arguments.view, &asked, &more)?;
-    named::check_clusters(&arguments.cluster, fleet)?;
-    let of_objects: Vec<String> = names.iter().filter_map(Name::cluster).map(str::to_owned).collect();
-    named::check_clusters(&of_objects, fleet)?;
-    let list = fleet.apps(&arguments.declared);
-    let (subjects, missing) = choose(fleet, &list, &names, arguments);
-
-    let shown: Vec<&App> = subjects.iter().map(|subject| &subject.app).collect();
-    let errors = match names.is_empty() || !missing.is_empty() {
-        true => asked_for(&list, &shown, arguments.namespace.as_deref()),
-        false => concerning(&list, &shown),
-    };
-    // Suggested commands are for the clusters that were read; they name the context unless it is the current one.
-    let from = &arguments.view.source;
-    let is_named = from.from.is_empty() && (from.all_contexts || !from.context.is_empty());
-    let context = |app: &App| {
-        // The declaring object may be in another cluster than the app's objects.
-        let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
-        is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
-    };
-    let clusters = fleet.clusters();
-    let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
-        let explanation = Explanation::new(&subject.app, context(&subject.app).as_deref()).after(changed);
-        let explanation = explanation.differing(unsynced);
-        match (&subject.belonging, subject.app.resources.as_slice()) {
-            (Some(belonging), [only]) => {
-                let last = last_changes(&subject.app, &clusters);
-                explanation.with(&only.key, belonging).written(&last)
-            }
-            _ => match doubts {
-                Some(doubts) => explanation.doubted(doubts),
-                None => explanation,
-            },
-        }
-    };
-    let (doubts, undoubted) =
-        if names.is_empty() { Default::default() } else { doubts::each(&subjects, &list, fleet, is_named) };
-    let turned: Vec<(&App, &[&App])> = subjects.iter().map(|it| (&it.app, it.via())).collect();
-    let changed = changes_of_each(&turned, &clusters);
-    let both = changed.iter().zip(doubts.into_iter().chain(std::iter::repeat(None)));
-    let unsynced = differing_fields(subjects.iter().map(|subject| &subject.app), &clusters);
-    let all = subjects.iter().zip(both).zip(unsynced);
-    let explanations: Vec<_> = all
-        .map(|((subject, (changed, doubts)), unsynced)| explained(subject, changed, doubts, unsynced))
-        .collect();
-    // A named app or object is explained for each cluster.
-    let is_all = names.is_empty() && arguments.declared.is_empty();
-    let (subjects_told, mut explanations): (Vec<&Subject<'_>>, Vec<Explanation>) =
-        match is_all && !arguments.per_cluster {
-            true => {
-                let apps = subjects.iter().map(|subject| &subject.app);
-                let told = explained_together(apps.zip(explanations).collect());
-                told.into_iter().filter_map(|(place, told)| Some((subjects.get(place)?, told))).unzip()
-            }
-            false => subjects.iter().zip(explanations).unzip(),
-        };
-    told_in_few(&mut explanations);
-    let mut exit = match arguments.logs {
-        true => logs::add(&mut explanations, &arguments.view.source)?,
-        false => Exit::Yes,
-    };
+    let names = arguments.what.iter().map(|text| name(text)).collect::<Result<Vec<_>, _>>()?;
     // A single name yields a single document, unless it matches several objects.
     let is_single = names.len() == 1 || !arguments.declared.is_empty();
-    let answer = match arguments.output {
-        ExplainOutput::Table => {
-            let besides = |subject: &&Subject<'_>| (AppRow::from(&subject.app), others(&subject.app));
-            Explained::Text(subjects_told.iter().map(besides).zip(explanations).collect())
+    let view = ExplainView {
+        names,
+        namespace: arguments.namespace.clone(),
+        clusters: arguments.cluster.clone(),
+        per_cluster: arguments.per_cluster,
+        contexts: arguments.hub.names_contexts(&arguments.view.source),
+        declared: arguments.declared.clone(),
+        app_labels: arguments.grouping.labels(),
+    };
+    let answer = source::ask("explain", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let ExplainAnswer { fleet, mut items, errors, missing, undoubted, has_apps, is_well } = answer;
+    let mut exit = match arguments.logs {
+        true => {
+            let explanations = items.iter_mut().map(|item| &mut item.explanation);
+            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source)?
         }
-        ExplainOutput::Json | ExplainOutput::Yaml => Explained::document(explanations, &errors, is_single),
+        false => Exit::Yes,
+    };
+    let answer = match arguments.output {
+        ExplainOutput::Table => Explained::Text(items),
+        ExplainOutput::Json | ExplainOutput::Yaml => {
+            let explanations = items.into_iter().map(|item| item.explanation).collect();
+            Explained::document(explanations, &errors, is_single)
+        }
     };
     let Some(answer) = changes::news(printed, answer) else { return Ok(Exit::Yes) };
     let form = if arguments.output == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
     written(match answer {
-        Explained::Text(told) => {
-            let lost: Vec<&str> = lost(&list, &arguments.cluster).collect();
-            let is_hidden = errors.iter().any(hides_apps);
-            people(&subjects_told, told, fleet, &lost, (is_hidden, missing.is_empty()), console)
+        Explained::Text(told) if told.is_empty() && !missing.is_empty() => Ok(()),
+        Explained::Text(told) if told.is_empty() => {
+            let lost: Vec<&str> = lost(&errors, &arguments.cluster).collect();
+            nothing(has_apps, &lost, errors.iter().any(hides_apps), console);
+            Ok(())
         }
+        Explained::Text(told) => people(told, &fleet, console),
         Explained::One(only) => get::document(form, only, console),
         Explained::Several(all) => get::document(form, all, console),
     })?;
 
-    let of_errors = complaints(&errors, &FleetFacts::of(fleet).unobserved);
     let in_answer = arguments.output != ExplainOutput::Table;
-    for complaint in of_errors {
+    for complaint in complaints(&errors, &fleet.unobserved) {
         if !in_answer {
             complaint.print(console);
         }
         exit = exit.max(complaint.exit);
     }
-    let problems: Vec<CommandError> = fleet.problems.iter().map(CommandError::from).collect();
-    for complaint in problems.iter().chain(&missing).chain(&undoubted) {
+    let problems = fleet.problems.iter().map(CommandError::from);
+    let missing = missing.iter().map(|error| named::refused("explain", error));
+    for complaint in problems.chain(missing).chain(unchecked(undoubted)) {
         complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    if arguments.exit_status && subjects.iter().any(|subject| subject.app.pressing().is_some()) {
+    if arguments.exit_status && !is_well {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-/// Returns the apps for which Taffrail must read the objects that changed before a failure: the named ones, or all
-/// if no name was given.
-fn of_interest(names: &[Name<'_>]) -> Changes {
-    if names.is_empty() {
-        return Changes::All;
-    }
-    Changes::Of(names.iter().filter_map(|name| name.query().cloned()).collect())
-}
-
-/// A name given on the command line.
-enum Name<'t> {
-    /// `[CLUSTER/]group/Kind/namespace/name`
-    Key { cluster: Option<&'t str>, key: ObjectKey },
-    /// A text that may be the name of an app or `KIND/NAME`; the objects that were read decide.
-    Words { text: &'t str, query: AppQuery },
-}
-
-impl<'t> Name<'t> {
-    fn parse(text: &'t str) -> Result<Name<'t>, CommandError> {
-        // The full name of an app has as many parts as that of an object.
-        let query = text.parse::<AppQuery>().ok().filter(|query| query.cluster().is_some());
-        if let Some(query) = query {
-            return Ok(Name::Words { text, query });
-        }
-        if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
-            return Ok(Name::Key { cluster: Some(cluster), key });
-        }
-        match text.parse() {
-            Ok(key) => Ok(Name::Key { cluster: None, key }),
-            Err(_) => match text.parse() {
-                Ok(query) => Ok(Name::Words { text, query }),
-                Err(InvalidAppQuery(text)) => {
-                    let what = format!("'{text}' is neither the name of an app nor of an object");
-                    Err(CommandError::usage(what)
-                        .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"))
-                }
-            },
-        }
-    }
-
-    fn key(&self) -> Option<&ObjectKey> {
-        match self {
-            Name::Key { key, .. } => Some(key),
-            Name::Words { .. } => None,
-        }
-    }
-
-    fn query(&self) -> Option<&AppQuery> {
-        match self {
-            Name::Key { .. } => None,
-            Name::Words { query, .. } => Some(query),
-        }
-    }
-
-    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or the full name of an app; `None` for any other form.
-    fn cluster(&self) -> Option<&str> {
-        match self {
-            Name::Key { cluster, .. } => *cluster,
-            Name::Words { query, .. } => query.cluster(),
-        }
-    }
-
-    /// Splits the name into kind and name; `None` if it does not have the form `KIND/NAME`.
-    fn kind_and_name(&self) -> Option<(&'t str, &'t str)> {
-        match self {
-            Name::Key { .. } => None,
-            Name::Words { text, .. } => text.split_once('/').filter(|(_, name)| !name.contains('/')),
-        }
-    }
-
-    /// Returns the keys of objects to read for this name in a cluster that was read in part: unread objects of each
-    /// matching kind in `namespace`, the context's, and objects already read in the namespace `chosen` with -n, or
-    /// in any if it is `None`.
-    fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
-        let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
-            return Vec::new();
-        };
-        let keys = catalog.iter().map(|served| {
-            let namespace = if served.namespaced { namespace } else { "" };
-            (ObjectKey::new(&*served.group, &*served.kind, namespace, name), &*served.plural)
-        });
-        let keys = keys.filter(|(key, plural)| {
-            names_kind(kind, &key.group, &key.kind) || kind.eq_ignore_ascii_case(plural)
-        });
-        let unread = keys
-            .map(|(key, _)| key)
-            .filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
-        // Known objects need more reads too: their kind may have been listed for apps of other namespaces, and evidence
-        // was then read only there.
-        let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));
-        unread.chain(known.map(|it| it.key.to_owned())).collect()
-    }
-
-    /// Returns true if the name can be only that of an app.
-    fn is_of_app(&self) -> bool {
-        matches!(self, Name::Words { text, .. } if !text.contains('/'))
-    }
-
-    fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
-        match (self, self.kind_and_name()) {
-            (Name::Key { key: own, .. }, _) => own.as_ref() == key,
-            (_, Some((kind, name))) => {
-                name == key.name
-                    && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
-                    && names_kind(kind, key.group, key.kind)
-            }
-            _ => false,
-        }
-    }
-}
-
-/// An app to explain, or an object with its owning apps.
-struct Subject<'l> {
-    app: App,
-    belonging: Option<Ownership<'l>>,
-}
-
-impl<'l> Subject<'l> {
-    fn app(app: &App) -> Subject<'l> {
-        Subject { app: app.clone(), belonging: None }
-    }
-
-    /// Returns the apps that hold the object; empty if the subject itself is an app.
-    fn via(&self) -> &[&'l App] {
-        self.belonging.as_ref().map_or(&[], |belonging| &belonging.apps)
-    }
-}
-
-/// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
-/// was not found.
-fn choose<'l>(
-    fleet: &'l FleetSnapshot,
-    list: &'l AppList,
-    names: &[Name<'_>],
-    arguments: &ExplainArguments,
-) -> (Vec<Subject<'l>>, Vec<CommandError>) {
-    let namespace = arguments.namespace.as_deref();
-    let in_cluster =
-        |name: &str| arguments.cluster.is_empty() || arguments.cluster.iter().any(|it| it == name);
-    if !arguments.declared.is_empty() {
-        let apps = list.apps.iter().filter(|app| in_cluster(&app.app.target));
-        return (apps.map(Subject::app).collect(), Vec::new());
-    }
-    if names.is_empty() {
-        let is_inside = |app: &&App| namespace.is_none_or(|namespace| namespace == app.app.namespace);
-        let is_unwell = |app: &&App| app.pressing().is_some() && in_cluster(&app.app.target);
-        let mut apps: Vec<&App> = list.apps.iter().filter(is_inside).filter(is_unwell).collect();
-        apps.sort_by_key(|app| (app.effective(), app.problem().map(|problem| problem.severity)));
-        return (apps.into_iter().map(Subject::app).collect(), Vec::new());
-    }
-    let mut chosen = Vec::new();
-    let mut missing = Vec::new();
-    let grounds =
-        LazyCell::new(|| Grounds { belongings: list.belongings(), aliases: aliases(&fleet.clusters()) });
-    for name in names {
-        let apps = match name {
-            Name::Key { .. } => None,
-            Name::Words { query, .. } => {
-                Some(query.clone().within(namespace).find_in(list, &arguments.cluster))
-            }
-        };
-        let refusal = match apps {
-            Some(Ok(apps)) => {
-                chosen.extend(apps.into_iter().filter(|app| in_cluster(&app.app.target)).map(Subject::app));
-                continue;
-            }
-            Some(Err(error @ FindError::Ambiguous { .. })) => {
-                missing.push(named::refused("explain", &not_single(error, list)));
-                continue;
-            }
-            Some(Err(error)) => Some(error),
-            None => None,
-        };
-        let mut found = objects(fleet, list, &grounds, name, namespace);
-        found.retain(|subject| in_cluster(&subject.app.app.target));
-        if found.is_empty() {
-            missing.push(not_found(fleet, list, name, refusal.as_ref()));
-        }
-        chosen.extend(found);
-    }
-    (chosen, missing)
-}
-
-/// Returns the error that neither an app nor an object has this name.
-fn not_found(
-    fleet: &FleetSnapshot,
-    list: &AppList,
-    name: &Name<'_>,
-    refusal: Option<&FindError>,
-) -> CommandError {
-    let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
-    let Some((kind, wanted)) = of_kind else {
-        return match refusal {
-            Some(error) => named::refused("explain", &not_single(error.clone(), list)),
-            None => CommandError::usage("found nothing of that name"),
-        };
-    };
-    let what = format!("there is no {kind} '{wanted}' and no app of that name");
-    if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
-        let hidden =
-            format!("{what} in the part that could be read; {}: {}", hidden.cluster, hidden.error.message);
-        return CommandError::unreadable(hidden);
-    }
-    let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
-    let mut others: Vec<String> = all
-        .filter(|key| names_kind(kind, key.group, key.kind) && key.name == wanted)
-        .map(|key| key.namespace.to_owned())
-        .collect();
-    others.sort();
-    others.dedup();
-    CommandError::usage(what).hint(match others.as_slice() {
-        [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
-        others => format!("an object of that name is in namespace {}", others.join(", ")),
+/// Parses the name of what to explain.
+fn name(text: &str) -> Result<SubjectName, CommandError> {
+    text.parse().map_err(|error| {
+        CommandError::usage(error)
+            .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name")
     })
 }
 
-/// Returns true if some cluster serves the kind named `kind`, or has objects of it.
-fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
-    fleet.snapshots.iter().any(|snapshot| {
-        let served = snapshot.kinds().is_some_and(|catalog| {
-            catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
-        });
-        served || snapshot.all().any(|observed| names_kind(kind, observed.key.group, observed.key.kind))
-    })
-}
-
-/// Facts about all clusters that explaining several names has in common.
-struct Grounds<'l> {
-    belongings: Ownerships<'l>,
-    /// For each cluster, true if an earlier one is the same cluster under another name.
-    aliases: Vec<bool>,
-}
-
-/// Returns the objects that `name` matches in each cluster, in the namespace given with -n or in any, each with the
-/// apps that own it. A cluster with two names in the kubeconfig is searched once.
-fn objects<'l>(
-    fleet: &FleetSnapshot,
-    list: &'l AppList,
-    grounds: &Grounds<'l>,
-    name: &Name<'_>,
-    namespace: Option<&str>,
-) -> Vec<Subject<'l>> {
-    let mut found = Vec::new();
-    for (snapshot, is_alias) in fleet.snapshots.iter().zip(&grounds.aliases) {
-        // One cluster under two names is shown once.
-        if *is_alias || name.cluster().is_some_and(|own| own != snapshot.name()) {
-            continue;
-        }
-        let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
-        let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| resource.key.as_ref()));
-        let there = snapshot.all().map(|observed| observed.key);
-        let named = declared_here.chain(there).chain(name.key().map(ObjectKey::as_ref));
-        let mut keys: Vec<ObjectKeyRef<'_>> = named.filter(|key| name.is_object(*key, namespace)).collect();
-        keys.sort();
-        keys.dedup();
-        let keys: Vec<ObjectKey> = keys.into_iter().map(ObjectKeyRef::to_owned).collect();
-        let own = declared_each(snapshot, &keys, &fleet.rules.active(), fleet.now);
-        found.extend(
-            keys.iter()
-                .zip(own.apps)
-                .map(|(key, app)| Subject { app, belonging: Some(grounds.belongings.of(snapshot, key)) }),
+/// Returns the note that the green of so many apps was not doubted; `None` if there are none.
+fn unchecked(apps: usize) -> Option<CommandError> {
+    (apps > 0).then(|| {
+        let what = format!(
+            "{apps} more apps of one name were not checked for signs that their green status is wrong"
         );
-    }
-    found
+        CommandError::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
+    })
 }
 
 /// Maximum number of lost clusters that one line names.
 const MAX_LOST: usize = 5;
 
 /// Returns the names of clusters that could not be read at all: those among `asked`, or all if `asked` is empty.
-fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
-    let errors = list.errors.iter().filter(|error| error.error.scope == Scope::Cluster);
+fn lost<'l>(errors: &'l [AppError], asked: &'l [String]) -> impl Iterator<Item = &'l str> {
+    let errors = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
     let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
     names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
 }
@@ -454,63 +141,47 @@ fn unread(found: &str, lost: &[&str]) -> String {
     format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
 }
 
-fn people(
-    subjects: &[&Subject<'_>],
-    told: &[Told],
-    fleet: &FleetSnapshot,
-    lost: &[&str],
-    (is_hidden, is_all): (bool, bool),
-    console: &Console,
-) -> io::Result<()> {
-    if told.is_empty() {
-        if is_all {
-            let is_empty = fleet.apps(&[]).apps.is_empty();
-            if !lost.is_empty() {
-                let found = if is_empty { "No apps found" } else { "No problem found" };
-                console.tell(phrase!("{}\n", printable(&unread(found, lost))));
-                return Ok(());
-            }
-            // Without apps there is no ready app to report.
-            console.tell(match is_empty {
-                true if is_hidden => {
-                    phrase!("No apps found, but not everything could be read.\n")
-                }
-                true => phrase!("No apps found.\n"),
-                false => phrase!("Every app is ready, and no sync or source has a problem.\n"),
-            });
-        }
-        return Ok(());
+/// Tells that there is nothing to explain. `lost` are the clusters that could not be read; with `is_hidden` apps may be
+/// in a part that could not be read.
+fn nothing(has_apps: bool, lost: &[&str], is_hidden: bool, console: &Console) {
+    if !lost.is_empty() {
+        let found = if has_apps { "No problem found" } else { "No apps found" };
+        return console.tell(phrase!("{}\n", printable(&unread(found, lost))));
     }
-    let several = fleet.snapshots.len() > 1;
+    // Without apps there is no ready app to report.
+    console.tell(match has_apps {
+        false if is_hidden => {
+            phrase!("No apps found, but not everything could be read.\n")
+        }
+        false => phrase!("No apps found.\n"),
+        true => phrase!("Every app is ready, and no sync or source has a problem.\n"),
+    });
+}
+
+fn people(told: &[ExplainedSubject], fleet: &FleetFacts, console: &Console) -> io::Result<()> {
     let mut out = console.people();
-    for (place, (subject, told)) in subjects.iter().zip(told).enumerate() {
+    for (place, told) in told.iter().enumerate() {
         if place > 0 {
             say!(out)?;
         }
-        explain(&mut out, subject, told, several, fleet.now)?;
+        explain(&mut out, told, fleet.clusters > 1, fleet.now)?;
     }
     out.flush()
 }
 
-fn explain(
-    out: &mut impl Write,
-    of: &Subject<'_>,
-    ((row, others), explanation): &Told,
-    several: bool,
-    now: Timestamp,
-) -> io::Result<()> {
+fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let app = &of.app;
-    let subject = match (app.app.delivery, app.resources.as_slice()) {
-        (Delivery::Taffrail, [only]) => object(&only.key),
-        (Delivery::Taffrail, objects) => format!("{} objects", objects.len()),
-        _ => app.app.title_in(&app.app.target),
+    let ExplainedSubject { explanation, row, others, other_count, .. } = told;
+    let subject = match &told.object {
+        Some(only) => object(only),
+        None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
+        None => row.app_name().to_string(),
     };
     let place = &explanation.place;
     let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
     let colour = app_style(row);
     let subject = printable(&subject);
-    let health = text::health(app, now);
+    let health = row.words(now);
     say!(
         out,
         "{}{}{:#}{} is {}{}{:#}",
@@ -527,12 +198,14 @@ fn explain(
         indented(out, "  ", &told)?;
     }
     flagged(out, explanation)?;
-    of.belonging.iter().try_for_each(|belonging| belongs(out, belonging, app))?;
+    if told.tells_owners {
+        belongs(out, explanation, &row.cluster)?;
+    }
     let Some(cause) = explanation.chain.last() else {
-        if !app.is_well() {
+        if !explanation.problems.is_empty() {
             say!(out)?;
-            problems(out, app, now)?;
-            unsynced::print(out, app, &explanation.unsynced)?;
+            problems(out, explanation, now)?;
+            unsynced::print(out, told)?;
         } else if !explanation.message.is_empty() {
             indented(out, "  ", &explanation.message)?;
         }
@@ -565,37 +238,33 @@ fn explain(
         }
     }
     // Of a cluster that was never observed each object would say the same.
-    if app.freshness == Freshness::never() && !others.is_empty() {
+    if row.freshness == Freshness::never() && !others.is_empty() {
         say!(out)?;
-        let objects = if others.len() == 1 { "object" } else { "objects" };
-        say!(out, "Nothing is known of its {} other {} either.", others.len(), objects)?;
+        let objects = if *other_count == 1 { "object" } else { "objects" };
+        say!(out, "Nothing is known of its {} other {} either.", *other_count, objects)?;
     } else if !others.is_empty() {
         say!(out)?;
         say!(out, "{}Also not ready{:#}", bold, bold)?;
-        for (key, status, message) in others.iter().take(MAX_NAMED) {
+        for OtherObject { object: key, status, message } in others {
             line(out, "", &format!("{} {}", key.kind, key.path()), *status, message)?;
         }
-        if others.len() > MAX_NAMED {
-            say!(
-                out,
-                "  … and {} more: taffrail app {}",
-                others.len() - MAX_NAMED,
-                printable(&quoted(&app.app.name))
-            )?;
+        if *other_count > others.len() {
+            let more = other_count.saturating_sub(others.len());
+            say!(out, "  … and {} more: taffrail app {}", more, printable(&quoted(&row.name)))?;
         }
     }
-    if app.problems.iter().any(|problem| problem.is_beside_health()) {
+    if explanation.problems.iter().any(Problem::is_beside_health) {
         say!(out)?;
-        problems(out, app, now)?;
+        problems(out, explanation, now)?;
     }
-    unsynced::print(out, app, &explanation.unsynced)?;
+    unsynced::print(out, told)?;
     further(out, explanation)
 }
 
 /// Prints the problems of an app with its sync, its source or a cluster that is not live.
-fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
+fn problems(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let besides: Vec<_> = app.problems.iter().filter(|problem| problem.is_beside_health()).collect();
+    let besides: Vec<_> = explanation.problems.iter().filter(|problem| problem.is_beside_health()).collect();
     let title = match besides.as_slice() {
         [] => return Ok(()),
         [only] if only.axis == Axis::Sync => "Sync",
@@ -724,52 +393,37 @@ fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
 }
 
-/// Prints the ownership of an object: its controllers, its apps, unconfirmed claims and marks.
-fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io::Result<()> {
-    let owners: Vec<String> =
-        belonging.owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
+/// Prints the ownership of an object in `cluster`: its controllers, its apps, unconfirmed claims and marks.
+fn belongs(out: &mut impl Write, explanation: &Explanation, cluster: &str) -> io::Result<()> {
+    let Explanation { owners, belongs_to, declares, listed_by, marked_for, .. } = explanation;
+    let owners: Vec<String> = owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
     if !owners.is_empty() {
         indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
     }
-    if let Some(app) = belonging.declares {
-        indented(out, "  ", &format!("declares {}", app.app.title_in(&object.app.target)))?;
-    }
-    for app in &belonging.apps {
-        let own = app.app.title_in(&object.app.target);
-        let revision =
-            app.sync.applied.as_deref().map(|revision| format!(", at {}", text::revision(revision)));
-        let source = app.source.as_ref().and_then(|source| {
+    let ExplainedSubject { explanation, row, others, other_count, .. } = told;
+    let subject = match &told.object {
+        Some(only) => object(only),
+        None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
+        None => row.title(),
             let place = source.url.clone().or_else(|| source.name.clone())?;
             let path = source.path.as_ref().map(|path| format!("{path} of ")).unwrap_or_default();
             Some(format!(", from {path}{place}"))
         });
-        let line = format!("{own}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
-        indented(out, "  ", &format!("belongs to {line}"))?;
+    if let Some(app) = declares {
+        indented(out, "  ", &format!("declares {app}"))?;
     }
-    for app in &belonging.listed {
-        let own = app.app.title_in(&object.app.target);
-        let listed =
-            format!("listed by {own} (unconfirmed: its labels and annotations do not name that app)");
-        indented(out, "  ", &listed)?;
+    for OwningApp { app, home, applied, source } in belongs_to {
+        let home = if home == cluster { String::new() } else { format!(" of {home}") };
+        let revision = applied.as_deref().map(|revision| format!(", at {}", text::revision(revision)));
+        let source = source.as_ref().and_then(|source| {
     }
-    for mark in &belonging.marked {
+    for mark in marked_for {
         indented(out, "  ", &format!("marked for {mark}"))?;
     }
-    if belonging.apps.is_empty() && belonging.listed.is_empty() && belonging.declares.is_none() {
+    if belongs_to.is_empty() && listed_by.is_empty() && declares.is_none() {
         say!(out, "  belongs to no known app")?;
     }
     Ok(())
-}
-
-/// Returns the declared objects of an app that are not ready, worst first, without the one that its status names.
-fn others(app: &App) -> Vec<(ObjectKey, Status, Words)> {
-    let is_other = |resource: &&Resource| {
-        Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current
-    };
-    let others = app.resources.iter().filter(is_other);
-    let mut others: Vec<_> = others.map(|it| (it.key.clone(), it.status, it.message.clone())).collect();
-    others.sort_by_key(|(_, status, _)| *status);
-    others
 }
 
 fn object(name: &ObjectKey) -> String {

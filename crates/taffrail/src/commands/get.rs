@@ -58,7 +58,7 @@ pub(crate) fn run(
 }
 
 /// Asks for a list, and prints it or what changed in it since it was printed.
-fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Into<ViewQuestion>>(
+fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + Into<ViewQuestion>>(
     arguments: &GetArguments,
     view: &V,
     printed: &mut Printed<T>,

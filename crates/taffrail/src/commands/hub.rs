@@ -76,12 +76,14 @@ Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub serve --listen 127.0.0.1:0        listen on any free port
   taffrail hub serve --data /srv/taffrail --retain 90d
+  taffrail get apps --hub http://127.0.0.1:7655 --hub-token-file token
   curl -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7655/api/v1/apps?status=!Ready'
 
 Paths below /api/v1, with their parameters in docs/openapi.json: apps, clusters, matrix, attention,
 changes, history, and stream, which sends lists as they change. /healthz and /readyz need no token.
 
-The hub listens on loopback only. Its token is another one at each start. It answers from memory, and
+The hub listens on loopback only, and prints its address and its token, which is another one at each
+start. Commands with --hub read it from $TAFFRAIL_HUB_TOKEN, or from the file of --hub-token-file. It answers from memory, and
 keeps the rows of apps and their history on disk: after a restart it shows them at once, as Unknown
 until their clusters answer. One hub can use a folder at one time.
 
@@ -160,22 +162,25 @@ async fn follow_and_serve(
         hub = hub.with_store(Arc::clone(store) as Arc<dyn Store>);
     }
     let clusters = members.members.len();
+    let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-    let rules: Arc<dyn FleetRules> = Arc::new(rules);
-    let (asker, inquiries) = Asker::new(members.clone(), Arc::clone(&rules));
+    let (asker, inquiries) = Asker::new(members.clone(), rules.clone());
     let hub = hub.with_asker(Arc::new(asker));
     let request = WatchRequest {
         members,
         timeout: source.timeout,
         request_timeout: source.request_timeout,
         asked: ReadQuery::default(),
-        rules,
+        rules: Arc::new(rules),
         lists: ListStrategy::Auto,
         clock,
     };
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
-    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).answering(inquiries);
+    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
+        .answering(inquiries)
+        .knowing(index.identities());
+    index.expect(expected);
     // Each of these ends only with the process, or with an error that ends it.
     let publishing = tokio::spawn({
         let index = Arc::clone(&index);
@@ -218,6 +223,7 @@ fn tell(console: &Console, address: SocketAddr, token: &Token, clusters: usize) 
     let noun = if clusters == 1 { "cluster" } else { "clusters" };
     say!(out, "follows {} {}, and answers at http://{}/api/v1", clusters, noun, address)?;
     let token = printable(token.as_str());
-    say!(out, "ask it with: curl -H 'Authorization: Bearer {}' http://{}/api/v1/apps", token, address)?;
+    say!(out, "ask it with: TAFFRAIL_HUB_TOKEN={} taffrail get apps --hub http://{}", token, address)?;
+    say!(out, "or with: curl -H 'Authorization: Bearer {}' http://{}/api/v1/apps", token, address)?;
     out.flush()
 }

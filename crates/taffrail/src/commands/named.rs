@@ -1,11 +1,14 @@
 //! Helpers of the commands about named apps: reading them, and telling why a question about them has no answer.
 
+use std::fmt;
+
 use taffrail_api::question::{self, AppSelection, QuestionError};
 use taffrail_apps::{App, AppError, AppList, AppQuery, FindError};
 use taffrail_observe::FleetSnapshot;
 
 use crate::cli::NameArguments;
 use crate::command_error::CommandError;
+use crate::commands::status::kinds;
 use crate::program;
 use crate::reasons;
 
@@ -31,11 +34,9 @@ fn others<T: std::borrow::Borrow<str>>(known: &[T]) -> String {
 }
 
 /// Returns the error that `error` holds for what could be read, while `hidden_by` may hide an app.
-fn unread(error: impl std::fmt::Display, hidden_by: &AppError) -> CommandError {
-    let hidden =
-        format!("{error} in the part that could be read; {}: {}", hidden_by.cluster, hidden_by.error.message);
+fn unread(error: &dyn fmt::Display, hidden_by: &AppError) -> CommandError {
     let hint = reasons::hint(&hidden_by.error.reason).map(str::to_owned);
-    CommandError::unreadable(hidden).maybe_hint(hint)
+    CommandError::unreadable(in_part(error, hidden_by)).maybe_hint(hint)
 }
 
 /// Returns the place of apps that the arguments select.
@@ -76,6 +77,15 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         QuestionError::NotInClusters { clusters, hidden_by: None, .. } => {
             CommandError::usage(error).hint(format!("it is in: {}", clusters.join(", ")))
         }
+        QuestionError::NoObject { hidden_by: Some(hidden_by), .. } => {
+            CommandError::unreadable(in_part(error, hidden_by))
+        }
+        QuestionError::NoObject { namespaces, .. } => CommandError::usage(error).hint(match &**namespaces {
+            [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
+            others => format!("an object of that name is in namespace {}", others.join(", ")),
+        }),
+        QuestionError::UnservedKind { kind, known } => kinds::unknown(kind, known.iter().cloned()),
+        QuestionError::NothingFound => CommandError::usage(error),
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
             let hint = format!("choose one: {} {command} with one of these names", program::name());
@@ -90,4 +100,10 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
             CommandError::usage(error).hint(hint)
         }
     }
+}
+
+/// Returns `error`, that something was not found, as that of the part that could be read.
+fn in_part(error: &dyn fmt::Display, hidden_by: &AppError) -> String {
+    let AppError { cluster, error: hidden } = hidden_by;
+    format!("{error} in the part that could be read; {cluster}: {}", hidden.message)
 }

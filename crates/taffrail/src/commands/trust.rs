@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_api::question::{FleetFacts, TrustAnswer, TrustView};
-use taffrail_api::{FindingApp, TrustFinding, TrustReport, text};
+use taffrail_api::{AppOfHome, TrustFinding, TrustReport, text};
 use taffrail_apps::trust::{CheckedCluster, Severity};
 
 use super::changes::Printed;
@@ -32,16 +32,13 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let from = &arguments.view.source;
     let view = TrustView {
         name: arguments.name.clone(),
         apps: named::selection(&arguments.which),
         categories: arguments.category.clone(),
         // Comparing with an earlier run needs one line per finding and cluster.
         per_cluster: arguments.per_cluster || arguments.output == TrustOutput::Name,
-        // Of a hub's clusters none is that of the current context.
-        contexts: arguments.hub.hub.is_some()
-            || from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
+        contexts: arguments.hub.names_contexts(&arguments.view.source),
     };
     let answer = source::ask("trust", &view, (&arguments.view, &arguments.hub), source, console)?;
     let TrustAnswer { fleet, items, checked, errors } = answer;
@@ -232,7 +229,7 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
     if doubt.app_count == 0 {
         return None;
     }
-    let names = doubt.apps.iter().map(|FindingApp { app, home }| {
+    let names = doubt.apps.iter().map(|AppOfHome { app, home }| {
         let slash = if app.namespace.is_empty() { "" } else { "/" };
         let home = home.as_ref().map(|home| format!(" of {home}")).unwrap_or_default();
         format!("{}{slash}{}{home}", app.namespace, app.name)

@@ -17,7 +17,7 @@ use crate::output::answer::Console;
 use crate::output::printable;
 use crate::output::screen::Screen;
 use crate::runtime::block_on;
-use crate::source::{self, Once, Source};
+use crate::source::{self, HubWatch, Once, Source};
 
 /// Interval at which ages are redrawn, and at which results are recomputed if the time of their next change is
 /// unknown.
@@ -44,6 +44,8 @@ pub(crate) enum Form {
 #[derive(Default)]
 pub(crate) struct Following {
     follow: Option<FleetWatcher>,
+    /// The hub that is asked in place of clusters.
+    hub: HubWatch,
     /// True if the current state must not be updated, because the last output must only be drawn again.
     held: bool,
     shows_rows: bool,
@@ -72,24 +74,26 @@ impl Following {
     /// when something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
         let pause = TICK.max(took * REST);
-        let Some(follow) = &mut self.follow else {
-            // A hub is asked again and again.
-            block_on(async { tokio::time::sleep(pause).await })?;
-            return Ok(true);
-        };
+        let Some(follow) = &mut self.follow else { return self.hub.rest(took * REST, TICK) };
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 
-    /// Returns true if the rows of apps computed at `looked` are still right, except for ages.
+    /// Returns true if the rows of apps computed at `looked`, or the last answer of a hub, are still right, except for ages.
     fn stands(&self, looked: Timestamp) -> bool {
-        let stands = |follow: &FleetWatcher| follow.rows_stand(looked, Timestamp::now());
-        self.shows_rows && self.follow.as_ref().is_some_and(stands)
+        match &self.follow {
+            Some(follow) => self.shows_rows && follow.rows_stand(looked, Timestamp::now()),
+            None => self.hub.stands(),
+        }
     }
 }
 
 impl Source for Following {
     fn shows_rows(&mut self) {
         self.shows_rows = true;
+    }
+
+    fn hub(&mut self) -> Option<(&mut HubWatch, bool)> {
+        Some((&mut self.hub, self.held))
     }
 
     fn read(

@@ -1,17 +1,22 @@
 //! Questions, answered from clusters or dumps, or by a hub.
 
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
 use taffrail_api::question::{View, ViewQuestion};
-use taffrail_observe::NO_EXTRA;
+use taffrail_apps::Snapshot;
 
 use super::{Source, hub, namespaces, read};
 use crate::cli::{HubSource, ViewArguments};
 use crate::command_error::CommandError;
 use crate::commands::named;
+use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 
 /// Answers the question `view` of the subcommand `command` from the clusters or dumps of `arguments`, read by `source`, or
 /// by a hub.
-pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
+pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     command: &str,
     view: &V,
     (arguments, hub): (&ViewArguments, &HubSource),
@@ -19,13 +24,21 @@ pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
     console: &Console,
 ) -> Result<V::Answer, CommandError> {
     if let Some(url) = &hub.hub {
-        let answered = hub::ask(hub, url, &view.clone().into(), arguments.source.timeout)?;
-        return answered.map_err(|error| named::refused(command, &error));
+        let (token, time) = (hub.hub_token_file.as_deref(), arguments.source.timeout);
+        let question = view.clone().into();
+        return match source.hub() {
+            None => ask_hub(command, url, token, &question, time),
+            Some((watch, is_held)) => {
+                let answer = watch.ask(url, token, &question, time, is_held)?;
+                answer.map_err(|error| named::refused(command, &error))
+            }
+        };
     }
     if view.shows_rows() {
         source.shows_rows();
     }
-    let fleet = source.read(arguments, &view.reads(), NO_EXTRA)?;
+    let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
+    let fleet = source.read(arguments, &view.reads(), &more)?;
     let mut answer = view.answer(fleet).map_err(|error| named::refused(command, &error))?;
     if let Some(asked) = view.reads_more(&answer) {
         match arguments.source.from.is_empty() {
@@ -38,4 +51,15 @@ pub(crate) fn ask<V: View + Clone + Into<ViewQuestion>>(
         *unseen = namespaces::not_existing(std::mem::take(unseen), &arguments.source)?;
     }
     Ok(answer)
+}
+
+/// Asks the hub at `url` the question of the subcommand `command`; its token is in `token_file`, if that is given.
+pub(crate) fn ask_hub<A: DeserializeOwned>(
+    command: &str,
+    url: &HubUrl,
+    token_file: Option<&Path>,
+    question: &ViewQuestion,
+    time: Duration,
+) -> Result<A, CommandError> {
+    hub::ask(url, token_file, question, time)?.map_err(|error| named::refused(command, &error))
 }

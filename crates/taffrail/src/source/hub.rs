@@ -9,12 +9,12 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::net::TcpStream;
 
-use crate::cli::HubSource;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
 use crate::runtime::block_on;
@@ -34,42 +34,90 @@ enum Unanswered {
     Error(CommandError),
 }
 
+/// The answer of a hub, as it was sent.
+pub(super) struct Sent {
+    status: StatusCode,
+    bytes: Bytes,
+}
+
 /// Asks a hub, which has `time` for the answer.
 ///
 /// # Errors
 /// If there is no answer; the inner error is that the question has none.
 pub(super) fn ask<A: DeserializeOwned>(
-    hub: &HubSource,
     url: &HubUrl,
+    token_file: Option<&Path>,
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<Result<A, QuestionError>, CommandError> {
-    let token = token(url, hub.hub_token_file.as_deref())?;
+    understood(url, &fetch(url, token_file, question, time)?)
+}
+
+fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
     let authority = &url.authority;
-    let failed = |why: &dyn fmt::Display| {
-        CommandError::unreadable(format_args!("cannot ask the hub at http://{authority}: {why}"))
-    };
-    let body = serde_json::to_vec(question).map_err(|error| failed(&error))?;
+    CommandError::unreadable(format_args!("cannot ask the hub at http://{authority}: {why}"))
+}
+
+/// Asks a hub, which has `time` for the answer, whatever that is.
+///
+/// # Errors
+/// If nothing is sent in time.
+pub(super) fn fetch(
+    url: &HubUrl,
+    token_file: Option<&Path>,
+    question: &ViewQuestion,
+    time: Duration,
+) -> Result<Sent, CommandError> {
+    let token = token(url, token_file)?;
+    let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
     let sent = send(url, token.as_deref(), body);
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
-        failed(&format_args!("it did not answer within {time:?}")).hint("allow more time: --timeout 30s")
+        let late = failed(url, &format_args!("it did not answer within {time:?}"));
+        late.hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
-        failed(&error).hint("check that the hub runs, and its address: 'taffrail hub serve' prints it")
+        failed(url, &error).hint("check that the hub runs, and its address: 'taffrail hub serve' prints it")
     })?;
-    match read(status, &bytes) {
+    Ok(Sent { status, bytes })
+}
+
+/// Reads the answer that a hub sent.
+///
+/// # Errors
+/// If it is none; the inner error is that the question has none.
+pub(super) fn understood<A: DeserializeOwned>(
+    url: &HubUrl,
+    sent: &Sent,
+) -> Result<Result<A, QuestionError>, CommandError> {
+    match read(sent.status, &sent.bytes) {
         Ok(answer) => Ok(Ok(answer)),
         Err(Unanswered::Question(error)) => Ok(Err(*error)),
         Err(Unanswered::Error(error)) => {
             let hint = error.hint.clone();
-            Err(failed(&error).maybe_hint(hint))
+            Err(failed(url, &error).maybe_hint(hint))
         }
     }
 }
 
+impl Sent {
+    /// Returns the answer as it would be after `time` in which nothing changed: only ages are longer.
+    pub(super) fn aged(&self, time: Duration) -> Sent {
+        let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
+        let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };
+        let now = answer.pointer_mut("/fleet/now");
+        let then = now.as_ref().and_then(|now| now.as_str()?.parse::<Timestamp>().ok());
+        let later = then.and_then(|then| then.checked_add(SignedDuration::try_from(time).ok()?).ok());
+        if let Some((now, later)) = now.zip(later) {
+            *now = later.to_string().into();
+            sent.bytes = answer.to_string().into();
+        }
+        sent
+    }
+}
+
 /// Returns the token: of the file, the URL or the environment; `None` without one.
-fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandError> {
+pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandError> {
     let text = match file {
         Some(path) => {
             let read = std::fs::read_to_string(path);
@@ -89,7 +137,7 @@ fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandErr
 }
 
 /// An error of the connection.
-type SendError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sends a question, and returns status and body of the answer.
 async fn send(url: &HubUrl, token: Option<&str>, body: Vec<u8>) -> Result<(StatusCode, Bytes), SendError> {

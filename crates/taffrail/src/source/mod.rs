@@ -2,6 +2,7 @@
 
 mod ask;
 mod hub;
+mod hub_watch;
 mod namespaces;
 mod requests;
 mod stopwatch;
@@ -14,21 +15,21 @@ use std::time::Instant;
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
 use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
     LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 
-use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
+use crate::cli::{SourceArguments, ViewArguments};
 use crate::command_error::CommandError;
 use crate::output::answer::Console;
 use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
-pub(crate) use ask::ask;
+pub(crate) use ask::{ask, ask_hub};
+pub(crate) use hub_watch::HubWatch;
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;
 
@@ -48,6 +49,12 @@ pub(crate) trait Source {
     /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
     /// rows stay the same.
     fn shows_rows(&mut self) {}
+
+    /// Returns the hub of a source that is asked again and again, and true if the last answer must be shown again; `None`
+    /// if the source reads once.
+    fn hub(&mut self) -> Option<(&mut HubWatch, bool)> {
+        None
+    }
 }
 
 /// A source that reads once.
@@ -151,19 +158,6 @@ pub(crate) fn follow(
         clock: BootClock::default(),
     };
     block_on(FleetWatcher::start(request))
-}
-
-/// Returns the query for all apps (in `namespace` if given); with `--declared`, for those objects instead.
-pub(crate) fn asked(
-    namespace: Option<&String>,
-    objects: &[ObjectKey],
-    grouping: &GroupingArguments,
-) -> ReadQuery {
-    if objects.is_empty() {
-        ReadQuery { namespace: namespace.cloned(), app_labels: grouping.labels(), ..ReadQuery::default() }
-    } else {
-        ReadQuery { declarations: false, objects: objects.to_vec(), ..ReadQuery::default() }
-    }
 }
 
 /// Reads the dumps that the arguments name.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::demo::Demo;
-use super::{command, taffrail};
+use super::going::Going;
+use super::{command, taffrail, watch};
 
 pub(super) struct Hub {
     child: Child,
@@ -22,26 +23,38 @@ impl Hub {
         Hub::with(demo, &[])
     }
 
+    /// Starts a hub of the clusters of a kubeconfig with this text, which keeps nothing.
+    pub(super) fn of_clusters(kubeconfig: &str, clusters: usize) -> Hub {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, kubeconfig).unwrap();
+        Hub::serving(file.to_str().unwrap(), clusters, "127.0.0.1:0", &[])
+    }
+
     /// Starts a hub of all clusters of the demo with further arguments.
     fn with(demo: &Demo, more: &[&str]) -> Hub {
-        let kubeconfig = demo.kubeconfig().to_str().unwrap();
-        let arguments =
-            ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"];
+        Hub::serving(demo.kubeconfig().to_str().unwrap(), 12, "127.0.0.1:0", more)
+    }
+
+    /// Starts a hub of so many clusters of a kubeconfig, which listens at `listen`.
+    fn serving(kubeconfig: &str, clusters: usize, listen: &str, more: &[&str]) -> Hub {
+        let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", listen];
         let mut command = command(&[&arguments, more].concat());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
-        let (first, second) = (line(), line());
+        let (first, second, third) = (line(), line(), line());
+        let noun = if clusters == 1 { "cluster" } else { "clusters" };
         let address = first
-            .strip_prefix("follows 12 clusters, and answers at http://")
+            .strip_prefix(&format!("follows {clusters} {noun}, and answers at http://"))
             .unwrap_or_else(|| panic!("{first}"));
         let address = address.strip_suffix("/api/v1").unwrap().to_owned();
-        let token = second.strip_prefix("ask it with: curl -H 'Authorization: Bearer ").unwrap();
-        let token = token.split('\'').next().unwrap().to_owned();
-        assert_eq!(
-            second,
-            format!("ask it with: curl -H 'Authorization: Bearer {token}' http://{address}/api/v1/apps")
-        );
+        let token = second.strip_prefix("ask it with: TAFFRAIL_HUB_TOKEN=").unwrap();
+        let token = token.split(' ').next().unwrap().to_owned();
+        let by_hand = format!("TAFFRAIL_HUB_TOKEN={token} taffrail get apps --hub http://{address}");
+        assert_eq!(second, format!("ask it with: {by_hand}"));
+        let by_curl = format!("curl -H 'Authorization: Bearer {token}' http://{address}/api/v1/apps");
+        assert_eq!(third, format!("or with: {by_curl}"));
         Hub { child, address, token }
     }
 
@@ -54,12 +67,24 @@ impl Hub {
         &self.token
     }
 
+    /// Sends a request with the token, and returns the connection, on which the answer will come.
+    pub(super) fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        let bearer = format!("Authorization: Bearer {}\r\nContent-Length: {}\r\n", self.token, body.len());
+        self.send_with(method, path, &bearer, body)
+    }
+
+    fn send_with(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let host = &self.address;
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
     /// Returns the status and the body of the answer to `GET path`, sent with these headers.
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address);
-        stream.write_all(request.as_bytes()).unwrap();
+        let mut stream = self.send_with("GET", path, headers, "");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -216,6 +241,83 @@ fn a_hub_that_was_killed_shows_all_rows_at_once_and_has_their_history() {
 
 fn items_of(list: &Value) -> Vec<Value> {
     items(list.clone())
+}
+
+#[test]
+fn a_hub_that_has_not_heard_its_clusters_is_loading_and_one_that_is_gone_keeps_its_row() {
+    let demo = Demo::start(&["--hold", "--skip", "2m"]);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    // From its first answer on, each cluster is missing until its apps were read.
+    let hub = Hub::with(&demo, &["--data", data]);
+    let first = hub.list("/api/v1/apps?limit=500");
+    let (state, count) = (first["state"].as_str().unwrap(), first["missing"].as_array().unwrap().len());
+    assert!(state == "loading" && count > 0, "{state}: {}", first["missing"]);
+    assert_eq!(first["clusters"], 12);
+    let all = wait_for(&hub, "/api/v1/apps?limit=500", |list| list["state"] == "complete");
+    let of_eu = |list: &Value| {
+        let rows = list["items"].as_array().unwrap().iter().filter(|row| row["cluster"] == "eu-1");
+        rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let apps = of_eu(&all);
+    let began = Instant::now();
+    let bearer = format!("Authorization: Bearer {}\r\n", hub.token);
+    while !hub.get("/metrics", &bearer).1.contains("taffrail_hub_store_pending 0\n") {
+        assert!(began.elapsed() < Duration::from_secs(30), "nothing was saved");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(hub);
+
+    // At the next start the cluster cannot be reached: it is the one that was known, and so are its apps.
+    let text = std::fs::read_to_string(demo.kubeconfig()).unwrap();
+    let mut kubeconfig: Value = serde_saphyr::from_str(&text).unwrap();
+    let clusters = kubeconfig["clusters"].as_array_mut().unwrap();
+    let eu = clusters.iter_mut().find(|cluster| cluster["name"] == "eu-1").unwrap();
+    eu["cluster"]["server"] = "https://127.0.0.1:1".into();
+    let file = folder.path().join("config");
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let hub = Hub::serving(file.to_str().unwrap(), 12, "127.0.0.1:0", &["--data", data]);
+    let is_told = |list: &Value| {
+        let missing = list["missing"].as_array().unwrap();
+        missing.len() == 1 && missing[0]["cluster"] == "eu-1" && missing[0]["message"] != ""
+    };
+    let list = wait_for(&hub, "/api/v1/clusters", is_told);
+    let names: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|row| row["cluster"].as_str().unwrap()).collect();
+    assert_eq!(names.iter().filter(|name| **name == "eu-1").count(), 1, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
+    let rows = hub.list("/api/v1/apps?limit=500");
+    assert_eq!(of_eu(&rows), apps);
+}
+
+#[test]
+fn a_view_goes_on_as_the_hub_tells_of_changes_and_after_the_hub_was_restarted() {
+    let served = watch::served();
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    let hub = Hub::serving(&served.kubeconfig, 2, "127.0.0.1:0", &[]);
+    hub.wait_until_complete();
+    std::fs::write(&token, &hub.token).unwrap();
+    let (url, file) = (hub.url(), token.to_str().unwrap());
+    let view = command(&["get", "apps", "-w", "--hub", &url, "--hub-token-file", file]);
+    let mut going = Going::start(view, Duration::from_secs(90));
+    let is_of = |status: &'static str| {
+        move |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.starts_with(&["one", "shop", "shop", "label", status])
+        }
+    };
+    going.until_line("the app", is_of("Ready"));
+    served.clusters[0].apply(watch::app(1, 1)).unwrap();
+    going.until_line("the change", is_of("InProgress"));
+    // Another run of the hub has another token.
+    let address = hub.address.clone();
+    drop(hub);
+    let hub = Hub::serving(&served.kubeconfig, 2, &address, &[]);
+    std::fs::write(&token, &hub.token).unwrap();
+    served.clusters[0].apply(watch::app(1, 2)).unwrap();
+    going.until_line("the change after the restart", is_of("Ready"));
 }
 
 #[test]

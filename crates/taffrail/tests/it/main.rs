@@ -13,6 +13,7 @@ mod completion;
 mod contradictions;
 mod demo;
 mod differs;
+mod drill_down;
 mod dump;
 mod events;
 mod examples;

@@ -16,7 +16,7 @@ use super::{assert_shown, command, str, taffrail};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A Deployment of which so many of two replicas are available; nobody else writes its status.
-fn app(generation: i64, available: i64) -> Value {
+pub(super) fn app(generation: i64, available: i64) -> Value {
     let mut object = objects::deployment("shop", "web", available);
     object["metadata"]["generation"] = json!(generation);
     object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
@@ -25,7 +25,7 @@ fn app(generation: i64, available: i64) -> Value {
 }
 
 /// Two clusters with an app each.
-fn served() -> Served {
+pub(super) fn served() -> Served {
     Served::start(&["one", "two"], |_, cluster| {
         let namespace = namespace("shop");
         cluster.apply(namespace).unwrap();

@@ -83,6 +83,17 @@ impl StreamState {
         for (subscription, page) in self.subscriptions.iter().zip(&mut self.pages) {
             let changed = match &subscription.view {
                 SubscribedView::Clusters => page.clusters(&view),
+                SubscribedView::Changes => {
+                    let is_same = old.as_ref().zip(changes.as_ref()).zip(turned.as_ref());
+                    let is_same = is_same.is_some_and(|((old, changes), turned)| {
+                        let is_quiet = turned.places.is_empty() && !turned.are_renamed;
+                        is_quiet && changes.iter().all(|it| it.is_empty()) && view.tells_the_same(old)
+                    });
+                    (!is_same).then(|| StreamPage {
+                        version: Some(view.fleet().version()),
+                        ..StreamPage::default()
+                    })
+                }
                 SubscribedView::Apps { filter, sort, limit } => {
                     match (&mut page.watch, &old, &turned) {
                         (Some(watch), Some(old), Some(turned)) => {
@@ -164,7 +175,7 @@ impl SentPage {
         }
         self.apps.clone_from(&apps);
         let apps = apps.filter(|_| !is_counted);
-        Some(StreamPage { name: String::new(), apps, order, rows, clusters: None })
+        Some(StreamPage { apps, order, rows, ..StreamPage::default() })
     }
 
     /// Returns the changes of a page of clusters; `None` if there are none.
@@ -185,6 +196,6 @@ impl SentPage {
             return None;
         }
         self.clusters.clone_from(&counts);
-        Some(StreamPage { name: String::new(), apps: None, order: None, rows: Vec::new(), clusters: counts })
+        Some(StreamPage { clusters: counts, ..StreamPage::default() })
     }
 }

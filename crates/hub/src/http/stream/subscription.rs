@@ -45,6 +45,8 @@ pub(crate) enum SubscribedView {
     Apps { filter: Box<AppFilter>, sort: Option<SortField>, limit: usize },
     /// The numbers of clusters by freshness.
     Clusters,
+    /// No rows, but that something of apps or clusters changed.
+    Changes,
 }
 
 impl Subscription {
@@ -89,6 +91,10 @@ impl Subscription {
                 Query::read(query, &[])?;
                 SubscribedView::Clusters
             }
+            "changes" => {
+                Query::read(query, &[])?;
+                SubscribedView::Changes
+            }
             "apps" => {
                 let Query { filter, sort, limit, .. } = Query::read(query, FILTERS)?;
                 if limit > MAX_ROWS {
@@ -102,7 +108,7 @@ impl Subscription {
             }
             _ => {
                 return Err(wrong(format!(
-                    "there is no view '{}': there are apps, counts, clusters",
+                    "there is no view '{}': there are apps, counts, clusters, changes",
                     cut(view)
                 )));
             }
@@ -113,7 +119,7 @@ impl Subscription {
     fn rows(&self) -> usize {
         match self.view {
             SubscribedView::Apps { limit, .. } => limit,
-            SubscribedView::Clusters => 0,
+            SubscribedView::Clusters | SubscribedView::Changes => 0,
         }
     }
 }
@@ -149,7 +155,7 @@ mod tests {
         for (query, why) in [
             ("", "it is missing"),
             ("subscribe=a", "'a' is not NAME:VIEW?QUERY"),
-            ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters"),
+            ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters, changes"),
             ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),
             ("subscribe=a:apps&subscribe=a:counts", "the name 'a' is given twice"),
             ("subscribe=a:apps?limit%3D101", "the page 'a' has more than 100 rows"),

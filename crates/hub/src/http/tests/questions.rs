@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use taffrail_api::question::{
-    AppsView, FleetFacts, ListAnswer, QuestionError, RowSelection, ViewAnswer, ViewQuestion,
+    AppsView, FleetFacts, ListAnswer, QuestionError, RowSelection, TrustAnswer, ViewAnswer, ViewQuestion,
 };
 
 use super::*;
@@ -44,6 +44,13 @@ impl Ask for Empty {
                         elsewhere: None,
                     }))
                 }
+                ViewQuestion::Trust(_) => Ok(ViewAnswer::Trust(TrustAnswer {
+                    fleet: facts(),
+                    items: Vec::new(),
+                    checked: Vec::new(),
+                    errors: Vec::new(),
+                })),
+                ViewQuestion::Events(_) => Err(AskError::Busy("eu-1".to_owned())),
                 ViewQuestion::Clusters(_) => Err(AskError::Ended),
                 ViewQuestion::Resources(_) => Err(AskError::Invalid("not that".to_owned())),
                 _ => {
@@ -119,6 +126,14 @@ async fn what_cannot_be_answered_is_refused_with_the_reason() {
     let (short, _) = asked(Limits { answer: 10, ..Limits::default() });
     let got = post(&short, &json!({ "view": "apps" })).await;
     assert_eq!((got.status.as_u16(), &got.body["title"]), (422, &json!("Answer too large")));
+    // What is asked of clusters has a bound of its own.
+    assert_eq!(post(&short, &json!({ "view": "trust" })).await.status, StatusCode::OK);
+    let (short, _) = asked(Limits { drill_down: 10, ..Limits::default() });
+    assert_eq!(post(&short, &json!({ "view": "trust" })).await.status.as_u16(), 422);
+    assert_eq!(post(&short, &json!({ "view": "apps" })).await.status, StatusCode::OK);
+    let got = post(&short, &json!({ "view": "events" })).await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(got.body["detail"], "cluster eu-1 answers as many questions as it may");
     let got = post(&open_router(&fleet()), &json!({ "view": "apps" })).await;
     assert_eq!(got.status, StatusCode::NOT_FOUND, "a hub without clusters of its own answers no views");
 }

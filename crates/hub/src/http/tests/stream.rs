@@ -136,6 +136,21 @@ async fn first_event_has_whole_pages_and_others_what_changed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn changes_are_told_without_rows() {
+    let hub = Running::new(Limits::default());
+    let mut body = hub.stream("subscribe=news:changes", None).await;
+    let version = frame(&mut body).await.page("news").unwrap().version;
+    // Where nothing changes nothing is told.
+    assert_eq!(next(&mut body).await.unwrap().name, "alive");
+    hub.turn("web", Status::Failed);
+    let second = frame(&mut body).await;
+    let page = second.page("news").unwrap();
+    assert!(page.version > version && version.is_some() && page.rows.is_empty(), "{page:?}");
+    hub.fleet.pass(46);
+    assert!(frame(&mut body).await.page("news").is_some(), "clusters are not live any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn frames_come_at_most_four_times_a_second_and_a_slow_client_gets_fewer() {
     let hub = Running::new(Limits::default());
     let mut body = hub.stream("subscribe=all:apps", None).await;

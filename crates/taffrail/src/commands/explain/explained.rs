@@ -1,19 +1,15 @@
 //! The answer of `explain`, in the form in which it is printed.
 
 use taffrail_api::diff::Comparable;
-use taffrail_api::{Answer, AppRow, Explanation, ExplanationList};
-use taffrail_apps::{AppError, Words};
-use taffrail_object::ObjectKey;
-use taffrail_status::Status;
-
-/// The row of an app and its objects that are not ready beside the worst, and the explanation.
-pub(super) type Told = ((AppRow, Vec<(ObjectKey, Status, Words)>), Explanation);
+use taffrail_api::question::ExplainedSubject;
+use taffrail_api::{Answer, Explanation, ExplanationList};
+use taffrail_apps::AppError;
 
 /// An answer of `explain`.
 #[derive(PartialEq)]
 pub(crate) enum Explained {
     /// A text.
-    Text(Vec<Told>),
+    Text(Vec<ExplainedSubject>),
     /// A document about one app or object.
     One(Box<Answer>),
     /// A document about several.
@@ -37,8 +33,9 @@ impl Explained {
 
 impl Comparable for Explained {
     fn differs(&self, old: &Explained) -> bool {
-        let differ = |(((row, others), told), ((old_row, old_others), old)): (&Told, &Told)| {
-            told != old || others != old_others || row.differs(old_row)
+        let differ = |(told, old): (&ExplainedSubject, &ExplainedSubject)| {
+            let others = |told: &ExplainedSubject| (told.others.clone(), told.other_count);
+            told.explanation != old.explanation || others(told) != others(old) || told.row.differs(&old.row)
         };
         match (self, old) {
             (Explained::Text(told), Explained::Text(old)) => {

@@ -21,7 +21,10 @@ use crate::source;
 
 /// Reads the last lines of the container that each cause names, of the first cluster of each explanation. Returns the
 /// exit code: [`Exit::Incomplete`] if a log could not be read.
-pub(super) fn add(explanations: &mut [Explanation], source: &SourceArguments) -> Result<Exit, CommandError> {
+pub(super) fn add(
+    explanations: &mut [&mut Explanation],
+    source: &SourceArguments,
+) -> Result<Exit, CommandError> {
     let mut wanted: BTreeMap<String, Vec<(usize, ObjectKey)>> = BTreeMap::new();
     for (place, explanation) in explanations.iter().enumerate() {
         if let Some(key) = of_containers(explanation) {

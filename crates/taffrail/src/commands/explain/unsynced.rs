@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
-use taffrail_api::question::differences;
+use taffrail_api::question::ExplainedSubject;
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, ObjectSync, Problem};
 
 use super::{MAX_NAMED, object};
 use crate::output::{indented, printable};
@@ -13,14 +12,10 @@ use crate::program;
 use crate::say;
 
 /// Prints the objects that the delivery tool reports as not synced, with the command that shows all differences.
-pub(super) fn print(out: &mut impl Write, app: &App, unsynced: &[ObjectSync]) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, told: &ExplainedSubject) -> io::Result<()> {
     let bold = Style::new().bold();
-    // The problem already says this.
-    let is_said = |own: &&ObjectSync| {
-        let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
-        app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
-    };
-    let unsynced: Vec<_> = unsynced.iter().filter(|own| !is_said(own)).collect();
+    // The problem already says the others.
+    let unsynced = told.unsaid();
     if unsynced.is_empty() {
         return Ok(());
     }
@@ -34,11 +29,11 @@ pub(super) fn print(out: &mut impl Write, app: &App, unsynced: &[ObjectSync]) ->
     }
     let more = unsynced.len().saturating_sub(MAX_NAMED);
     if more > 0 {
-        let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
+        let command = program::typed(&format!("taffrail app {}", quoted(&told.row.name)));
         say!(out, "  … and {} more: {}", more, printable(&command))?;
     }
-    match differences(app, &unsynced) {
-        Some(told) => indented(out, "  ", &told),
+    match &told.differences {
+        Some(told) => indented(out, "  ", told),
         None => Ok(()),
     }
 }

@@ -1,44 +1,101 @@
 //! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_api::question::{View, ViewAnswer, ViewQuestion};
-use taffrail_apps::ReadQuery;
+use taffrail_api::question::{
+    ClusterStatuses, Extent, QuestionError, StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
+};
+use taffrail_apps::{
+    AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
+};
 use taffrail_hub::{Ask, AskError, Asking};
 use taffrail_observe::{
-    FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, NO_EXTRA, TimeBudget, TimeLimits,
+    FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, Member, TimeBudget, TimeLimits,
     absent_namespaces, for_each_cluster, look,
 };
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
+use crate::rule_source::RulesWithOptions;
 
 /// Maximum number of questions that wait for the fleet.
 const WAITING: usize = 64;
 
-/// Maximum number of looks at the clusters at one time.
-const LOOKS: usize = 8;
+/// Maximum number of questions for which a cluster is asked at one time.
+const MAX_AT_ONCE: usize = 32;
 
-/// The time for a look at clusters, and for each request of it.
-const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(8)), request: None };
+/// The time for which a question waits for its turn at a cluster.
+const TURN: Duration = Duration::from_secs(2);
+
+/// The time in which each cluster must answer. With [`TURN`] it is less than that of a request to the hub.
+const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(7)), request: None };
 
 /// The answers to questions about the clusters that a hub follows.
 pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
     members: FleetMembers,
     rules: Arc<dyn FleetRules>,
-    looks: Semaphore,
+    objects_rules: RulesWithOptions,
+    /// The turns of questions at each cluster, in the order of the clusters.
+    turns: Vec<Arc<Semaphore>>,
+}
+
+/// What is known of a question before any cluster is asked.
+enum Prepared<A> {
+    /// The answer.
+    Answered(Result<A, QuestionError>),
+    /// The names of the clusters to ask, and the other clusters without their objects.
+    Asks(BTreeSet<String>, Vec<Snapshot>),
+}
+
+impl<A> Prepared<A> {
+    fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot) -> Prepared<A> {
+        let names = match view.extent(fleet) {
+            Err(error) => return Prepared::Answered(Err(error)),
+            Ok(Extent::All) => None,
+            Ok(Extent::Clusters(names)) => Some(names),
+        };
+        let is_asked = |snapshot: &&Snapshot| {
+            let is_meant = names.as_ref().is_none_or(|names| names.contains(snapshot.name()));
+            is_meant && !is_lost(snapshot)
+        };
+        let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) = fleet.snapshots.iter().partition(is_asked);
+        if asked.is_empty() {
+            // Where nobody can be asked, what is known is told.
+            return Prepared::Answered(view.answer(fleet));
+        }
+        let mut errors: HashMap<String, Vec<ScopeError>> = HashMap::new();
+        for AppError { cluster, error } in fleet.apps(&[]).errors {
+            errors.entry(cluster).or_default().push(error);
+        }
+        let mut errors = |name: &str| errors.remove(name).into_iter().flatten();
+        let others = others.into_iter().map(|other| other.without_objects(errors(other.name())));
+        let others = others.collect();
+        Prepared::Asks(asked.into_iter().map(|snapshot| snapshot.name().to_owned()).collect(), others)
+    }
+}
+
+/// Returns true if a cluster does not answer what follows it.
+fn is_lost(snapshot: &Snapshot) -> bool {
+    snapshot.freshness().state == FreshnessState::Lost
+        && snapshot.errors().iter().any(|error| error.scope == Scope::Cluster)
 }
 
 impl Asker {
     /// Makes what answers questions about `members`, and the channel by which it asks what follows them.
-    pub(super) fn new(members: FleetMembers, rules: Arc<dyn FleetRules>) -> (Asker, mpsc::Receiver<Inquiry>) {
+    pub(super) fn new(members: FleetMembers, rules: RulesWithOptions) -> (Asker, mpsc::Receiver<Inquiry>) {
         let (inquiries, receiver) = mpsc::channel(WAITING);
-        (Asker { inquiries, members, rules, looks: Semaphore::new(LOOKS) }, receiver)
+        let turns = members.members.iter().map(|_| Arc::new(Semaphore::new(MAX_AT_ONCE))).collect();
+        let objects_rules = rules.clone();
+        (Asker { inquiries, members, rules: Arc::new(rules), objects_rules, turns }, receiver)
     }
 
     /// Answers the question of a view.
-    async fn answer<V: View<Answer: Send + 'static> + Clone + Send + 'static>(
+    async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
         &self,
         view: V,
     ) -> Result<V::Answer, AskError> {
@@ -56,7 +113,7 @@ impl Asker {
                 })
                 .await?
             }
-            false => view.answer(&self.look(asked).await?),
+            false => self.drill_down(asked, &view).await?,
         }
         .map_err(AskError::Question)?;
         if let Some(unseen) = view.unseen_namespaces(&mut answer) {
@@ -81,19 +138,93 @@ impl Asker {
         receiver.await.map_err(|_| AskError::Ended)
     }
 
-    /// Reads what `asked` needs of all clusters.
-    async fn look(&self, asked: ReadQuery) -> Result<FleetSnapshot, AskError> {
-        let _permit = self.looks.acquire().await.map_err(|_| AskError::Ended)?;
+    /// Answers the question of a view by asking the clusters that it is about, but for those that do not answer anyway;
+    /// `asked` is its query.
+    async fn drill_down<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
+        &self,
+        asked: ReadQuery,
+        view: &V,
+    ) -> Result<Result<V::Answer, QuestionError>, AskError> {
+        let own = view.clone();
+        let (names, others) = match self.ask_followed(move |fleet| Prepared::of(&own, fleet)).await? {
+            Prepared::Answered(answer) => return Ok(answer),
+            Prepared::Asks(names, others) => (names, others),
+        };
+        let FleetMembers { members, problems } = &self.members;
+        let is_asked = |name: &String| names.contains(name);
+        let asked_members: Vec<Member> = members.iter().filter(|it| is_asked(&it.name)).cloned().collect();
+        let _turns = self.turns(is_asked).await?;
         let request = LookRequest {
-            members: self.members.clone(),
+            members: FleetMembers { members: asked_members, problems: problems.clone() },
             limits: LOOK,
-            asked,
+            asked: ReadQuery { follow: members.len() > 1, ..asked },
             now: Timestamp::now(),
             rules: Arc::clone(&self.rules),
             answered: Arc::new(|_| {}),
         };
-        let (fleet, _) = look(request, NO_EXTRA).await.map_err(|_| AskError::Ended)?;
-        Ok(fleet)
+        let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
+        let (mut fleet, _) = look(request, &more).await.map_err(|_| AskError::Ended)?;
+        fleet.snapshots.extend(others);
+        let places: HashMap<&str, usize> =
+            members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
+        fleet.snapshots.sort_by_key(|snapshot| places.get(snapshot.name()).copied());
+        let view = view.clone();
+        let answered = tokio::task::spawn_blocking(move || view.answer(&fleet));
+        answered.await.map_err(|_| AskError::Ended)
+    }
+
+    /// Answers the question of `status`.
+    async fn objects(&self, view: &StatusView) -> Result<StatusAnswer, AskError> {
+        let asked = ObjectsAsked::new(view, self.objects_rules.clone());
+        let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;
+        let FleetMembers { members, problems } = &self.members;
+        let names = asked.clusters();
+        let known = || members.iter().map(|member| member.name.clone());
+        if let Some(name) = names.iter().flatten().find(|name| !known().any(|known| known == **name)) {
+            return Err(QuestionError::UnknownCluster { name: name.clone(), known: known().collect() }.into());
+        }
+        let is_meant = move |name: &str| names.as_ref().is_none_or(|names| names.contains(name));
+        // Of the clusters that are not asked it is known whether they answer.
+        let others = self.ask_followed(move |fleet| {
+            let others = fleet.snapshots.iter().filter(|it| !is_meant(it.name()) || is_lost(it));
+            let other = |snapshot: &Snapshot| {
+                let errors = snapshot.errors().iter().filter(|error| error.scope == Scope::Cluster);
+                ClusterStatuses {
+                    cluster: snapshot.name().to_owned(),
+                    is_unobserved: snapshot.freshness() == Freshness::never(),
+                    errors: errors.cloned().collect(),
+                    items: Vec::new(),
+                }
+            };
+            others.map(other).collect::<Vec<_>>()
+        });
+        let others = others.await?;
+        let is_asked = |name: &String| !others.iter().any(|other| other.cluster == *name);
+        let _turns = self.turns(is_asked).await?;
+        let asked_members = members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
+        let read = asked.read(asked_members, LOOK, others.is_empty()).await.map_err(|_| AskError::Ended)?;
+        let ObjectsRead { mut clusters, unseen_namespaces } = read?;
+        clusters.extend(others);
+        let places: HashMap<&str, usize> =
+            members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
+        clusters.sort_by_key(|told| places.get(&*told.cluster).copied());
+        let missing_namespaces = self.not_existing(unseen_namespaces).await?;
+        Ok(StatusAnswer { clusters, problems: problems.clone(), missing_namespaces })
+    }
+
+    /// Waits for the turn of a question at each cluster whose name `is_asked`.
+    async fn turns(&self, is_asked: impl Fn(&String) -> bool) -> Result<Vec<OwnedSemaphorePermit>, AskError> {
+        let until = Instant::now() + TURN;
+        let mut turns = Vec::new();
+        // All questions wait in one order, so that no two wait for each other.
+        for (member, turn) in self.members.members.iter().zip(&self.turns) {
+            if is_asked(&member.name) {
+                let permit = timeout_at(until, Arc::clone(turn).acquire_owned()).await;
+                let permit = permit.map_err(|_| AskError::Busy(member.name.clone()))?;
+                turns.push(permit.map_err(|_| AskError::Ended)?);
+            }
+        }
+        Ok(turns)
     }
 
     /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster.
@@ -133,7 +264,44 @@ impl Ask for Asker {
                 ViewQuestion::Tree(view) => self.answer(view).await.map(ViewAnswer::Tree),
                 ViewQuestion::Events(view) => self.answer(view).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view).await.map(ViewAnswer::Trust),
+                ViewQuestion::Explain(view) => self.answer(view).await.map(ViewAnswer::Explain),
+                ViewQuestion::Status(view) => self.objects(&view).await.map(ViewAnswer::Status),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taffrail_observe::Failure;
+
+    use super::*;
+    use crate::rule_source::RuleSource;
+    use taffrail_status::Trust;
+    use taffrail_status::assess::Budgets;
+
+    #[tokio::test]
+    async fn a_cluster_is_asked_for_32_questions_at_once() {
+        let failure = Failure { reason: "Unreachable".to_owned(), message: "gone".to_owned() };
+        let member = |name: &str| Member { name: name.to_owned(), context: Err(failure.clone()) };
+        let members = FleetMembers { members: ["eu", "us"].map(member).into(), problems: Vec::new() };
+        let rules = RuleSource::default().with_options(
+            Budgets::default(),
+            crate::rule_source::patience(String::new(), TURN),
+            &Trust::default(),
+        );
+        let (asker, _inquiries) = Asker::new(members, rules);
+        let eu = |name: &String| name == "eu";
+        let mut turns = Vec::new();
+        for _ in 0..MAX_AT_ONCE {
+            turns.push(asker.turns(eu).await.unwrap());
+        }
+        let begun = Instant::now();
+        assert!(matches!(asker.turns(|_| true).await, Err(AskError::Busy(name)) if name == "eu"));
+        assert!(begun.elapsed() >= TURN);
+        assert_eq!(asker.turns(|name| name == "us").await.unwrap().len(), 1);
+        // The next one has its turn as soon as one is done.
+        let (next, ()) = tokio::join!(asker.turns(eu), async { drop(turns.pop()) });
+        assert_eq!(next.unwrap().len(), 1);
     }
 }

@@ -33,6 +33,8 @@ pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, C
         watch: false,
         jobs: None,
         source: arguments.source.clone(),
+        hub: None,
+        hub_token_file: None,
         why: Some(arguments.output),
     };
     status::run(&asked, console)

@@ -4,10 +4,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use taffrail_api::question::StatusView;
 use taffrail_observe::input::InputShape;
 
 use crate::cli::{SourceArguments, TextOutput};
 use crate::commands::watch::Form;
+use crate::hub_url::HubUrl;
 use crate::rule_source::RuleSource;
 
 /// Show the status of objects in files, stdin or clusters.
@@ -18,6 +20,7 @@ Examples:
   taffrail status deploy,sts -A -l team=blue     all Deployments and StatefulSets with a label
   kubectl get deploy -A -o json | taffrail status -f -
   taffrail status -f manifests/ -R -o wide
+  taffrail status deploy/web -n shop --hub http://127.0.0.1:7655
   taffrail status -f pods.jsonl --input jsonl -o jsonl --rules kstatus
 
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
@@ -83,6 +86,20 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
+    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655; the fragment may be its token
+    #[arg(
+        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
+        conflicts_with_all = [
+            "files", "recursive", "rules", "kstatus_fork", "augment", "watch", "context", "all_contexts",
+            "kubeconfig", "from", "now", "request_timeout",
+        ]
+    )]
+    pub(crate) hub: Option<Box<HubUrl>>,
+
+    /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "hub", help_heading = "Clusters and dumps")]
+    pub(crate) hub_token_file: Option<PathBuf>,
+
     /// Prints the rules that were evaluated instead of the statuses.
     #[arg(skip)]
     pub(crate) why: Option<TextOutput>,
@@ -131,6 +148,16 @@ pub(crate) enum KstatusFork {
 }
 
 impl StatusArguments {
+    /// Returns the question about the objects that it names.
+    pub(super) fn view(&self) -> StatusView {
+        StatusView {
+            objects: self.objects.clone(),
+            namespace: self.namespace.clone(),
+            all_namespaces: self.all_namespaces,
+            selector: self.selector.clone(),
+        }
+    }
+
     /// Returns the shape of its answer.
     pub(crate) fn form(&self) -> Form {
         match self.output {

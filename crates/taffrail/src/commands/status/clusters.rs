@@ -1,10 +1,13 @@
 //! The statuses of objects in clusters, selected as in kubectl.
 
+#[cfg(feature = "hub")]
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_api::question::StatusView;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Freshness, Objects, Scope, Snapshot};
+use taffrail_apps::{Freshness, Objects, Scope, ScopeError, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectArg, ObjectLook};
@@ -51,29 +54,49 @@ pub(super) enum Meant {
 }
 
 /// The objects that were read from one cluster.
-struct Found {
-    snapshot: Snapshot,
-    meant: Vec<Meant>,
+pub(super) struct Found {
+    pub(super) snapshot: Snapshot,
+    pub(super) meant: Vec<Meant>,
     /// Names of the kinds that the cluster serves, to suggest one for a misspelled kind.
-    kinds: Vec<String>,
+    pub(super) kinds: Vec<String>,
     cluster: Option<Cluster>,
 }
 
 impl ReadQuery {
     pub(super) fn read(arguments: &StatusArguments) -> Result<ReadQuery, CommandError> {
-        let wanted = wanted(&arguments.objects)?;
+        ReadQuery::of(&arguments.view())
+    }
+
+    /// Returns the objects that a question names.
+    ///
+    /// # Errors
+    /// If its words name none.
+    pub(super) fn of(view: &StatusView) -> Result<ReadQuery, CommandError> {
+        let StatusView { objects, namespace, all_namespaces, selector } = view.clone();
+        let wanted = wanted(&objects)?;
         let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
-        if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
+        if selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(CommandError::usage(
                 "-l selects all objects of a kind that have labels, so no names may be given with it",
             ));
         }
-        Ok(ReadQuery {
-            wanted,
-            namespace: arguments.namespace.clone(),
-            all_namespaces: arguments.all_namespaces,
-            selector: arguments.selector.clone(),
-        })
+        Ok(ReadQuery { wanted, namespace, all_namespaces, selector })
+    }
+
+    /// Returns the namespace that the user named; `None` for that of the context.
+    #[cfg(feature = "hub")]
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Returns the names of the clusters of the objects; `None` if some may be in any cluster.
+    #[cfg(feature = "hub")]
+    pub(super) fn clusters(&self) -> Option<BTreeSet<String>> {
+        let cluster = |wanted: &Wanted| match wanted {
+            Wanted::Object(object) => object.cluster().map(str::to_owned),
+            Wanted::Kind(_) => None,
+        };
+        self.wanted.iter().map(cluster).collect()
     }
 
     /// Returns the namespace to read objects of `resource` in: that of -n, else `own`, the context's; `None` for
@@ -152,6 +175,11 @@ impl ReadQuery {
         meant: impl Iterator<Item = &'m [Meant]>,
         known: impl IntoIterator<Item = String>,
     ) -> Option<CommandError> {
+        Some(kinds::unknown(ReadQuery::unserved(meant)?, known))
+    }
+
+    /// Returns the kind of an argument that certainly no cluster serves; `None` if some cluster may serve each.
+    pub(super) fn unserved<'m>(meant: impl Iterator<Item = &'m [Meant]>) -> Option<&'m String> {
         let mut places: Option<Vec<Option<&String>>> = None;
         for meant in meant {
             let wrong = meant.iter().map(|meant| match meant {
@@ -163,8 +191,7 @@ impl ReadQuery {
                 Some(places) => places.into_iter().zip(wrong).map(|(one, other)| one.and(other)).collect(),
             });
         }
-        let word = places?.into_iter().flatten().next()?;
-        Some(kinds::unknown(word, known))
+        places?.into_iter().flatten().next()
     }
 }
 
@@ -262,12 +289,7 @@ fn print(
     meant: &[Meant],
 ) -> Result<bool, CommandError> {
     let cluster = snapshot.name();
-    for error in snapshot.errors() {
-        match error.scope == Scope::Cluster && snapshot.freshness() == Freshness::never() {
-            true => printer.unobserved(cluster, &error.scope, &error.reason, &error.message),
-            false => printer.unread(cluster, &error.scope, &error.reason, &error.message),
-        }
-    }
+    unread(printer, cluster, snapshot.errors(), snapshot.freshness() == Freshness::never());
     let costs = Costs::default();
     for meant in meant {
         let (resource, keys) = match meant {
@@ -292,6 +314,16 @@ fn print(
     Ok(true)
 }
 
+/// Prints the errors of reading a cluster.
+pub(super) fn unread(printer: &mut Printer, cluster: &str, errors: &[ScopeError], is_unobserved: bool) {
+    for error in errors {
+        match error.scope == Scope::Cluster && is_unobserved {
+            true => printer.unobserved(cluster, &error.scope, &error.reason, &error.message),
+            false => printer.unread(cluster, &error.scope, &error.reason, &error.message),
+        }
+    }
+}
+
 /// Returns the status of the object `key`: `NotFound` if it does not exist, `Unknown` if it was not read.
 pub(super) fn of_key(
     judge: &Judge,
@@ -300,27 +332,39 @@ pub(super) fn of_key(
     resource: &ApiResource,
     key: &ObjectKey,
 ) -> Answers {
-    let absent = |status, message: String, rule| Row {
+    match snapshot.get(key.as_ref()) {
+        Presence::Present(observed) => {
+            judge.object(snapshot.name(), observed.object, Evidence::from(snapshot).at_cost(costs))
+        }
+        Presence::Absent => judge.absent(absent(snapshot, resource, key, None)),
+        Presence::Unobserved(why) => judge.absent(absent(snapshot, resource, key, Some(why.into_owned()))),
+    }
+}
+
+/// Returns the row of an object that does not exist, or that was not read, for the reason `unread`.
+pub(super) fn absent(
+    snapshot: &Snapshot,
+    resource: &ApiResource,
+    key: &ObjectKey,
+    unread: Option<String>,
+) -> Row {
+    let verdict = match unread {
+        Some(why) => Verdict::new(Status::Unknown, why, ""),
+        None => {
+            let lacks_kind =
+                snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind, None).next().is_none();
+            let doubt = if lacks_kind { LEFT_OUT } else { "" };
+            Verdict::new(Status::NotFound, format!("Resource not found{doubt}"), "reader")
+        }
+    };
+    Row {
         cluster: snapshot.name().to_owned(),
         group: resource.group.clone(),
         version: resource.version.clone(),
         kind: resource.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
-        verdict: Verdict::new(status, message, rule),
-    };
-    match snapshot.get(key.as_ref()) {
-        Presence::Present(observed) => {
-            judge.object(snapshot.name(), observed.object, Evidence::from(snapshot).at_cost(costs))
-        }
-        Presence::Absent => {
-            let lacks_kind =
-                snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind, None).next().is_none();
-            let doubt = if lacks_kind { LEFT_OUT } else { "" };
-            let message = format!("Resource not found{doubt}");
-            judge.absent(absent(Status::NotFound, message, "reader"))
-        }
-        Presence::Unobserved(why) => judge.absent(absent(Status::Unknown, why.into_owned(), "")),
+        verdict,
     }
 }
 
@@ -354,7 +398,7 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     Ok(kinds.into_iter().flat_map(of_kind).collect())
 }
 
-async fn of_cluster(
+pub(super) async fn of_cluster(
     live: &ClusterConnector,
     asked: &ReadQuery,
     plan: taffrail_apps::ReadQuery,

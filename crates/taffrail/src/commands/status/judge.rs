@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_api::diff::{Comparable, KeyedRow};
+use taffrail_api::{StatusCondition, StatusRow};
 use taffrail_object::json::Parser;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Evidence, UNJUDGED, assess};
-use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict, augment};
+use taffrail_status::{
+    ComputeError, Condition, ConditionType, ObjectContext, Rules, Status, Verdict, augment,
+};
 
 use super::alone::{Alone, may_change};
 use super::arguments::{StatusArguments, StatusOutput};
@@ -51,6 +54,55 @@ pub(super) struct Row {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) verdict: Verdict,
+}
+
+impl From<Row> for StatusRow {
+    fn from(row: Row) -> StatusRow {
+        let Row { group, version, kind, namespace, name, verdict, .. } = row;
+        let Verdict { status, message, conditions, rule, suspended } = verdict;
+        let condition = |it: Condition| StatusCondition {
+            condition: it.condition.as_str().to_owned(),
+            status: "True".to_owned(),
+            reason: it.reason.into_owned(),
+            message: it.message.into_owned(),
+        };
+        StatusRow {
+            group,
+            version,
+            kind,
+            namespace,
+            name,
+            status,
+            message: message.into_owned(),
+            conditions: conditions.into_iter().map(condition).collect(),
+            rule: rule.into_owned(),
+            suspended,
+            error: None,
+        }
+    }
+}
+
+/// Returns a row of `cluster` as a hub told it; for an object that could not be judged with the reason as its message.
+fn told_row(cluster: &str, told: &StatusRow) -> Row {
+    let condition = |it: &StatusCondition| {
+        let condition = ConditionType::ALL.into_iter().find(|own| own.as_str() == it.condition)?;
+        Some(Condition { condition, reason: it.reason.clone().into(), message: it.message.clone().into() })
+    };
+    Row {
+        cluster: cluster.to_owned(),
+        group: told.group.clone(),
+        version: told.version.clone(),
+        kind: told.kind.clone(),
+        namespace: told.namespace.clone(),
+        name: told.name.clone(),
+        verdict: Verdict {
+            status: told.status,
+            message: told.error.as_ref().unwrap_or(&told.message).clone().into(),
+            conditions: told.conditions.iter().filter_map(condition).collect(),
+            rule: told.rule.clone().into(),
+            suspended: told.suspended,
+        },
+    }
 }
 
 /// An object or input that could not be read or judged.
@@ -156,6 +208,49 @@ impl Judge {
         answers
     }
 
+    /// Returns the row of an object, judged with `evidence`.
+    #[cfg(feature = "hub")]
+    pub(super) fn row(&self, object: &Object<'_>, evidence: Evidence<'_>) -> StatusRow {
+        let judged = self.verdict(object, now(self.now), Known { evidence, is_alone: false });
+        let (verdict, error) = match judged {
+            Ok(verdict) => (verdict, None),
+            Err(error) => (Verdict::new(Status::Unknown, "", ""), Some(error.to_string())),
+        };
+        let row = Row {
+            cluster: String::new(),
+            group: object.group().to_owned(),
+            version: object.version().to_owned(),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().into_owned(),
+            name: object.name().into_owned(),
+            verdict,
+        };
+        StatusRow { error, ..row.into() }
+    }
+
+    /// Returns the status of an object of `cluster` that a hub told.
+    pub(super) fn told(&self, cluster: &str, told: &StatusRow) -> Answers {
+        let mut answers = Answers::new(cluster.into());
+        let row = told_row(cluster, told);
+        let error = told.error.as_deref();
+        answers.all_current = error.is_none() && told.status == Status::Current;
+        let slash = if row.namespace.is_empty() { "" } else { "/" };
+        let reference = format!("{} {}{slash}{}", row.kind, row.namespace, row.name);
+        let why = error.or_else(|| (told.rule == UNJUDGED).then_some(&*told.message));
+        answers.misses.extend(why.map(|why| match (self.form, error) {
+            (Form::Lines, Some(error)) => Miss { line: 0, text: error.to_owned() },
+            _ => Miss { line: 0, text: format!("{reference}: {why}") },
+        }));
+        match self.form {
+            Form::Lines => {
+                let verdict = error.map_or(Ok(&row.verdict), Err);
+                write_row(&row, verdict, &mut answers.lines);
+            }
+            Form::Rows | Form::Augmented => answers.rows.push(row),
+        }
+        answers
+    }
+
     /// Returns the answer for an object that does not exist or was not read; `row` says which.
     pub(super) fn absent(&self, row: Row) -> Answers {
         let mut answers = Answers::new(row.cluster.as_str().into());
@@ -166,7 +261,7 @@ impl Judge {
                     .misses
                     .push(Miss { line: 0, text: format!("{} {} does not exist", row.kind, row.name) });
             }
-            Form::Lines => write_row(&row, &mut answers.lines),
+            Form::Lines => write_row(&row, Ok(&row.verdict), &mut answers.lines),
             Form::Rows => answers.rows.push(row),
             Form::Augmented => {
                 let text = format!("{} {}: {}", row.kind, row.name, row.verdict.message);
@@ -301,14 +396,14 @@ fn reference(object: &Object<'_>) -> String {
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line of an object that was not found or not read.
-fn write_row(row: &Row, out: &mut Vec<u8>) {
+/// Appends the JSON line of an object of which only the name is known here.
+fn write_row(row: &Row, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
     let object = serde_json::json!({
         "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },
         "kind": row.kind,
         "metadata": {"namespace": row.namespace, "name": row.name},
     });
     if let Ok(object) = Object::new((&object).into()) {
-        write_line(Some(&object), Ok(&row.verdict), out);
+        write_line(Some(&object), verdict, out);
     }
 }

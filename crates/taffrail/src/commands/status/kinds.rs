@@ -36,7 +36,7 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
 }
 
 /// Returns the error for a word that names no kind, with a suggestion.
-pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> CommandError {
+pub(in crate::commands) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> CommandError {
     let known: BTreeSet<String> = known.into_iter().map(|kind| kind.to_lowercase()).collect();
     let complaint = CommandError::usage(format!("there is no kind called '{word}'"));
     let near = known.iter().filter(|kind| strsim::jaro_winkler(kind, &word.to_lowercase()) > 0.85);

@@ -4,11 +4,14 @@
 //! printed in the order of the input. Only a few chunks are in memory at a time, however long the input is.
 
 mod alone;
+#[cfg(feature = "hub")]
+pub(super) mod answered;
 mod arguments;
+mod by_hub;
 mod clusters;
 mod follow;
 mod judge;
-mod kinds;
+pub(super) mod kinds;
 mod line;
 mod print;
 
@@ -56,6 +59,9 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
         return watch::follow(arguments.form(), console, |from, printed, console| {
             follow::look(arguments, &view, &judge, (printed, &mut seen), from, console)
         });
+    }
+    if let Some(url) = &arguments.hub {
+        return by_hub::run(arguments, url, &judge, console);
     }
     if !arguments.objects.is_empty() {
         return clusters::run(arguments, &judge, console);

@@ -1,26 +1,26 @@
-//! Reasons to doubt the green status of apps that were named on the command line.
+//! Reasons to doubt the green status of apps that were named.
 
 use std::collections::HashMap;
 
-use taffrail_api::TrustReport;
+use jiff::Timestamp;
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{App, AppKey, AppList, AppRef};
-use taffrail_observe::FleetSnapshot;
+use taffrail_apps::{App, AppKey, AppList, AppRef, Objects};
 
 use super::Subject;
-use crate::command_error::CommandError;
+use crate::TrustReport;
 
 /// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
 /// may give any number of apps the same name.
 const MAX_REPORTS: usize = 100;
 
-/// Returns the trust report of each subject, and a note with the number of subjects beyond [`MAX_REPORTS`].
+/// Returns the trust report of each subject, and the number of subjects beyond [`MAX_REPORTS`].
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,
-    fleet: &FleetSnapshot,
+    clusters: &[&dyn Objects],
+    now: Timestamp,
     contexts: bool,
-) -> (Vec<Option<TrustReport>>, Option<CommandError>) {
+) -> (Vec<Option<TrustReport>>, usize) {
     let mut rows: HashMap<&AppRef, Vec<&App>> = HashMap::new();
     for app in &list.apps {
         rows.entry(&app.app).or_default().push(app);
@@ -40,13 +40,6 @@ pub(super) fn each(
         selections.extend(told.cloned());
     }
     let shape = TrustShape { only_apps: true, contexts };
-    let mut reports = TrustReport::each(&selections, list, &fleet.clusters(), fleet.now, shape).into_iter();
-    let reports = places.into_iter().map(|is_told| if is_told { reports.next() } else { None }).collect();
-    let undoubted = (left > 0).then(|| {
-        let what = format!(
-            "{left} more apps of one name were not checked for signs that their green status is wrong"
-        );
-        CommandError::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
-    });
-    (reports, undoubted)
+    let mut reports = TrustReport::each(&selections, list, clusters, now, shape).into_iter();
+    (places.into_iter().map(|is_told| if is_told { reports.next() } else { None }).collect(), left)
 }

@@ -1,0 +1,202 @@
+//! `-w --hub`: a hub that is asked again when its event stream tells of a change.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use taffrail_api::question::{QuestionError, ViewQuestion};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::hub::{self, SendError, Sent};
+use crate::command_error::CommandError;
+use crate::hub_url::HubUrl;
+use crate::runtime::block_on;
+
+/// The stream that tells of changes, and of nothing else.
+const STREAM: &str = "/api/v1/stream?subscribe=news:changes";
+
+/// The time after which a stream that says nothing is taken to be broken: a hub says each 15 s that it is there.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// The time after which a broken stream is opened again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The time after which a hub is asked again although it told of no change: what it follows are apps, and an answer may
+/// hold more.
+const REFRESH: Duration = Duration::from_secs(5);
+
+/// The same for lists of apps and clusters.
+const REFRESH_LISTS: Duration = Duration::from_secs(30);
+
+/// A hub that is asked again and again.
+#[derive(Default)]
+pub(crate) struct HubWatch {
+    news: Option<HubNews>,
+    /// The last answer, with the moment at which it came; `None` if there was none.
+    last: Option<(Sent, Instant)>,
+    refresh: Duration,
+}
+
+impl HubWatch {
+    /// Asks the hub; with `is_held` returns the last answer again, with longer ages.
+    ///
+    /// # Errors
+    /// If there is no answer; the inner error is that the question has none.
+    pub(super) fn ask<A: DeserializeOwned>(
+        &mut self,
+        url: &HubUrl,
+        token_file: Option<&Path>,
+        question: &ViewQuestion,
+        time: Duration,
+        is_held: bool,
+    ) -> Result<Result<A, QuestionError>, CommandError> {
+        if let Some((sent, at)) = self.last.as_ref().filter(|_| is_held) {
+            return hub::understood(url, &sent.aged(at.elapsed()));
+        }
+        if self.news.is_none() {
+            let (url, token_file) = (url.clone(), token_file.map(Path::to_path_buf));
+            self.news = Some(block_on(async { HubNews::listen(url, token_file) })?);
+        }
+        let is_list = matches!(question, ViewQuestion::Apps(_) | ViewQuestion::Clusters(_));
+        self.refresh = if is_list { REFRESH_LISTS } else { REFRESH };
+        self.last = None;
+        let sent = hub::fetch(url, token_file, question, time)?;
+        let answer = hub::understood(url, &sent);
+        if answer.is_ok() {
+            self.last = Some((sent, Instant::now()));
+        }
+        answer
+    }
+
+    /// Pauses for `pause`, and then until something changed, at most for `time`. Returns true if something did.
+    pub(crate) fn rest(&mut self, pause: Duration, time: Duration) -> Result<bool, CommandError> {
+        let Some(HubNews { news, .. }) = &mut self.news else {
+            block_on(sleep(time))?;
+            return Ok(true);
+        };
+        block_on(async {
+            sleep(pause).await;
+            matches!(timeout(time, news.changed()).await, Ok(Ok(())))
+        })
+    }
+
+    /// Returns true if the last answer need not be asked for again before something changes.
+    pub(crate) fn stands(&self) -> bool {
+        self.last.as_ref().is_some_and(|(_, at)| at.elapsed() < self.refresh)
+    }
+}
+
+/// The event stream of a hub, which is opened again whenever it breaks.
+struct HubNews {
+    /// The number of times at which something may have changed.
+    news: watch::Receiver<u64>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for HubNews {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl HubNews {
+    /// Listens to the stream of the hub at `url`, whose token is read again for each connection.
+    fn listen(url: HubUrl, token_file: Option<PathBuf>) -> HubNews {
+        let (sender, news) = watch::channel(0);
+        let task = tokio::spawn(async move {
+            loop {
+                // Why a stream ends is told by the answer to the next question.
+                drop(follow(&url, token_file.as_deref(), &sender).await);
+                sender.send_modify(|number| *number += 1);
+                sleep(RETRY).await;
+            }
+        });
+        HubNews { news, task }
+    }
+}
+
+/// Notes each change of which the hub tells, until the stream ends.
+async fn follow(url: &HubUrl, token_file: Option<&Path>, news: &watch::Sender<u64>) -> Result<(), SendError> {
+    let token = hub::token(url, token_file).map_err(|error| error.to_string())?;
+    let stream = timeout(SILENCE, TcpStream::connect(url.address)).await??;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut request = Request::get(STREAM).header(header::HOST, &url.authority);
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request.body(Empty::<Bytes>::new())?;
+    let reading = async {
+        let response = timeout(SILENCE, sender.send_request(request)).await??;
+        if response.status() != StatusCode::OK {
+            return Err(SendError::from("the hub tells of no changes"));
+        }
+        let (mut body, mut events) = (response.into_body(), EventNames::default());
+        while let Some(frame) = timeout(SILENCE, body.frame()).await? {
+            if let Some(bytes) = frame?.data_ref()
+                && events.tell_of_change(bytes)
+            {
+                news.send_modify(|number| *number += 1);
+            }
+        }
+        Ok(())
+    };
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        read = reading => read,
+        ended = &mut connection => Ok(ended?),
+    }
+}
+
+/// The beginnings of the lines of an event stream.
+#[derive(Debug, Default)]
+struct EventNames {
+    /// The beginning of the line that has not ended.
+    line: Vec<u8>,
+}
+
+impl EventNames {
+    /// The part of a line that is kept: the names of events are shorter.
+    const KEPT: usize = 32;
+
+    /// Takes a part of the stream, and returns true if an event in it tells of a change.
+    fn tell_of_change(&mut self, bytes: &[u8]) -> bool {
+        let mut is_news = false;
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    is_news |= matches!(self.line.as_slice(), b"event: reset" | b"event: frame");
+                    self.line.clear();
+                }
+                _ if self.line.len() < EventNames::KEPT => self.line.push(*byte),
+                _ => {}
+            }
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventNames;
+
+    #[test]
+    fn events_that_tell_of_changes_are_found_however_the_stream_is_cut() {
+        let stream = b"id: a-1\nevent: reset\ndata: {\"x\":\"event: frame\"}\n\nevent: alive\ndata: {}\n\nevent: frame\n\n";
+        for size in 1..stream.len() {
+            let mut events = EventNames::default();
+            let told = stream.chunks(size).filter(|part| events.tell_of_change(part)).count();
+            assert!((1..=2).contains(&told), "{size}: {told}");
+        }
+        let mut events = EventNames::default();
+        assert!(!events.tell_of_change(b"event: alive\ndata: {}\n\n"));
+        assert!(!events.tell_of_change(&[b'x'; 1 << 20]) && events.line.len() <= EventNames::KEPT);
+    }
+}
