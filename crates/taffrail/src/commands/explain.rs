@@ -175,7 +175,7 @@ fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Ti
     let subject = match &told.object {
         Some(only) => object(only),
         None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
-        None => row.app_name().to_string(),
+        None => row.title(),
     };
     let place = &explanation.place;
     let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
@@ -400,15 +400,6 @@ fn belongs(out: &mut impl Write, explanation: &Explanation, cluster: &str) -> io
     if !owners.is_empty() {
         indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
     }
-    let ExplainedSubject { explanation, row, others, other_count, .. } = told;
-    let subject = match &told.object {
-        Some(only) => object(only),
-        None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
-        None => row.title(),
-            let place = source.url.clone().or_else(|| source.name.clone())?;
-            let path = source.path.as_ref().map(|path| format!("{path} of ")).unwrap_or_default();
-            Some(format!(", from {path}{place}"))
-        });
     if let Some(app) = declares {
         indented(out, "  ", &format!("declares {app}"))?;
     }
@@ -416,6 +407,19 @@ fn belongs(out: &mut impl Write, explanation: &Explanation, cluster: &str) -> io
         let home = if home == cluster { String::new() } else { format!(" of {home}") };
         let revision = applied.as_deref().map(|revision| format!(", at {}", text::revision(revision)));
         let source = source.as_ref().and_then(|source| {
+            let place = source.url.clone().or_else(|| source.name.clone())?;
+            let path = source.path.as_ref().map(|path| format!("{path} of ")).unwrap_or_default();
+            Some(format!(", from {path}{place}"))
+        });
+        let line = format!("{app}{home}{}{}", source.unwrap_or_default(), revision.unwrap_or_default());
+        indented(out, "  ", &format!("belongs to {line}"))?;
+    }
+    for app in listed_by {
+        indented(
+            out,
+            "  ",
+            &format!("listed by {app} (unconfirmed: its labels and annotations do not name that app)"),
+        )?;
     }
     for mark in marked_for {
         indented(out, "  ", &format!("marked for {mark}"))?;
