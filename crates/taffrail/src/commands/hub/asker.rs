@@ -54,9 +54,13 @@ enum Prepared<A> {
 
 impl<A> Prepared<A> {
     fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot) -> Prepared<A> {
+        // What is followed has the apps of other namespaces, too, of which an answer about one says nothing.
+        let is_narrow = view.reads().namespace.is_some();
         let names = match view.extent(fleet) {
+            Err(_) if is_narrow => None,
             Err(error) => return Prepared::Answered(Err(error)),
             Ok(Extent::All) => None,
+            Ok(Extent::Clusters(names)) if names.is_empty() && is_narrow => None,
             Ok(Extent::Clusters(names)) => Some(names),
         };
         let is_asked = |snapshot: &&Snapshot| {
