@@ -344,7 +344,11 @@ impl View for ExplainView {
         self.check_clusters(&fleet.clusters())?;
         let list = fleet.apps(&[]);
         if self.names.is_empty() {
-            return Ok(reaching(places(self.unwell(&list)), &list));
+            return Ok(match self.clusters.is_empty() {
+                // What is not well may have its objects in any cluster.
+                true => Extent::All,
+                false => reaching(self.clusters.iter().cloned().collect(), &list),
+            });
         }
         let mut clusters = BTreeSet::new();
         let mut is_missing = false;

@@ -124,7 +124,7 @@ impl FleetView {
             let (Some(own), Some(old)) = (own, old) else { return own.is_none() && old.is_none() };
             let mut sources = own.sources.iter().zip(&old.sources);
             let is_told = |(own, old): (&PublishedSource, &PublishedSource)| {
-                Arc::ptr_eq(&own.facts, &old.facts) && Arc::ptr_eq(&own.errors, &old.errors)
+                Arc::ptr_eq(&own.facts, &old.facts) && own.errors == old.errors
             };
             Arc::ptr_eq(own, old) || own.sources.len() == old.sources.len() && sources.all(is_told)
         };

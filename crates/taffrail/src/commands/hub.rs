@@ -16,7 +16,7 @@ use taffrail_hub::http::{Access, HubApi, Limits, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
-use taffrail_observe::{FleetMembers, FleetRules, FleetWatcher, Reporter, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;

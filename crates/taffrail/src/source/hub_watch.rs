@@ -79,7 +79,7 @@ impl HubWatch {
     /// Pauses for `pause`, and then until something changed, at most for `time`. Returns true if something did.
     pub(crate) fn rest(&mut self, pause: Duration, time: Duration) -> Result<bool, CommandError> {
         let Some(HubNews { news, .. }) = &mut self.news else {
-            block_on(sleep(time))?;
+            block_on(async { sleep(time).await })?;
             return Ok(true);
         };
         block_on(async {
@@ -151,7 +151,7 @@ async fn follow(url: &HubUrl, token_file: Option<&Path>, news: &watch::Sender<u6
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         read = reading => read,
-        ended = &mut connection => Ok(ended?),
+        ended = &mut connection => ended.map_err(Into::into),
     }
 }
 

@@ -3,32 +3,41 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_testkit::server::{Reply, Request, Server, Traffic, core_discovery};
+use taffrail_testkit::server::{Reply, Request, Server, Traffic, core_discovery, watch_event};
 
 use super::bad_clusters::kubeconfig;
 use super::hub::Hub;
 
 /// A cluster with a ConfigMap that is an app of this name. It never tells its events.
 fn cluster(app: &'static str) -> Server {
-    let list = |kind: &str, items: &Value| {
-        let metadata = json!({"resourceVersion": "5"});
-        let list =
-            json!({"kind": format!("{kind}List"), "apiVersion": "v1", "metadata": metadata, "items": items});
-        Reply::json(200, list.to_string())
-    };
     Server::start(move |request: &Request| {
-        let kinds = [("configmaps", "ConfigMap"), ("events", "Event")];
-        if let Some(reply) = core_discovery(request, &kinds) {
+        if let Some(reply) = core_discovery(request, &[("configmaps", "ConfigMap"), ("events", "Event")]) {
             return reply;
+        }
+        if !request.path.ends_with("/configmaps") && !request.path.ends_with("/events") {
+            return Reply::status(404, "NotFound", "there is no such object");
         }
         let labels = json!({"app.kubernetes.io/instance": app});
         let metadata = json!({"namespace": "shop", "name": app, "labels": labels, "resourceVersion": "4"});
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-        match &*request.path {
-            _ if request.query.contains("watch=") => Reply::stuck(""),
-            path if path.ends_with("/events") => Reply::stuck(""),
-            path if path.ends_with("/configmaps") => list("ConfigMap", &json!([settings])),
-            _ => Reply::status(404, "NotFound", "there is no such object"),
+        // It selects by the label of apps, and by no other.
+        let is_listed = request.path.ends_with("/configmaps") && request.query.contains("instance");
+        let items: Vec<Value> = is_listed.then_some(settings).into_iter().collect();
+        let kind = if request.path.ends_with("/configmaps") { "ConfigMap" } else { "Event" };
+        match request.query.contains("watch=") {
+            true => {
+                let annotations = json!({"k8s.io/initial-events-end": "true"});
+                let metadata = json!({"resourceVersion": "5", "annotations": annotations});
+                let end = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
+                let added = items.iter().map(|item| watch_event("ADDED", item));
+                Reply::stuck(added.chain([watch_event("BOOKMARK", &end)]).collect::<String>())
+            }
+            false if kind == "Event" => Reply::stuck(""),
+            false => {
+                let metadata = json!({"resourceVersion": "5"});
+                let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items});
+                Reply::json(200, list.to_string())
+            }
         }
     })
 }
@@ -42,7 +51,7 @@ fn open_lists(traffic: &Traffic) -> usize {
 fn a_hub_asks_the_clusters_of_an_app_and_stops_once_the_asker_is_gone() {
     let (eu, us) = (cluster("web"), cluster("api"));
     let hub = Hub::of_clusters(&kubeconfig(&[("eu", &eu.url()), ("us", &us.url())]), 2);
-    hub.wait_until_complete();
+    hub.wait_for_apps(2);
     let ask = |name: &str| {
         let question = json!({"view": "events", "name": name}).to_string();
         hub.send("POST", "/api/v1/questions", &question)

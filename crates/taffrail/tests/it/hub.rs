@@ -101,6 +101,11 @@ impl Hub {
         }
     }
 
+    /// Waits until the hub shows so many apps.
+    pub(super) fn wait_for_apps(&self, number: usize) {
+        wait_for(self, "/api/v1/apps", |list| list["total"] == number);
+    }
+
     fn list(&self, path: &str) -> Value {
         let (status, body) = self.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
         assert_eq!(status, 200, "{body}");
@@ -284,7 +289,7 @@ fn a_hub_that_has_not_heard_its_clusters_is_loading_and_one_that_is_gone_keeps_i
     };
     let list = wait_for(&hub, "/api/v1/clusters", is_told);
     let names: Vec<&str> =
-        list["items"].as_array().unwrap().iter().map(|row| row["cluster"].as_str().unwrap()).collect();
+        list["items"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names.iter().filter(|name| **name == "eu-1").count(), 1, "{names:?}");
     assert_eq!(names.len(), 12, "{names:?}");
     let rows = hub.list("/api/v1/apps?limit=500");

@@ -54,9 +54,13 @@ enum Prepared<A> {
 
 impl<A> Prepared<A> {
     fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot) -> Prepared<A> {
+        // What is followed has the apps of other namespaces, too, of which an answer about one says nothing.
+        let is_narrow = view.reads().namespace.is_some();
         let names = match view.extent(fleet) {
+            Err(_) if is_narrow => None,
             Err(error) => return Prepared::Answered(Err(error)),
             Ok(Extent::All) => None,
+            Ok(Extent::Clusters(names)) if names.is_empty() && is_narrow => None,
             Ok(Extent::Clusters(names)) => Some(names),
         };
         let is_asked = |snapshot: &&Snapshot| {
@@ -200,9 +204,10 @@ impl Asker {
         });
         let others = others.await?;
         let is_asked = |name: &String| !others.iter().any(|other| other.cluster == *name);
-        let _turns = self.turns(is_asked).await?;
         let asked_members = members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
+        let turns = self.turns(is_asked).await?;
         let read = asked.read(asked_members, LOOK, others.is_empty()).await.map_err(|_| AskError::Ended)?;
+        drop(turns);
         let ObjectsRead { mut clusters, unseen_namespaces } = read?;
         clusters.extend(others);
         let places: HashMap<&str, usize> =
@@ -232,6 +237,7 @@ impl Asker {
         if unseen.is_empty() {
             return Ok(unseen);
         }
+        let _turns = self.turns(|_| true).await?;
         let (asked, now, rules): (Arc<[String]>, _, _) =
             (unseen.clone().into(), Timestamp::now(), Arc::clone(&self.rules));
         let absent = for_each_cluster(self.members.members.clone(), LOOK, move |live| {
@@ -274,11 +280,11 @@ impl Ask for Asker {
 #[cfg(test)]
 mod tests {
     use taffrail_observe::Failure;
-
-    use super::*;
-    use crate::rule_source::RuleSource;
     use taffrail_status::Trust;
     use taffrail_status::assess::Budgets;
+
+    use super::*;
+    use crate::rule_source::{RuleSource, patience};
 
     #[tokio::test]
     async fn a_cluster_is_asked_for_32_questions_at_once() {
@@ -287,7 +293,7 @@ mod tests {
         let members = FleetMembers { members: ["eu", "us"].map(member).into(), problems: Vec::new() };
         let rules = RuleSource::default().with_options(
             Budgets::default(),
-            crate::rule_source::patience(String::new(), TURN),
+            patience(String::new(), TURN),
             &Trust::default(),
         );
         let (asker, _inquiries) = Asker::new(members, rules);
