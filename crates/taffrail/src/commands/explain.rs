@@ -8,11 +8,11 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::question::{FleetFacts, asked_for, concerning, hides_apps, not_single};
 use taffrail_api::{AppRow, Explanation, Flagged, explained_together, text, told_in_few};
-use taffrail_apps::command::quoted;
+use taffrail_apps::command::{self, quoted};
 use taffrail_apps::{
     App, AppList, AppQuery, Axis, Changes, Delivery, FindError, Freshness, InvalidAppQuery, ObjectSync,
     Objects, Ownership, Ownerships, ReadQuery, Resource, Scope, Snapshot, Words, aliases, changes_of_each,
-    declared_each, differing_fields, last_changes,
+    declared_each, differing_fields, full_name, last_changes,
 };
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -28,7 +28,7 @@ use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::{app_style, fitting, indented, printable, screen, style};
 use crate::source::{Source, asked};
-use crate::{phrase, say};
+use crate::{phrase, program, say};
 
 mod doubts;
 mod explained;
@@ -376,9 +376,13 @@ fn not_found(
         .collect();
     others.sort();
     others.dedup();
-    CommandError::usage(what).hint(match others.as_slice() {
+    let commands = others.iter().take(MAX_NAMED).filter_map(|namespace| {
+        command::taffrail(&["explain", &format!("{kind}/{wanted}")], namespace, None)
+    });
+    let commands: Vec<String> = commands.map(|command| format!("'{}'", program::typed(&command))).collect();
+    CommandError::usage(what).hint(match commands.as_slice() {
         [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
-        others => format!("an object of that name is in namespace {}", others.join(", ")),
+        commands => format!("an object of that name is in another namespace: {}", commands.join(" or ")),
     })
 }
 
@@ -575,14 +579,7 @@ fn explain(
         for (key, status, message) in others.iter().take(MAX_NAMED) {
             line(out, "", &format!("{} {}", key.kind, key.path()), *status, message)?;
         }
-        if others.len() > MAX_NAMED {
-            say!(
-                out,
-                "  … and {} more: taffrail app {}",
-                others.len() - MAX_NAMED,
-                printable(&quoted(&app.app.name))
-            )?;
-        }
+        more(out, app, others.len().saturating_sub(MAX_NAMED))?;
     }
     if app.problems.iter().any(|problem| problem.is_beside_health()) {
         say!(out)?;
@@ -653,7 +650,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
             _ => doubt.scope.clone(),
         };
         indented(out, "  ", &format!("{about}: {}", doubt.message))?;
-        doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(command)))?;
+        doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(&program::typed(command))))?;
     }
     match explanation.doubts.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
@@ -699,7 +696,19 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
     say!(out)?;
     say!(out, "{}Next steps{:#}", bold, bold)?;
-    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(command)))
+    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(&program::typed(command))))
+}
+
+/// Prints that `number` more objects of an app are left out, with the command that shows them all; nothing if none are.
+fn more(out: &mut impl Write, app: &App, number: usize) -> io::Result<()> {
+    // Objects that the user named are no app for other commands.
+    let name = Some(full_name(&app.app)).filter(|_| app.app.delivery != Delivery::Taffrail);
+    let command = name.map(|name| program::typed(&format!("taffrail app {}", quoted(&name))));
+    match (number, command) {
+        (0, _) => Ok(()),
+        (_, Some(command)) => say!(out, "  … and {} more: {}", number, printable(&command)),
+        (_, None) => say!(out, "  … and {} more", number),
+    }
 }
 
 /// Maximum number of objects that a section lists one by one.

@@ -1,8 +1,9 @@
 //! Helpers of the commands about named apps: reading them, and telling why a question about them has no answer.
 
 use taffrail_api::question::{self, AppSelection, QuestionError};
+use taffrail_apps::command::quoted;
 use taffrail_apps::{App, AppList, AppQuery, FindError};
-use taffrail_observe::FleetSnapshot;
+use taffrail_observe::{FleetSnapshot, ObjectArg};
 
 use crate::cli::NameArguments;
 use crate::command_error::CommandError;
@@ -51,6 +52,19 @@ pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l Ap
     question::inside(which.namespace.as_deref(), &which.cluster, list)
 }
 
+/// Returns the hint for an object that is not where it was searched: the subcommand `command` finds it in any namespace,
+/// unless it `has_searched_all`.
+pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: bool) -> String {
+    match object {
+        ObjectArg::Named { kind, name } if !has_searched_all => {
+            let name = quoted(&format!("{kind}/{name}"));
+            let command = program::typed(&format!("taffrail {command} {name} -A"));
+            format!("choose a namespace with -n NAMESPACE, or search all: '{command}'")
+        }
+        _ => "group/Kind/namespace/name names an object in full".to_owned(),
+    }
+}
+
 /// Returns the error for a question that has no answer, with a hint at what to ask instead; `command` is the subcommand
 /// for the hint.
 pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
@@ -63,7 +77,8 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         }
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
-            let hint = format!("choose one: {} {command} with one of these names", program::name());
+            let command = program::typed(&format!("taffrail {command} NAME"));
+            let hint = format!("choose one: '{command}' with one of these names");
             CommandError::usage(error).hint(hint)
         }
         QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => {
@@ -76,7 +91,7 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         }
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
-                [] => format!("'{} get apps -o name' lists all", program::name()),
+                [] => format!("'{}' lists all", program::typed("taffrail get apps -o name")),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             CommandError::usage(error).hint(hint)

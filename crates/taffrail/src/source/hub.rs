@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use crate::cli::HubSource;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
+use crate::program;
 use crate::runtime::block_on;
 
 /// The environment variable with the token of the hub.
@@ -56,7 +57,8 @@ pub(super) fn ask<A: DeserializeOwned>(
         failed(&format_args!("it did not answer within {time:?}")).hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
-        failed(&error).hint("check that the hub runs, and its address: 'taffrail hub serve' prints it")
+        let command = program::typed("taffrail hub serve");
+        failed(&error).hint(format!("check that the hub runs, and its address: '{command}' prints it"))
     })?;
     match read(status, &bytes) {
         Ok(answer) => Ok(Ok(answer)),
@@ -135,7 +137,8 @@ fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unan
     }
     let hint = match status {
         StatusCode::UNAUTHORIZED => Some(format!(
-            "'taffrail hub serve' prints the token: put it into ${TOKEN}, or into a file for --hub-token-file"
+            "'{}' prints the token: put it into ${TOKEN}, or into a file for --hub-token-file",
+            program::typed("taffrail hub serve")
         )),
         _ => problem.hint,
     };

@@ -290,6 +290,27 @@ fn programs_are_told_in_one_document() {
 }
 
 #[test]
+fn refusals_are_part_of_the_report() {
+    let served = served(&["one"]);
+    let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "plain",
+        "labels": {"app.kubernetes.io/instance": "plain"}}});
+    served.clusters[0].apply(plain).unwrap();
+    let some = served.ask(&["suspend", "shop", "plain", "--dry-run=client", "--yes"]);
+    assert_shown(&some.stdout, str![[]]);
+    assert_shown(&some.stderr, str![[]]);
+    assert_eq!(some.code, 2);
+    let none = served.ask(&["reconcile", "plain"]);
+    assert_shown(&none.stdout, str![[]]);
+    assert_eq!(none.code, 2, "{}", none.stderr);
+
+    let none = served.ask(&["resume", "plain", "-o", "json"]);
+    let item = &none.json()["items"][0];
+    assert_eq!((none.code, &item["result"], &item["name"]), (2, &json!("Refused"), &json!("plain")));
+    assert!(item["message"].as_str().unwrap().contains("no tool is known to deliver it"), "{item}");
+    assert!(item["hint"].as_str().unwrap().starts_with("`taffrail app label/"), "{item}");
+}
+
+#[test]
 fn suspended_apps_are_resumed() {
     let served = served(&["one", "two"]);
     let answer = served.ask(&["suspend", "shop", "--cluster", "two"]);

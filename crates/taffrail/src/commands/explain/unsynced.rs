@@ -4,12 +4,10 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use taffrail_api::question::differences;
-use taffrail_apps::command::quoted;
 use taffrail_apps::{App, ObjectSync, Problem};
 
-use super::{MAX_NAMED, object};
-use crate::output::{indented, printable};
-use crate::program;
+use super::{MAX_NAMED, more, object};
+use crate::output::indented;
 use crate::say;
 
 /// Prints the objects that the delivery tool reports as not synced, with the command that shows all differences.
@@ -32,11 +30,7 @@ pub(super) fn print(out: &mut impl Write, app: &App, unsynced: &[ObjectSync]) ->
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state.as_str(), own.message))?;
         own.differs.iter().try_for_each(|fields| indented(out, "    - ", &fields.words()))?;
     }
-    let more = unsynced.len().saturating_sub(MAX_NAMED);
-    if more > 0 {
-        let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
-        say!(out, "  … and {} more: {}", more, printable(&command))?;
-    }
+    more(out, app, unsynced.len().saturating_sub(MAX_NAMED))?;
     match differences(app, &unsynced) {
         Some(told) => indented(out, "  ", &told),
         None => Ok(()),
