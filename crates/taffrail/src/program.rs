@@ -37,13 +37,17 @@ pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }
 
-/// Returns a command to copy, as [`typed`] does; kubectl and helm ask `cluster` if the user chose contexts.
-pub(crate) fn typed_for(cluster: &str, command: &str) -> String {
-    let given = GIVEN.get().unwrap_or(&NOTHING);
-    given.typed(command, given.chosen(cluster))
+/// Returns a command to copy, as [`typed`] does, between backticks, for a hint.
+pub(crate) fn hinted(command: &str) -> String {
+    format!("`{}`", typed(command))
 }
 
-/// Returns a text in which each command between backticks is one to copy, as [`typed_for`] returns it.
+/// Returns a command for a hint, as [`hinted`] does; kubectl and helm ask `cluster` if the user chose contexts.
+pub(crate) fn hinted_for(cluster: &str, command: &str) -> String {
+    typed_in(cluster, &format!("`{command}`"))
+}
+
+/// Returns a hint with its commands, which stand between backticks, as [`hinted_for`] returns them.
 pub(crate) fn typed_in(cluster: &str, text: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed_in(cluster, text)
 }
@@ -123,6 +127,7 @@ impl Given {
         let names = |options: &[&str]| options.iter().any(|option| has(rest, option));
         let names_contexts = names(&["--context", "--kube-context", "--all-contexts"]);
         let (mut line, taken) = match program {
+            "taffrail" if self.options.is_empty() => return format!("{} {rest}", name()),
             "taffrail" if names(&["--from", "--hub"]) => (format!("{} {rest}", name()), vec!["config"]),
             "taffrail" => (format!("{} {rest}", name()), taken(rest)),
             "kubectl" | "helm" => (command.to_owned(), vec!["kubeconfig"]),
@@ -140,8 +145,14 @@ impl Given {
                 _ => !names_contexts,
             };
             if fits {
+                // A value with a dash would be taken for an option.
+                let gap = if value.as_ref().is_some_and(|it| it.len() > 1 && it.starts_with('-')) {
+                    "="
+                } else {
+                    " "
+                };
                 line.push_str(&format!(" {option}"));
-                line.extend(value.iter().map(|value| format!(" {}", quoted(value))));
+                line.extend(value.iter().map(|value| format!("{gap}{}", quoted(value))));
             }
         }
         line
@@ -164,11 +175,10 @@ impl Given {
 
 /// Returns the place of the backtick that ends a command; `None` if there is none outside of the quotes of a name.
 fn end(command: &str) -> Option<usize> {
-    let mut is_quoted = false;
-    let mut is_escaped = false;
+    let (mut is_quoted, mut is_escaped) = (false, false);
     command.char_indices().find_map(|(at, character)| {
-        let is_plain = !std::mem::replace(&mut is_escaped, character == '\\' && !is_quoted && !is_escaped);
-        is_quoted ^= character == '\'' && is_plain;
+        is_quoted ^= character == '\'' && !is_escaped;
+        is_escaped = character == '\\' && !is_quoted && !is_escaped;
         (character == '`' && !is_quoted).then_some(at)
     })
 }
@@ -182,10 +192,12 @@ fn has(command: &str, option: &str) -> bool {
 
 /// Returns the ids of the options of [`OF_INPUT`] that a command of Taffrail takes.
 fn taken(command: &str) -> Vec<&'static str> {
-    let mut inner = Cli::command();
+    // Building the definition of all commands takes longer than many lines of a view.
+    static CLI: OnceLock<Command> = OnceLock::new();
+    let mut inner = CLI.get_or_init(Cli::command);
     for word in command.split(' ') {
         match inner.find_subcommand(word) {
-            Some(below) => inner = below.clone(),
+            Some(below) => inner = below,
             None => break,
         }
     }
@@ -253,6 +265,8 @@ mod tests {
         );
         assert_eq!(told("helm history web -n shop"), "helm history web -n shop --kubeconfig k/c");
         assert_eq!(told("taffrail config view"), "taffrail config view --config s.yaml");
+        let odd = given("taffrail get apps --kubeconfig=-k").typed("taffrail get apps", None);
+        assert_eq!(odd, "taffrail get apps --kubeconfig=-k");
         let all = given("taffrail rules why deploy/web --all-contexts");
         assert_eq!(
             all.typed("taffrail rules why deploy/web", None),

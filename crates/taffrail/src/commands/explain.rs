@@ -379,7 +379,7 @@ fn not_found(
     let commands = others.iter().take(MAX_NAMED).filter_map(|namespace| {
         command::taffrail(&["explain", &format!("{kind}/{wanted}")], namespace, None)
     });
-    let commands: Vec<String> = commands.map(|command| format!("'{}'", program::typed(&command))).collect();
+    let commands: Vec<String> = commands.map(|command| program::hinted(&command)).collect();
     CommandError::usage(what).hint(match commands.as_slice() {
         [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
         commands => format!("an object of that name is in another namespace: {}", commands.join(" or ")),

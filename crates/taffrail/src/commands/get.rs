@@ -102,7 +102,7 @@ fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
     let complaint =
         CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
     let [one, dump] =
-        ["taffrail get resources --orphaned -n NAMESPACE", "taffrail dump -o FILE"].map(program::typed);
+        ["taffrail get resources --orphaned -n NAMESPACE", "taffrail dump -o FILE"].map(program::hinted);
     Err(complaint
         .hint(format!("{one}; or write a dump of the cluster ({dump}), and read the dump with --from FILE")))
 }
@@ -119,9 +119,9 @@ fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     };
     let what = if arguments.what == What::Apps { "apps" } else { "resources" };
     let namespace = arguments.namespace.as_deref().unwrap_or_default();
-    let command = program::typed(&format!("taffrail get {what} --in-namespace {}", quoted(namespace)));
+    let command = program::hinted(&format!("taffrail get {what} --in-namespace {}", quoted(namespace)));
     let named = named.join(", ");
-    format!("{have} objects in namespace {namespace} ({named}): '{command}' lists them")
+    format!("{have} objects in namespace {namespace} ({named}): {command} lists them")
 }
 
 /// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.

@@ -254,7 +254,7 @@ fn not_found(object: &ObjectArg, is_served: bool, has_searched_all: bool) -> Com
         false => CommandError::usage(format!(
             "the server has no kind for {object}, and there is no app of that name"
         ))
-        .hint(format!("'{}' lists the kinds", program::typed("kubectl api-resources"))),
+        .hint(format!("{} lists the kinds", program::hinted("kubectl api-resources"))),
     }
 }
 

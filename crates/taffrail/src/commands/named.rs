@@ -58,8 +58,8 @@ pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: boo
     match object {
         ObjectArg::Named { kind, name } if !has_searched_all => {
             let name = quoted(&format!("{kind}/{name}"));
-            let command = program::typed(&format!("taffrail {command} {name} -A"));
-            format!("choose a namespace with -n NAMESPACE, or search all: '{command}'")
+            let command = program::hinted(&format!("taffrail {command} {name} -A"));
+            format!("choose a namespace with -n NAMESPACE, or search all: {command}")
         }
         _ => "group/Kind/namespace/name names an object in full".to_owned(),
     }
@@ -77,8 +77,8 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         }
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
-            let command = program::typed(&format!("taffrail {command} NAME"));
-            let hint = format!("choose one: '{command}' with one of these names");
+            let command = program::hinted(&format!("taffrail {command} NAME"));
+            let hint = format!("choose one: {command} with one of these names");
             CommandError::usage(error).hint(hint)
         }
         QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => {
@@ -91,7 +91,7 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         }
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
-                [] => format!("'{}' lists all", program::typed("taffrail get apps -o name")),
+                [] => format!("{} lists all", program::hinted("taffrail get apps -o name")),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             CommandError::usage(error).hint(hint)

@@ -57,8 +57,8 @@ pub(super) fn ask<A: DeserializeOwned>(
         failed(&format_args!("it did not answer within {time:?}")).hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
-        let command = program::typed("taffrail hub serve");
-        failed(&error).hint(format!("check that the hub runs, and its address: '{command}' prints it"))
+        let command = program::hinted("taffrail hub serve");
+        failed(&error).hint(format!("check that the hub runs, and its address: {command} prints it"))
     })?;
     match read(status, &bytes) {
         Ok(answer) => Ok(Ok(answer)),
@@ -137,8 +137,8 @@ fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unan
     }
     let hint = match status {
         StatusCode::UNAUTHORIZED => Some(format!(
-            "'{}' prints the token: put it into ${TOKEN}, or into a file for --hub-token-file",
-            program::typed("taffrail hub serve")
+            "{} prints the token: put it into ${TOKEN}, or into a file for --hub-token-file",
+            program::hinted("taffrail hub serve")
         )),
         _ => problem.hint,
     };

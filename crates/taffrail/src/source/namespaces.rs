@@ -86,13 +86,13 @@ impl<'n> Place<'n> {
                 return CommandError::unreadable(what).harmless();
             }
             Place::Cluster(name) => {
-                (format!("{name} has no namespace '{namespace}'"), program::typed_for(name, list))
+                (format!("{name} has no namespace '{namespace}'"), program::hinted_for(name, list))
             }
             Place::Clusters(number) => {
                 let what = format!("none of {number} clusters has a namespace '{namespace}'");
-                (what, program::typed(list))
+                (what, program::hinted(list))
             }
         };
-        CommandError::unreadable(what).hint(format!("'{command}' lists those that there are")).harmless()
+        CommandError::unreadable(what).hint(format!("{command} lists those that there are")).harmless()
     }
 }

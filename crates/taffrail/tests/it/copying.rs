@@ -16,25 +16,20 @@ fn dump() -> String {
              {{app.kubernetes.io/instance: shop}}}}\nspec: {{containers: [{{name: a}}]}}\nstatus: {{phase: Failed}}\n"
         )
     };
+    let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: media, name: c}\n";
     let suspended = "---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
         metadata: {namespace: flux-system, name: web, generation: 1}\n\
         spec: {suspend: true, sourceRef: {kind: GitRepository, name: fleet}}\n\
         status: {observedGeneration: 1, lastAppliedRevision: 'main@sha1:1', conditions: [{type: Ready, status: 'True'}], \
-        inventory: {entries: [{id: shop_p0__Pod, v: v1}]}}\n";
-    (0..9).map(pod).chain([suspended.to_owned()]).collect()
+        inventory: {entries: [{id: media_c__ConfigMap, v: v1}]}}\n";
+    (0..9).map(pod).chain([other, suspended].map(str::to_owned)).collect()
 }
 
-/// Returns the commands of Taffrail in a text, without what surrounds them.
+/// Returns the commands of Taffrail that a text has between backticks, and at the ends of lines, without the program.
 fn commands(text: &str) -> Vec<String> {
-    let pattern = regex::Regex::new(r"[ '`]taffrail ([a-z].*)").unwrap();
-    let found = text.lines().filter_map(|line| pattern.captures(line)).map(|found| found[1].to_owned());
-    let ends = ["' shows", "' lists", "` shows", "' with one", "' applies"];
-    let alone = |command: String| {
-        let end = ends.iter().filter_map(|end| command.find(end)).min();
-        let command = end.map_or(&*command, |end| &command[..end]);
-        command.trim_end_matches(['\'', '`']).to_owned()
-    };
-    found.map(alone).collect()
+    let pattern = regex::Regex::new(r"`taffrail ([^`]*)`|(?:^ *|> |: )taffrail (.*)$").unwrap();
+    let found = text.lines().flat_map(|line| pattern.captures_iter(line));
+    found.filter_map(|found| Some(found.get(1).or(found.get(2))?.as_str().to_owned())).collect()
 }
 
 /// Has a shell run a command that was copied.
@@ -56,7 +51,7 @@ fn commands_read_the_dumps_that_were_read() {
     for view in [
         &["explain", "shop"][..],
         &["explain", "pod/p1", "-n", "elsewhere"],
-        &["get", "resources", "-n", "shop"],
+        &["get", "resources", "-n", "media"],
         &["trust", "--category", "suspended"],
         &["app", "nothing-like-it"],
         &["reconcile", "web", "--dry-run"],
@@ -72,7 +67,7 @@ fn commands_read_the_dumps_that_were_read() {
     }
     copied.sort();
     copied.dedup();
-    assert_shown(&copied.join("\n"), str![[]]);
+    assert_shown(&copied.join("\n"), str![]);
     for line in copied {
         // Nothing is written to a dump.
         if line.starts_with("resume") {
@@ -99,12 +94,40 @@ fn commands_read_the_clusters_that_were_read() {
     };
     let explained = at(&["explain", "shop", "--cluster", "one"]);
     let (_, next) = explained.split_once("Next steps\n").unwrap_or_else(|| panic!("{explained}"));
-    assert_shown(next, str![[]]);
-    assert_shown(&at(&["app", "nothing-like-it"]), str![[]]);
-    assert_shown(&at(&["actions", "pod/web", "-n", "default"]), str![[]]);
-    assert_shown(&at(&["logs", "pod/web", "-n", "default"]), str![[]]);
-    let hint = at(&["wait", "shop", "-n", "shop", "--timeout", "1s"]);
-    assert_shown(hint.lines().next().unwrap_or_default(), str![[]]);
+    assert_shown(
+        next,
+        str![[r#"
+  kubectl describe pod web -n shop --context one --kubeconfig [TMP]/config
+
+"#]],
+    );
+    assert_shown(
+        &at(&["app", "nothing-like-it"]),
+        str![[r#"
+error: there is no app 'nothing-like-it'
+ hint: 'taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config' lists all
+
+"#]],
+    );
+    assert_shown(
+        &at(&["actions", "pod/web", "-n", "default"]),
+        str![[r#"
+error: there is no pod 'web' in namespace default
+ hint: choose a namespace with -n NAMESPACE, or search all: 'taffrail actions pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config'
+
+"#]],
+    );
+    assert_shown(
+        &at(&["logs", "pod/web", "-n", "default"]),
+        str![[r#"
+error: there is no pod 'web'
+ hint: choose a namespace with -n NAMESPACE, or search all: 'taffrail logs pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config'
+
+"#]],
+    );
+    let hinted = at(&["wait", "shop", "-n", "shop", "--timeout", "1s"]);
+    let hint = hinted.lines().find(|line| line.contains("taken for a kind"));
+    assert_shown(hint.unwrap_or_else(|| panic!("{hinted}")), str![]);
     let told = at(&["actions", "pod/web", "-n", "default"]);
     for line in commands(&told) {
         let answer = paste(&line, served.folder.path());

@@ -267,11 +267,18 @@ fn the_object_that_differs_is_seen_in_lists_and_trees() {
 fn each_view_says_why_an_object_is_not_synced() {
     let shown = |words: &[&str]| {
         let answer = super::of_case(words, "argo-failures", &[]).stdout;
-        let rows = answer.lines().filter(|line| line.contains("exporter") && line.contains("Monitor"));
-        rows.last().unwrap_or_else(|| panic!("{words:?}: {answer}")).to_owned()
+        let mut rows = answer.lines().filter(|line| line.contains("exporter") && line.contains("Monitor"));
+        rows.next_back().unwrap_or_else(|| panic!("{words:?}: {answer}")).to_owned()
     };
     let rows = [&["get", "resources", "metrics"][..], &["tree", "metrics"], &["app", "metrics"]].map(shown);
-    super::assert_shown(&rows.join("\n"), super::str![[]]);
+    super::assert_shown(
+        &rows.join("\n"),
+        super::str![[r#"
+metrics     ServiceMonitor   exporter   NotFound, sync failed   argocd/metrics   The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+└── ServiceMonitor metrics/exporter        NotFound, sync failed          The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+ServiceMonitor   exporter                   NotFound, sync failed   metrics     The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+"#]],
+    );
     let json = super::of_case(&["tree", "metrics", "-o", "json"], "argo-failures", &[]).json();
     let said = &json["items"][0]["root"]["children"][2];
     assert_eq!(

@@ -84,11 +84,30 @@ fn nodes(node: &Value) -> u64 {
 fn objects_of_a_status_are_shown_with_those_above_them() {
     let ask = |options: &[&str]| of_case(&["tree", "web"], "argo-failures", options);
     let answer = ask(&["--status", "!Current"]);
-    assert_shown(&answer.stdout, str![[]]);
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+OBJECT                                STATUS   AGE     MESSAGE
+Application argocd/web                Failed   19 d    back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+└── Deployment web/web                Failed   19 d    back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+    └── ReplicaSet web-rh4wc9sqk      Failed   7 min   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+        └── Pod web-rh4wc9sqk-8vpjn   Failed   7 min   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+… 6 objects with another status are left out
+
+"#]],
+    );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
     assert_eq!(ask(&["--status", "failed"]).stdout, answer.stdout);
     let none = ask(&["--status", "Terminating"]);
-    assert_shown(&none.stdout, str![[]]);
+    assert_shown(
+        &none.stdout,
+        str![[r#"
+OBJECT                   STATUS   AGE    MESSAGE
+Application argocd/web   Failed   19 d   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+… 9 objects with another status are left out
+
+"#]],
+    );
     assert_eq!(ask(&["--status", "Broken"]).code, 2);
 
     let all = nodes(&ask(&["-o", "json"]).json()["items"][0]["root"]);
@@ -100,8 +119,8 @@ fn objects_of_a_status_are_shown_with_those_above_them() {
     assert_eq!(ask(&["-o", "json"]).json()["items"][0].get("leftOut"), None);
 
     let dot = ask(&["--status", "!Ready", "-o", "dot"]);
-    assert_eq!(graph(&dot.stdout).0.len() as u64 + 3, all, "{}", dot.stdout);
-    assert_eq!(dot.stderr, "… 3 objects with another status are left out\n");
+    assert_eq!(graph(&dot.stdout).0.len() as u64 + 6, all, "{}", dot.stdout);
+    assert_eq!(dot.stderr, "… 6 objects with another status are left out\n");
 }
 
 #[test]
@@ -120,7 +139,19 @@ fn what_shares_a_line_is_of_the_status_that_was_asked_for() {
             &dump,
         )
     };
-    assert_shown(&ask(&[]).stdout, str![[]]);
+    assert_shown(
+        &ask(&[]).stdout,
+        str![[r#"
+OBJECT            STATUS   AGE   MESSAGE
+label shop/shop   Failed         Pod has completed, but not successfully
+├── Pod shop/p0   Failed         Pod has completed, but not successfully
+├── Pod shop/p1   Failed         Pod has completed, but not successfully
+├── Pod shop/p2   Failed         Pod has completed, but not successfully
+└── 5 more Pods   Failed         Pod has completed, but not successfully
+… 8 objects with another status are left out
+
+"#]],
+    );
     assert_eq!(ask(&["--all"]).stdout.lines().count(), 1 + 1 + 8 + 1);
 }
 

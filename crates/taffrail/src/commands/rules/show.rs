@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, 
             return Err(complaint.hint(match near {
                 Some((_, near)) => format!("did you mean {near}?"),
                 None => {
-                    format!("'{}' names the kinds that have rules", program::typed("taffrail rules list"))
+                    format!("{} names the kinds that have rules", program::hinted("taffrail rules list"))
                 }
             }));
         }

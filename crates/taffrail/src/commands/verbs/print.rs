@@ -340,12 +340,12 @@ impl<'a> Printer<'a> {
         let is_argo = self.app(at).delivery == Delivery::ArgoApplication;
         match (result, after) {
             ("Failed" | "Timeout", _) => {
-                let command = program::typed(&format!("taffrail explain {}", quoted(&name)));
-                advise(&format!("'{command}' shows more"), self.console);
+                let command = program::hinted(&format!("taffrail explain {}", quoted(&name)));
+                advise(&format!("{command} shows more"), self.console);
             }
             (_, Some((_, true))) if is_argo => {
-                let command = program::typed(&format!("taffrail reconcile {} --sync", quoted(&name)));
-                advise(&format!("'{command}' applies the declared state"), self.console);
+                let command = program::hinted(&format!("taffrail reconcile {} --sync", quoted(&name)));
+                advise(&format!("{command} applies the declared state"), self.console);
             }
             _ => {}
         }

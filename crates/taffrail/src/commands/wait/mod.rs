@@ -115,7 +115,7 @@ impl Question {
             let name = format!("app/{word}");
             let namespace = self.namespace.as_deref().unwrap_or_default();
             let command = command::taffrail(&["wait", &name], namespace, None);
-            let app = command.map_or(name, |command| format!("'{}'", program::typed(&command)));
+            let app = command.map_or(name, |command| program::hinted(&command));
             advise(
                 &format!("'{word}' is taken for a kind of objects; for the app of that name: {app}"),
                 console,
