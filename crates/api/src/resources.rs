@@ -70,7 +70,7 @@ pub struct ResourceRow {
     /// left out for a synced one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<ObjectSyncState>,
-    /// The message of the tool's last operation about the object; may be empty.
+    /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
     /// True if a user suspended the object.

@@ -52,6 +52,22 @@ pub fn object_status(status: Status, sync: Option<ObjectSyncState>) -> String {
     }
 }
 
+/// Returns the message of an object in every view: its own, and `sync_message`, that of the last operation of its
+/// delivery tool, which may be empty.
+///
+/// That an object is well, or does not exist, does not tell why the tool could not sync it: for such an object the tool's
+/// message replaces `message`.
+pub fn object_message<'t>(status: Status, message: &'t str, sync_message: &'t str) -> Cow<'t, str> {
+    let is_telling = !matches!(status, Status::Current | Status::NotFound);
+    if sync_message.is_empty() || is_telling && message.contains(sync_message) {
+        message.into()
+    } else if !is_telling || sync_message.contains(message) {
+        sync_message.into()
+    } else {
+        format!("{message}; {sync_message}").into()
+    }
+}
+
 /// Returns the short name of a delivery, for a column of a table.
 pub fn delivery(delivery: Delivery) -> &'static str {
     match delivery {

@@ -1,5 +1,6 @@
 //! The answer of `tree`: an app, the objects that it declares, and their dependents.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
+use crate::filter::StatusFilter;
 use crate::{AppName, List, ListItem, text};
 
 /// The maximum depth of a tree, in apps that deliver apps and objects that own objects. Real trees have ten
@@ -61,8 +63,43 @@ pub struct AppTree {
     pub cluster: String,
     /// Name of the cluster that holds the declaring object.
     pub home: String,
+    /// The number of nodes that a condition about their status leaves out; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// The node of the app, with all others below it.
     pub root: TreeNode,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl AppTree {
+    /// Leaves in the tree only its root, the nodes with a status that `status` admits, and the nodes above these;
+    /// counts the others in `left_out`. Equal nodes must not share a line yet.
+    pub fn keep(&mut self, status: &StatusFilter) {
+        let is_pressing = self.root.is_pressing();
+        let children = &mut self.root.children;
+        children.retain_mut(|child| keep(child, status, is_pressing, &mut self.left_out));
+    }
+
+    /// Lets equal nodes share a line.
+    pub fn fold(&mut self) {
+        fold(&mut self.root);
+    }
+}
+
+/// Removes the nodes below `node` that neither match `status` nor lead to one that does, and returns true if `node`
+/// itself stays; counts those that do not in `left_out`. `is_pressing` is true if the app above has a problem that is
+/// more than a notice: an object that is not synced then does not count as Ready, as in `get resources`.
+fn keep(node: &mut TreeNode, status: &StatusFilter, is_pressing: bool, left_out: &mut usize) -> bool {
+    let of_children = if node.app.is_some() { node.is_pressing() } else { is_pressing };
+    let has_problem = node.is_pressing() || is_pressing && node.sync.is_some();
+    node.children.retain_mut(|child| keep(child, status, of_children, left_out));
+    let stays = !node.children.is_empty() || status.admits_row(node.status, has_problem);
+    *left_out += usize::from(!stays);
+    stays
 }
 
 /// The relation of a node to its parent.
@@ -107,6 +144,9 @@ pub struct TreeNode {
     /// left out for a synced one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<ObjectSyncState>,
+    /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sync_message: String,
     /// The time since when the app or object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -135,11 +175,13 @@ impl TreeList {
     ) -> TreeList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let tree = |app: &&'a App| {
-            let mut root = forest.tree(app);
+            let root = forest.tree(app);
+            let (cluster, home) = (app.app.target.clone(), app.app.home.clone());
+            let mut tree = AppTree { cluster, home, left_out: 0, root };
             if shape.fold {
-                fold(&mut root);
+                tree.fold();
             }
-            AppTree { cluster: app.app.target.clone(), home: app.app.home.clone(), root }
+            tree
         };
         List::of(asked.iter().map(tree).collect(), &list.errors)
     }
@@ -169,6 +211,7 @@ impl TreeNode {
             message: Words::default(),
             problem: None,
             sync: None,
+            sync_message: String::new(),
             since: None,
             created: None,
             note: None,
@@ -177,11 +220,34 @@ impl TreeNode {
         }
     }
 
+    /// Adds the state that the delivery tool reports for the object of the node.
+    fn with(self, sync: Option<&ObjectSync>) -> TreeNode {
+        match sync {
+            Some(own) => TreeNode { sync: Some(own.state), sync_message: own.message.clone(), ..self },
+            None => self,
+        }
+    }
+
+    /// Returns true if the node is an app with a problem that is more than a notice.
+    fn is_pressing(&self) -> bool {
+        self.problem.as_ref().is_some_and(Problem::is_pressing)
+    }
+
     /// Returns the problem that is shown beside the status of a Ready app; `None` if it has none, or only that it
     /// is suspended, which the note says.
     pub fn besides(&self) -> Option<&Problem> {
         let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
+    }
+
+    /// Returns the message that is shown for people: that of the problem beside the status, or of the object, which a
+    /// Ready one does not need unless it is not synced.
+    pub fn told(&self) -> Cow<'_, str> {
+        let own = if self.status == Status::Current { "" } else { &*self.message };
+        match self.besides() {
+            Some(problem) => (*problem.message).into(),
+            None => text::object_message(self.status, own, &self.sync_message),
+        }
     }
 
     /// Returns the status in words, with a sync problem: `Ready`, `Ready, OutOfSync`.
@@ -406,11 +472,12 @@ impl<'a> Forest<'a> {
             if is_self && app.in_reach {
                 continue;
             }
+            let sync = syncs.get(&resource.key).copied();
             let inner = ground.and_then(|_| self.declaring.get(&(cluster, &resource.key)));
             if let Some(inner) = inner {
-                node.children.push(self.app(inner, Relation::Declared, seen, depth + 1));
+                node.children.push(self.app(inner, Relation::Declared, seen, depth + 1).with(sync));
             } else if !self.shape.compact {
-                let mut child = declared_node(app, resource, syncs.get(&resource.key).copied());
+                let mut child = declared_node(app, resource).with(sync);
                 if let Some(ground) = ground {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at);
@@ -497,11 +564,10 @@ const UNCONFIRMED: &str = "unconfirmed";
 /// The note of an old ReplicaSet that a Deployment keeps for rollbacks.
 const SCALED_TO_0: &str = "scaled to 0";
 
-fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> TreeNode {
+fn declared_node(app: &App, resource: &Resource) -> TreeNode {
     TreeNode {
         object: Some(resource.key.clone()),
         message: resource.message.clone(),
-        sync: sync.map(|own| own.state),
         since: resource.since,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
         ..TreeNode::new(Relation::Declared, resource.status, app.freshness)
@@ -585,6 +651,7 @@ struct Likeness<'n> {
     status: Status,
     sync: Option<ObjectSyncState>,
     message: String,
+    sync_message: String,
     note: Option<&'n str>,
     has_children: bool,
 }
@@ -596,11 +663,9 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     if node.app.is_some() || !node.children.iter().all(is_well) {
         return None;
     }
-    let message = match node.status == Status::Current {
-        true => String::new(),
-        // Numbers and the object's own name differ where all else is the same.
-        false => node.message.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), ""),
-    };
+    // Numbers and the object's own name differ where all else is the same.
+    let alike = |text: &str| text.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), "");
+    let message = if node.status == Status::Current { String::new() } else { alike(&node.message) };
     Some(Likeness {
         relation: node.relation,
         group: &object.group,
@@ -609,6 +674,7 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
         status: node.status,
         sync: node.sync,
         message,
+        sync_message: alike(&node.sync_message),
         note: node.note.as_deref(),
         has_children: !node.children.is_empty(),
     })

@@ -100,7 +100,7 @@ pub struct ObjectSync {
     pub key: ObjectKey,
     /// The state, in the tool's word.
     pub state: ObjectSyncState,
-    /// The message of the tool's last operation about the object; may be empty.
+    /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The fields in which an OutOfSync object differs, if it records them; only `explain` and `app` look for them.
@@ -173,6 +173,11 @@ impl ObjectSyncState {
             ObjectSyncState::SyncFailed => "SyncFailed",
             ObjectSyncState::HookFailed => "HookFailed",
         }
+    }
+
+    /// Returns true if the last operation failed on the object.
+    pub fn is_failed(self) -> bool {
+        matches!(self, ObjectSyncState::SyncFailed | ObjectSyncState::HookFailed)
     }
 
     /// Returns the words that follow a status: `OutOfSync`, `sync failed`.

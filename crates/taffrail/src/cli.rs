@@ -511,6 +511,7 @@ Examples:
   taffrail tree shop
   taffrail tree flux-system --compact            only the apps that it delivers
   taffrail tree shop --all                       every Pod on its own line, even if many are alike
+  taffrail tree shop --status '!Ready'           only objects that are not ready, and those above them
   taffrail tree shop -o dot | dot -Tsvg > shop.svg
 
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
@@ -529,6 +530,12 @@ pub(crate) struct TreeArguments {
     /// Show each object on its own line, even if many are alike
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// Only objects with one of these statuses, or after '!' with none, and those above them: Failed,InProgress or
+    /// '!Ready'. A healthy app or object with another problem does not count as Ready, unless it is a notice (suspended,
+    /// OutOfSync without automatic sync)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) status: Option<StatusFilter>,
 
     /// Output format; json contains all objects
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]

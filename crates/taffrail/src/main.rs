@@ -163,6 +163,7 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     let matches = config.apply(root, command, word).get_matches();
     // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    program::remember(&matches);
     settle(&mut cli, &matches, &config)?;
     if let Some(warning) = deprecated::warning(&matches) {
         warning.print(console);

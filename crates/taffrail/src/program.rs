@@ -1,8 +1,11 @@
-//! The name under which the program was called.
+//! The name under which the program was called, and commands to copy.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
-use clap::{Command, CommandFactory};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory};
+use taffrail_apps::command::quoted;
 
 use crate::commands::Cli;
 
@@ -16,12 +19,191 @@ pub(crate) fn name() -> &'static str {
     }
 }
 
-/// Replaces `taffrail` at the start of a command by [`name`].
+/// The options by which the user chose what this process reads.
+static GIVEN: OnceLock<Given> = OnceLock::new();
+
+/// The options of a command line without any.
+static NOTHING: Given = Given { options: Vec::new() };
+
+/// Keeps the options of the command line by which the user chose what to read, for [`typed`].
+pub(crate) fn remember(matches: &ArgMatches) {
+    let _ = GIVEN.set(Given::of(matches));
+}
+
+/// Returns a command for the user to copy, which begins with `taffrail`, `kubectl` or `helm`: with [`name`] in place of
+/// `taffrail`, and with the options of this process' command line that choose what is read, as far as the command takes
+/// them.
 pub(crate) fn typed(command: &str) -> String {
-    match command.strip_prefix("taffrail ") {
-        Some(rest) => format!("{} {rest}", name()),
-        None => command.to_owned(),
+    GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
+}
+
+/// Returns a command to copy, as [`typed`] does, between backticks, for a hint.
+pub(crate) fn hinted(command: &str) -> String {
+    format!("`{}`", typed(command))
+}
+
+/// Returns a command for a hint, as [`hinted`] does; kubectl and helm ask `cluster` if the user chose contexts.
+pub(crate) fn hinted_for(cluster: &str, command: &str) -> String {
+    typed_in(cluster, &format!("`{command}`"))
+}
+
+/// Returns a hint with its commands, which stand between backticks, as [`hinted_for`] returns them.
+pub(crate) fn typed_in(cluster: &str, text: &str) -> String {
+    GIVEN.get().unwrap_or(&NOTHING).typed_in(cluster, text)
+}
+
+/// Returns a command that begins with `taffrail`, with [`name`] in its place, for a shell that finds the clusters without
+/// options.
+#[cfg(feature = "demo")]
+pub(crate) fn named_as_called(command: &str) -> String {
+    NOTHING.typed(command, None)
+}
+
+/// The options that choose what is read: their ids, and their names.
+const OF_INPUT: [(&str, &str); 8] = [
+    ("from", "--from"),
+    ("context", "--context"),
+    ("all_contexts", "--all-contexts"),
+    ("kubeconfig", "--kubeconfig"),
+    ("now", "--now"),
+    ("hub", "--hub"),
+    ("hub_token_file", "--hub-token-file"),
+    ("config", "--config"),
+];
+
+/// The options of a command line that choose what is read.
+#[derive(Debug)]
+struct Given {
+    /// The id and the name of each option, and its value as the user wrote it; `None` for a flag.
+    options: Vec<(&'static str, &'static str, Option<String>)>,
+}
+
+impl Given {
+    /// Reads the options that stand on the command line; defaults and settings are the same for the next command.
+    fn of(matches: &ArgMatches) -> Given {
+        let mut options = Vec::new();
+        let mut inner = matches;
+        // The demo writes the kubeconfig that it is given, and says how other commands find it.
+        if matches.subcommand_name() == Some("demo") {
+            return Given { options };
+        }
+        while let Some((_, below)) = inner.subcommand() {
+            inner = below;
+        }
+        for (id, option) in OF_INPUT {
+            let is_known = inner.try_contains_id(id).is_ok();
+            if !is_known || inner.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            if id == "all_contexts" {
+                options.push((id, option, None));
+                continue;
+            }
+            for value in inner.try_get_raw(id).ok().flatten().into_iter().flatten() {
+                let value = value.to_string_lossy();
+                let value = match id {
+                    // The fragment is a secret.
+                    "hub" => value.split('#').next().unwrap_or_default().to_owned(),
+                    _ => value.into_owned(),
+                };
+                options.push((id, option, Some(value)));
+            }
+        }
+        Given { options }
     }
+
+    fn has(&self, id: &str) -> bool {
+        self.options.iter().any(|(own, ..)| *own == id)
+    }
+
+    /// Returns `cluster` if the user chose contexts: then it is not that of the current one.
+    fn chosen<'c>(&self, cluster: &'c str) -> Option<&'c str> {
+        (self.has("context") || self.has("all_contexts")).then_some(cluster)
+    }
+
+    /// Returns a command with the options; kubectl and helm ask `cluster`, if it is given, unless they name a context.
+    fn typed(&self, command: &str, cluster: Option<&str>) -> String {
+        let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let names = |options: &[&str]| options.iter().any(|option| has(rest, option));
+        let names_contexts = names(&["--context", "--kube-context", "--all-contexts"]);
+        let (mut line, taken) = match program {
+            "taffrail" if self.options.is_empty() => return format!("{} {rest}", name()),
+            "taffrail" if names(&["--from", "--hub"]) => (format!("{} {rest}", name()), vec!["config"]),
+            "taffrail" => (format!("{} {rest}", name()), taken(rest)),
+            "kubectl" | "helm" => (command.to_owned(), vec!["kubeconfig"]),
+            _ => return command.to_owned(),
+        };
+        if let Some(cluster) = cluster.filter(|_| program != "taffrail" && !names_contexts) {
+            let option = if program == "helm" { "--kube-context" } else { "--context" };
+            line.push_str(&format!(" {option} {}", quoted(cluster)));
+        }
+        for (id, option, value) in self.options.iter().filter(|(id, ..)| taken.contains(id)) {
+            // A command that names contexts reads clusters, and those that it names.
+            let fits = match *id {
+                "kubeconfig" | "config" => true,
+                "now" => !names_contexts || !self.has("from"),
+                _ => !names_contexts,
+            };
+            if fits {
+                // A value with a dash would be taken for an option.
+                let gap = if value.as_ref().is_some_and(|it| it.len() > 1 && it.starts_with('-')) {
+                    "="
+                } else {
+                    " "
+                };
+                line.push_str(&format!(" {option}"));
+                line.extend(value.iter().map(|value| format!("{gap}{}", quoted(value))));
+            }
+        }
+        line
+    }
+
+    /// Returns a text in which the commands between backticks have the options.
+    fn typed_in(&self, cluster: &str, text: &str) -> String {
+        let mut typed = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('`') {
+            let Some(end) = end(after) else { break };
+            let (command, after) = after.split_at(end);
+            typed.push_str(&format!("{before}`{}`", self.typed(command, self.chosen(cluster))));
+            rest = after.get(1..).unwrap_or_default();
+        }
+        typed.push_str(rest);
+        typed
+    }
+}
+
+/// Returns the place of the backtick that ends a command; `None` if there is none outside of the quotes of a name.
+fn end(command: &str) -> Option<usize> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    command.char_indices().find_map(|(at, character)| {
+        is_quoted ^= character == '\'' && !is_escaped;
+        is_escaped = character == '\\' && !is_quoted && !is_escaped;
+        (character == '`' && !is_quoted).then_some(at)
+    })
+}
+
+/// Returns true if a word of a command line is `option`, and not a part of a quoted name.
+fn has(command: &str, option: &str) -> bool {
+    let plain = command.replace(r"\'", "");
+    let outside = plain.split('\'').step_by(2);
+    outside.into_iter().any(|part| part.split(' ').any(|word| word == option))
+}
+
+/// Returns the ids of the options of [`OF_INPUT`] that a command of Taffrail takes.
+fn taken(command: &str) -> Vec<&'static str> {
+    // Building the definition of all commands takes longer than many lines of a view.
+    static CLI: OnceLock<Command> = OnceLock::new();
+    let mut inner = CLI.get_or_init(Cli::command);
+    for word in command.split(' ') {
+        match inner.find_subcommand(word) {
+            Some(below) => inner = below,
+            None => break,
+        }
+    }
+    // The option for the settings is one of all commands.
+    let takes = |id: &str| id == "config" || inner.get_arguments().any(|argument| argument.get_id() == id);
+    OF_INPUT.into_iter().map(|(id, _)| id).filter(|id| takes(id)).collect()
 }
 
 /// Returns the clap command with [`name`] in its help.
@@ -45,4 +227,75 @@ fn rewritten(command: Command, name: &str) -> Command {
     }
     let inner: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     inner.iter().fold(command, |command, inner| command.mut_subcommand(inner, |it| rewritten(it, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(line: &str) -> Given {
+        Given::of(&Cli::command().get_matches_from(line.split(' ')))
+    }
+
+    #[test]
+    fn commands_read_what_the_caller_read() {
+        let dumps = given("taffrail get apps --from a --from it's --now 2026-03-01T12:00:00Z --timeout 9s");
+        let told = |command: &str| dumps.typed(command, None);
+        assert_eq!(
+            told("taffrail app shop -n web"),
+            r"taffrail app shop -n web --from a --from 'it'\''s' --now 2026-03-01T12:00:00Z"
+        );
+        // What takes no dumps, or names contexts, reads none.
+        assert_eq!(told("taffrail wait app/shop"), "taffrail wait app/shop");
+        assert_eq!(told("taffrail explain shop --all-contexts"), "taffrail explain shop --all-contexts");
+        assert_eq!(told("kubectl describe pod web -n shop"), "kubectl describe pod web -n shop");
+
+        let clusters =
+            given("taffrail tree shop --context a,b --context prod-* --kubeconfig k/c --config s.yaml");
+        let told = |command: &str| clusters.typed(command, None);
+        let place = "--context a,b --context 'prod-*' --kubeconfig k/c --config s.yaml";
+        assert_eq!(told("taffrail get apps -o name"), format!("taffrail get apps -o name {place}"));
+        assert_eq!(
+            told("taffrail explain 'a --context b' --context a"),
+            "taffrail explain 'a --context b' --context a --kubeconfig k/c --config s.yaml"
+        );
+        assert_eq!(
+            told("taffrail explain 'a --context b'"),
+            format!("taffrail explain 'a --context b' {place}")
+        );
+        assert_eq!(told("helm history web -n shop"), "helm history web -n shop --kubeconfig k/c");
+        assert_eq!(told("taffrail config view"), "taffrail config view --config s.yaml");
+        let odd = given("taffrail get apps --kubeconfig=-k").typed("taffrail get apps", None);
+        assert_eq!(odd, "taffrail get apps --kubeconfig=-k");
+        let all = given("taffrail rules why deploy/web --all-contexts");
+        assert_eq!(
+            all.typed("taffrail rules why deploy/web", None),
+            "taffrail rules why deploy/web --all-contexts"
+        );
+
+        let hub = given("taffrail trust --hub http://127.0.0.1:7655/#secret --hub-token-file t");
+        let told = |command: &str| hub.typed(command, None);
+        assert_eq!(
+            told("taffrail app shop"),
+            "taffrail app shop --hub http://127.0.0.1:7655/ --hub-token-file t"
+        );
+        assert_eq!(told("taffrail explain shop --context one"), "taffrail explain shop --context one");
+        let dump = given("taffrail dump --context one --kubeconfig k -o d");
+        assert_eq!(dump.typed("taffrail get apps --from d", None), "taffrail get apps --from d");
+        let demo = given("taffrail demo --kubeconfig k");
+        assert_eq!(demo.typed("taffrail get apps", None), "taffrail get apps");
+        assert_eq!(given("taffrail get apps").typed("taffrail app shop", None), "taffrail app shop");
+    }
+
+    #[test]
+    fn commands_in_a_text_are_completed_too() {
+        let text = "run `helm upgrade web CHART -n shop`, `kubectl get 'a`b'` or `taffrail app shop`; it`s";
+        let told = given("taffrail suspend shop --context one,two --kubeconfig k").typed_in("one", text);
+        assert_eq!(
+            told,
+            "run `helm upgrade web CHART -n shop --kube-context one --kubeconfig k`, `kubectl get 'a`b' --context one \
+             --kubeconfig k` or `taffrail app shop --context one,two --kubeconfig k`; it`s"
+        );
+        assert_eq!(given("taffrail suspend shop").typed_in("one", text), text);
+    }
 }

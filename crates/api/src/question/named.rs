@@ -16,6 +16,7 @@ use super::select::{
     asked_for, check_clusters, check_named_clusters, concerning, find, inside, places, reaching,
 };
 use super::{AskedFleet, Extent, FleetFacts, QuestionError, View};
+use crate::filter::StatusFilter;
 use crate::{
     AppDetail, AppDetailList, AppTree, EventList, EventRow, TreeList, TreeOptions, TrustFinding, TrustReport,
     as_text,
@@ -229,6 +230,10 @@ pub struct TreeView {
     /// True to let equal objects share a line.
     #[serde(default)]
     pub fold: bool,
+    /// The present statuses of which an app or object must have one, unless it is above one that has; `None` for any.
+    #[serde(default, with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub status: Option<StatusFilter>,
 }
 
 /// The answer of `tree`.
@@ -264,8 +269,18 @@ impl View for TreeView {
         check_named_clusters([&self.name], &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(Some(&self.name), &list)?;
-        let shape = TreeOptions { compact: self.compact, fold: self.fold, nest: true };
-        let trees = TreeList::new(&found, &list, &clusters, &fleet.rules(), fleet.now(), shape);
+        // What is left out shares no line.
+        let fold = self.fold && self.status.is_none();
+        let shape = TreeOptions { compact: self.compact, fold, nest: true };
+        let mut trees = TreeList::new(&found, &list, &clusters, &fleet.rules(), fleet.now(), shape);
+        if let Some(status) = &self.status {
+            for tree in &mut trees.items {
+                tree.keep(status);
+                if self.fold {
+                    tree.fold();
+                }
+            }
+        }
         Ok(TreeAnswer {
             fleet: FleetFacts::of(fleet),
             items: trees.items,

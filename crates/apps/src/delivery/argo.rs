@@ -3,7 +3,7 @@
 pub(super) mod homes;
 pub(crate) mod installs;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -432,8 +432,8 @@ pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
 /// The maximum number of objects of an Application that are reported as not synced.
 const MAX_UNSYNCED: usize = 1000;
 
-/// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, with its
-/// message, and those that differ from the wanted state.
+/// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, and those that
+/// differ from the wanted state; with the message of that operation for the object, if it could not sync it.
 pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let key = |entry: Value<'_>| {
         let field = |name| text(entry, &[name]);
@@ -445,8 +445,9 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let is_over = object
         .at(&["status", "operationState", "phase"])
         .is_some_and(|phase| phase.is_str("Failed") || phase.is_str("Error"));
-    let results = list(&["status", "operationState", "syncResult", "resources"]);
-    let failed = results.filter_map(|entry| {
+    let results = || list(&["status", "operationState", "syncResult", "resources"]);
+    let message = |entry: Value<'_>| cut(text(entry, &["message"]).unwrap_or_default()).into_owned();
+    let failed = results().filter_map(|entry| {
         let state = if is(entry, "status", "SyncFailed") {
             ObjectSyncState::SyncFailed
         } else if ["Failed", "Error"].iter().any(|word| is(entry, "hookPhase", word)) {
@@ -454,8 +455,8 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
         } else {
             return None;
         };
-        let message = cut(text(entry, &["message"]).unwrap_or_default()).into_owned();
-        Some(ObjectSync { key: key(entry)?, state, message, differs: Vec::new(), incomplete: false })
+        let (key, message) = (key(entry)?, message(entry));
+        Some(ObjectSync { key, state, message, differs: Vec::new(), incomplete: false })
     });
     let mut found: Vec<ObjectSync> = failed.filter(|_| is_over).take(MAX_UNSYNCED).collect();
     let differing = list(&["status", "resources"]).filter_map(|entry| {
@@ -472,9 +473,23 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
             incomplete: false,
         })
     });
-    let room = MAX_UNSYNCED.saturating_sub(found.len());
+    let failed = found.len();
+    let room = MAX_UNSYNCED.saturating_sub(failed);
     let told: HashSet<ObjectKey> = found.iter().map(|it| it.key.clone()).collect();
     found.extend(differing.filter(|it| !told.contains(&it.key)).take(room));
+    // A failed operation that Argo CD will retry is still running, and one that succeeded may have skipped objects.
+    let mut silent: HashMap<ObjectKey, &mut ObjectSync> =
+        found.iter_mut().skip(failed).map(|own| (own.key.clone(), own)).collect();
+    let is_unsuccessful =
+        |entry: &Value<'_>| ["SyncFailed", "PruneSkipped"].iter().any(|word| is(*entry, "status", word));
+    for entry in results().filter(is_unsuccessful) {
+        if silent.is_empty() {
+            break;
+        }
+        if let Some(own) = key(entry).and_then(|key| silent.remove(&key)) {
+            own.message = message(entry);
+        }
+    }
     found
 }
 
@@ -497,7 +512,8 @@ pub(crate) fn problems(
     let mut found = Vec::new();
     match sync.state {
         SyncState::Failed => {
-            if let Some(failed) = unsynced.iter().find(|it| !it.message.is_empty()) {
+            let failed = unsynced.iter().filter(|it| it.state.is_failed());
+            if let Some(failed) = failed.into_iter().find(|it| !it.message.is_empty()) {
                 let message = format!("{} {}: {}", failed.key.kind, failed.key.path(), failed.message);
                 let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
                 found.push(problem.since(failed_at(object)).says(message).about(&failed.key));

@@ -68,8 +68,8 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                     Some(_) => "is not suspended".to_owned(),
                     None => format!(
                         "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it only on request \
-                         ({} --sync)",
-                        command("reconcile", &app.app)
+                         ({})",
+                        command("reconcile --sync", &app.app)
                     ),
                 }));
             }
@@ -79,7 +79,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
         }
         Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
             format!("{} is suspended: Argo CD ignores an Application with the annotation {SKIP}", app.app),
-            command("resume", &app.app),
+            format!("first {}", command("resume", &app.app)),
         )),
         Verb::Reconcile(how) => {
             let mut fields = Vec::new();

@@ -7,7 +7,6 @@ use taffrail_status::{Observed, Presence};
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
 use crate::app::App;
-use crate::command::quoted;
 use crate::delivery;
 use crate::objects::Objects;
 
@@ -40,7 +39,7 @@ pub(super) fn plan(
         }
         Verb::Reconcile(_) if is_suspended => Err(Refusal::new(
             format!("{} is suspended{}: Flux does not reconcile it", app.app, by_whom(object, &suspend())),
-            command("resume", &app.app),
+            format!("first {}", command("resume", &app.app)),
         )),
         Verb::Reconcile(how) => {
             let mut steps = Vec::new();
@@ -89,8 +88,8 @@ fn source(
     let name = format!("{} {}", key.kind, key.path());
     let fault = |why: String| {
         let hint = format!(
-            "omit --with-source, or find the problem of the source: taffrail explain {}",
-            quoted(&app.app.name)
+            "omit --with-source, or find the problem of the source: {}",
+            command("explain", &app.app)
         );
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };

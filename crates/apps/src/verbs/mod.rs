@@ -168,7 +168,7 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
 pub struct Refusal {
     /// The reason.
     pub message: String,
-    /// The next step for the user, or the reason why nothing was changed.
+    /// The next step for the user, with commands between backticks, or the reason why nothing was changed.
     pub hint: String,
 }
 
@@ -344,9 +344,9 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     found
 }
 
-/// Returns the command `taffrail VERB APP` with the full name of an app, for a hint.
-fn command(verb: &str, app: &AppRef) -> String {
-    format!("taffrail {verb} {}", quoted(&full_name(app)))
+/// Returns the command `taffrail WORDS APP` with the full name of an app and the backticks around it, for a hint.
+fn command(words: &str, app: &AppRef) -> String {
+    format!("`taffrail {words} {}`", quoted(&full_name(app)))
 }
 
 /// Returns the value at a path of keys as a JSON tree; `None` if it is missing, null or nested too deeply.

@@ -17,21 +17,21 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
              at once"
                 .to_owned(),
             format!(
-                "to restart its reconciler: kubectl -n config-management-system rollout restart deployment {}",
-                reconciler(app)
+                "to restart its reconciler: `kubectl -n config-management-system rollout restart deployment {}`",
+                quoted(&reconciler(app))
             ),
         ),
         (Delivery::ConfigSync, Verb::Suspend) => (
             "Config Sync cannot suspend a single sync".to_owned(),
-            "pin spec.git.revision to a commit, or stop all syncs of the cluster: kubectl -n \
+            "pin spec.git.revision to a commit, or stop all syncs of the cluster: `kubectl -n \
              config-management-system scale \
-             deployment --all --replicas=0"
+             deployment --all --replicas=0`"
                 .to_owned(),
         ),
         (Delivery::ConfigSync, Verb::Resume) => (
             "Config Sync cannot suspend a single sync, so there is nothing to resume".to_owned(),
-            "if all syncs of the cluster were stopped: kubectl -n config-management-system scale deployment \
-             reconciler-manager --replicas=1"
+            "if all syncs of the cluster were stopped: `kubectl -n config-management-system scale deployment \
+             reconciler-manager --replicas=1`"
                 .to_owned(),
         ),
         (Delivery::Kpt, Verb::Reconcile(_)) => (
@@ -53,7 +53,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
         (Delivery::Porch, _) => match &app.delivered_by {
             Some(via) => (
                 format!("Porch only stores the package; {via} delivers it"),
-                command(word, via),
+                format!("{word} that: {}", command(word, via)),
             ),
             None => (
                 "Porch only stores the package, and no known tool delivers it to this cluster".to_owned(),
@@ -62,7 +62,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
         },
         _ => (
             "no tool is known to deliver it: its objects only share a label".to_owned(),
-            format!("`taffrail app {}` shows its objects; {word} the tool that makes them", quoted(name)),
+            format!("{} shows its objects; {word} the tool that makes them", command("app", &app.app)),
         ),
     };
     Refusal::new(format!("cannot {word} {}: {why}", app.app), hint)

@@ -318,6 +318,31 @@ fn a_failed_operation_is_reported_per_object() {
 }
 
 #[test]
+fn an_object_has_the_message_of_an_operation_that_could_not_sync_it() {
+    let message = |phase: &str, result: &str| {
+        let mut status = argo_status("OutOfSync", phase);
+        let own = json!({"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": result, "message": "says Argo CD"});
+        status["operationState"]["syncResult"]["resources"] = json!([own]);
+        let row = row(&holding("prod", &[application(status), settings()]));
+        let own = &row.unsynced[0];
+        assert_eq!((row.unsynced.len(), &*own.key.name), (1, "settings"), "{:?}", row.unsynced);
+        (own.state.as_str(), own.message.clone())
+    };
+    let said = "says Argo CD".to_owned();
+    assert_eq!(message("Failed", "SyncFailed"), ("SyncFailed", said.clone()));
+    // It failed, and Argo CD waits before it tries again.
+    assert_eq!(message("Running", "SyncFailed"), ("OutOfSync", said.clone()));
+    assert_eq!(message("Succeeded", "PruneSkipped"), ("OutOfSync", said));
+    assert_eq!(message("Succeeded", "Synced"), ("OutOfSync", String::new()));
+    // Skipping is no failure: the operation's own message tells what failed.
+    let mut status = argo_status("OutOfSync", "Failed");
+    status["operationState"]["syncResult"]["resources"] = json!([{"kind": "ConfigMap", "namespace": "shop",
+        "name": "settings", "status": "PruneSkipped", "message": "ignored (no prune)"}]);
+    let row = row(&holding("prod", &[application(status), settings()]));
+    assert_eq!(row.problem().unwrap().message, "one or more objects failed to apply");
+}
+
+#[test]
 fn a_remediated_release_shows_the_failure_and_not_the_rollback() {
     let remedied = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",

@@ -200,17 +200,11 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the messages about objects that are not synced: of the tool's last operation, and the fields in which they
-/// differ.
-fn messages(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, String> {
-    let message = |own: &ObjectSync| {
-        let fields = own.differs.iter().map(DifferingFields::words);
-        let all = std::iter::once(own.message.clone()).chain(fields).filter(|text| !text.is_empty());
-        all.collect::<Vec<_>>().join("; ")
-    };
+/// Returns the fields in which objects that are not synced differ, in words.
+fn differing(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, Vec<String>> {
+    let fields = |own: &ObjectSync| own.differs.iter().map(DifferingFields::words).collect();
     // If a tool reports several states of an object, the first one counts.
-    let all = unsynced.iter().rev().map(|own| (&own.key, message(own)));
-    all.filter(|(_, message)| !message.is_empty()).collect()
+    unsynced.iter().rev().map(|own| (&own.key, fields(own))).collect()
 }
 
 fn objects(unsynced: &[ObjectSync], lines: &[TreeNode], out: &mut impl Write) -> io::Result<()> {
@@ -221,7 +215,7 @@ fn objects(unsynced: &[ObjectSync], lines: &[TreeNode], out: &mut impl Write) ->
     let mut table = Table::new(out, header, screen()).spare(&["NAMESPACE"]);
     let mut kind = String::new();
     let mut namespace = String::new();
-    let syncs = messages(unsynced);
+    let differing = differing(unsynced);
     for line in lines {
         if let Some(object) = &line.object {
             kind.clone_from(&object.kind);
@@ -234,20 +228,12 @@ fn objects(unsynced: &[ObjectSync], lines: &[TreeNode], out: &mut impl Write) ->
             (Some(object), _) => object.name.clone(),
             (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
         };
-        // Ready objects need no message; a line that stands for several objects has theirs above it.
-        let message = match line.status {
-            Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
-            _ => &line.message,
-        };
-        let unsynced = line.object.as_ref().and_then(|object| {
-            let ObjectKey { group, kind, namespace, name } = object;
-            syncs.get(&ObjectKey::new(&**group, &**kind, &**namespace, &**name))
-        });
-        let message = match unsynced {
-            Some(unsynced) if message.is_empty() => unsynced.clone(),
-            Some(unsynced) => format!("{message}; {unsynced}"),
-            None => message.to_owned(),
-        };
+        // A line that stands for several objects has their note above it.
+        let note = line.note.as_deref().filter(|_| line.status == Status::Current && line.object.is_some());
+        let fields = line.object.as_ref().and_then(|object| differing.get(object)).into_iter().flatten();
+        let own = line.told();
+        let message = note.into_iter().chain([&*own]).chain(fields.map(String::as_str));
+        let message = message.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
         let message = text::revision(&message);
         let message = if message.is_empty() { Cell::blank() } else { Cell::new(message) };
         table.row(vec![

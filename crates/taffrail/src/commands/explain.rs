@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use taffrail_api::question::{
     ExplainAnswer, ExplainView, ExplainedSubject, FleetFacts, OtherObject, SubjectName, hides_apps,
 };
-use taffrail_api::{Explanation, Flagged, OwningApp, text};
+use taffrail_api::{AppRow, Explanation, Flagged, OwningApp, text};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{AppError, Axis, Delivery, Freshness, Problem, Scope};
 use taffrail_object::ObjectKey;
@@ -17,13 +17,14 @@ use taffrail_status::assess::{CauseStep, Change};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};
+use super::rows::NamedRow as _;
 use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::{app_style, fitting, indented, printable, screen, style};
 use crate::source::{self, Source};
-use crate::{phrase, say};
+use crate::{phrase, program, say};
 
 mod explained;
 mod logs;
@@ -248,10 +249,7 @@ fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Ti
         for OtherObject { object: key, status, message } in others {
             line(out, "", &format!("{} {}", key.kind, key.path()), *status, message)?;
         }
-        if *other_count > others.len() {
-            let more = other_count.saturating_sub(others.len());
-            say!(out, "  … and {} more: taffrail app {}", more, printable(&quoted(&row.name)))?;
-        }
+        more(out, row, other_count.saturating_sub(others.len()))?;
     }
     if explanation.problems.iter().any(Problem::is_beside_health) {
         say!(out)?;
@@ -322,7 +320,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
             _ => doubt.scope.clone(),
         };
         indented(out, "  ", &format!("{about}: {}", doubt.message))?;
-        doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(command)))?;
+        doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(&program::typed(command))))?;
     }
     match explanation.doubts.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
@@ -368,7 +366,19 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
     say!(out)?;
     say!(out, "{}Next steps{:#}", bold, bold)?;
-    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(command)))
+    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(&program::typed(command))))
+}
+
+/// Prints that `number` more objects of an app are left out, with the command that shows them all; nothing if none are.
+fn more(out: &mut impl Write, app: &AppRow, number: usize) -> io::Result<()> {
+    // Objects that the user named are no app for other commands.
+    let name = Some(app.name(false)).filter(|_| app.delivery != Delivery::Taffrail);
+    let command = name.map(|name| program::typed(&format!("taffrail app {}", quoted(&name))));
+    match (number, command) {
+        (0, _) => Ok(()),
+        (_, Some(command)) => say!(out, "  … and {} more: {}", number, printable(&command)),
+        (_, None) => say!(out, "  … and {} more", number),
+    }
 }
 
 /// Maximum number of objects that a section lists one by one.

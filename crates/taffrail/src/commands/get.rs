@@ -101,10 +101,10 @@ fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
     }
     let complaint =
         CommandError::usage("--orphaned reads every kind of a live cluster, and so needs a namespace");
-    let name = program::name();
-    Err(complaint.hint(format!(
-        "{name} get resources --orphaned -n NAMESPACE; or write a dump of the cluster ({name} dump -o FILE), and read the dump with --from FILE"
-    )))
+    let [one, dump] =
+        ["taffrail get resources --orphaned -n NAMESPACE", "taffrail dump -o FILE"].map(program::hinted);
+    Err(complaint
+        .hint(format!("{one}; or write a dump of the cluster ({dump}), and read the dump with --from FILE")))
 }
 
 /// Returns the hint at apps that have objects in the namespace in which no app is declared.
@@ -119,9 +119,9 @@ fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     };
     let what = if arguments.what == What::Apps { "apps" } else { "resources" };
     let namespace = arguments.namespace.as_deref().unwrap_or_default();
-    let command = format!("{} get {what} --in-namespace {}", program::name(), quoted(namespace));
+    let command = program::hinted(&format!("taffrail get {what} --in-namespace {}", quoted(namespace)));
     let named = named.join(", ");
-    format!("{have} objects in namespace {namespace} ({named}): '{command}' lists them")
+    format!("{have} objects in namespace {namespace} ({named}): {command} lists them")
 }
 
 /// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.
@@ -184,31 +184,32 @@ fn filter(arguments: &FilterArguments) -> Filter {
 /// Checks combinations of options that clap cannot express.
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
+    let other = |list: &str, option: &str| program::typed(&format!("taffrail get {list} {option} …"));
     if *what != What::Resources {
         let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
             let complaint = CommandError::usage(format!("{option} applies to objects, not {}", noun(*what)));
-            return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
+            return Err(complaint.hint(other("resources", option)));
         }
     }
     if *what != What::Resources && filters.orphaned {
         let complaint = CommandError::usage(format!("--orphaned applies to objects, not {}", noun(*what)));
-        return Err(complaint.hint(format!("{} get resources --orphaned …", program::name())));
+        return Err(complaint.hint(other("resources", "--orphaned")));
     }
     if *what != What::Apps {
         let of_apps = [("--problems", filters.problems.is_some()), ("--sync", filters.sync.is_some())];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
             let complaint = CommandError::usage(format!("{option} applies to apps, not {}", noun(*what)));
-            return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
+            return Err(complaint.hint(other("apps", option)));
         }
     }
     if *what == What::Clusters && !filters.in_namespace.is_empty() {
         let complaint = CommandError::usage("--in-namespace applies to apps and objects, not clusters");
-        return Err(complaint.hint(format!("{} get apps --in-namespace …", program::name())));
+        return Err(complaint.hint(other("apps", "--in-namespace")));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {
         let complaint = CommandError::usage("clusters cannot be selected by names of apps");
-        return Err(complaint.hint(format!("{} get clusters --cluster NAME", program::name())));
+        return Err(complaint.hint(program::typed("taffrail get clusters --cluster NAME")));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
         return Err(CommandError::usage("clusters can be sorted by name or status"));

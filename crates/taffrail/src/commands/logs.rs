@@ -24,6 +24,7 @@ use crate::cli::{self, GroupingArguments, NameArguments, Pdb, SourceArguments, V
 use crate::command_error::{CommandError, Exit, advise, written};
 use crate::output::answer::Console;
 use crate::output::{Printable, Sieve, printable, style};
+use crate::program;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
@@ -232,7 +233,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
                     exit = exit.max(tell_unread(&unread, console));
                     Ok((Vec::new(), exit))
                 }
-                _ => Err(not_found(object, is_served)),
+                _ => Err(not_found(object, is_served, arguments.all_namespaces)),
             };
         }
     }
@@ -243,14 +244,17 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
     }
 }
 
-fn not_found(object: &ObjectArg, is_served: bool) -> CommandError {
+fn not_found(object: &ObjectArg, is_served: bool, has_searched_all: bool) -> CommandError {
     match is_served {
-        true => CommandError::usage(format!("there is no {object}"))
-            .hint("choose a namespace with -n NAMESPACE, or search all with -A"),
+        true => CommandError::usage(format!("there is no {object}")).hint(named::elsewhere(
+            "logs",
+            object,
+            has_searched_all,
+        )),
         false => CommandError::usage(format!(
             "the server has no kind for {object}, and there is no app of that name"
         ))
-        .hint("'kubectl api-resources' lists the kinds"),
+        .hint(format!("{} lists the kinds", program::hinted("kubectl api-resources"))),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use taffrail_api::question::{self, AppSelection, QuestionError};
+use taffrail_apps::command::{self, quoted};
 use taffrail_apps::{App, AppError, AppList, AppQuery, FindError};
-use taffrail_observe::FleetSnapshot;
+use taffrail_observe::{FleetSnapshot, ObjectArg};
 
 use crate::cli::NameArguments;
 use crate::command_error::CommandError;
@@ -65,9 +66,25 @@ pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l Ap
     question::inside(which.namespace.as_deref(), &which.cluster, list)
 }
 
-/// Returns the error for a question that has no answer, with a hint at what to ask instead; `command` is the subcommand
+/// Returns the hint for an object that is not where it was searched: the subcommand `command` finds it in any namespace,
+/// unless it `has_searched_all`.
+pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: bool) -> String {
+    match object {
+        ObjectArg::Named { kind, name } if !has_searched_all => {
+            let name = quoted(&format!("{kind}/{name}"));
+            let command = program::hinted(&format!("taffrail {command} {name} -A"));
+            format!("choose a namespace with -n NAMESPACE, or search all: {command}")
+        }
+        _ => "group/Kind/namespace/name names an object in full".to_owned(),
+    }
+}
+
+/// Maximum number of namespaces that a hint names.
+const MAX_NAMESPACES: usize = 5;
+
+/// Returns the error for a question that has no answer, with a hint at what to ask instead; `subcommand` is that
 /// for the hint.
-pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
+pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     match error {
         QuestionError::UnknownCluster { known, .. } => CommandError::usage(error).hint(others(known)),
         QuestionError::UnknownKind { known, .. } => {
@@ -80,21 +97,30 @@ pub(crate) fn refused(command: &str, error: &QuestionError) -> CommandError {
         QuestionError::NoObject { hidden_by: Some(hidden_by), .. } => {
             CommandError::unreadable(in_part(error, hidden_by))
         }
-        QuestionError::NoObject { namespaces, .. } => CommandError::usage(error).hint(match &**namespaces {
-            [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
-            others => format!("an object of that name is in namespace {}", others.join(", ")),
-        }),
+        QuestionError::NoObject { kind, name, namespaces, .. } => {
+            let commands = namespaces.iter().take(MAX_NAMESPACES).filter_map(|namespace| {
+                command::taffrail(&["explain", &format!("{kind}/{name}")], namespace, None)
+            });
+            let commands: Vec<String> = commands.map(|command| program::hinted(&command)).collect();
+            CommandError::usage(error).hint(match &*commands {
+                [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
+                commands => {
+                    format!("an object of that name is in another namespace: {}", commands.join(" or "))
+                }
+            })
+        }
         QuestionError::UnservedKind { kind, known } => kinds::unknown(kind, known.iter().cloned()),
         QuestionError::NothingFound => CommandError::usage(error),
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
-            let hint = format!("choose one: {} {command} with one of these names", program::name());
+            let command = program::hinted(&format!("taffrail {subcommand} NAME"));
+            let hint = format!("choose one: {command} with one of these names");
             CommandError::usage(error).hint(hint)
         }
         QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => unread(error, hidden_by),
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
-                [] => format!("'{} get apps -o name' lists all", program::name()),
+                [] => format!("{} lists all", program::hinted("taffrail get apps -o name")),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             CommandError::usage(error).hint(hint)

@@ -167,9 +167,7 @@ impl ListRow for ResourceRow {
         let suspended = if self.suspended { " (suspended)" } else { "" };
         let unconfirmed = if self.unconfirmed { ", unconfirmed" } else { "" };
         let words = text::object_status(status, sync);
-        // For a Ready object whose sync failed, the tool's sync message is shown.
-        let is_unsynced = status == Status::Current && !self.sync_message.is_empty();
-        let message = if is_unsynced { &*self.sync_message } else { &*self.message };
+        let message = text::object_message(status, &self.message, &self.sync_message);
         BTreeMap::from([
             ("CLUSTER", Cell::new(&self.cluster)),
             ("NAMESPACE", Cell::new(&self.namespace)),

@@ -16,8 +16,8 @@ use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{object_style, printable, screen, style};
-use crate::say;
 use crate::source::{self, Source};
+use crate::{phrase, say};
 
 pub(crate) fn run(
     arguments: &TreeArguments,
@@ -31,6 +31,7 @@ pub(crate) fn run(
         compact: arguments.compact,
         // Programs count for themselves.
         fold: !arguments.all && arguments.output != TreeOutput::Json,
+        status: arguments.status.clone(),
     };
     let answer = source::ask("tree", &view, (&arguments.view, &arguments.hub), source, console)?;
     let TreeAnswer { fleet, items, errors, is_well } = answer;
@@ -40,7 +41,12 @@ pub(crate) fn run(
     let Some(trees) = changes::news(printed, trees) else { return Ok(Exit::Yes) };
     written(match arguments.output {
         TreeOutput::Json => get::document(ListOutput::Json, trees, console),
-        TreeOutput::Dot => dot(&trees.items, console),
+        TreeOutput::Dot => {
+            if let Some(left_out) = left_out(trees.items.iter().map(|tree| tree.left_out).sum()) {
+                console.tell(phrase!("{}\n", printable(&left_out)));
+            }
+            dot(&trees.items, console)
+        }
         TreeOutput::Text => text(&trees.items, fleet.clusters > 1, fleet.now, console),
     })?;
     let mut exit = get::tell(&fleet, &errors, arguments.output != TreeOutput::Json, console);
@@ -66,8 +72,20 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp, console: &Console) -> 
         let mut printer = Printer { table: &mut table, now };
         printer.node(&tree.root, "", "", None)?;
         table.finish()?;
+        if let Some(left_out) = left_out(tree.left_out) {
+            say!(out, "{}", printable(&left_out))?;
+        }
     }
     Ok(())
+}
+
+/// Returns the line about `number` objects that `--status` leaves out; `None` if there are none.
+fn left_out(number: usize) -> Option<String> {
+    match number {
+        0 => None,
+        1 => Some("… 1 object with another status is left out".to_owned()),
+        more => Some(format!("… {more} objects with another status are left out")),
+    }
 }
 
 /// Minimum width of the MESSAGE column. It is small: most nodes are ready and have no message, so AGE is worth more.
@@ -83,14 +101,10 @@ impl<W: Write> Printer<'_, W> {
     /// lines of its children. `inside` is the namespace of the parent node.
     fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
         let age = node.created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
-        // Ready nodes need no message; a line that stands for several objects has theirs above it.
-        let message = match node.besides() {
-            Some(problem) => &*problem.message,
-            None if node.status == Status::Current => "",
-            None => &node.message,
-        };
+        // A line that stands for several objects has their note above it.
+        let message = node.told();
         let note = node.note.as_deref().filter(|_| node.folded.is_none()).unwrap_or_default();
-        let words: Vec<&str> = [note, message].into_iter().filter(|words| !words.is_empty()).collect();
+        let words: Vec<&str> = [note, &*message].into_iter().filter(|words| !words.is_empty()).collect();
         let blank = |text: String| if text.is_empty() { Cell::blank() } else { Cell::new(text) };
         self.table.row(vec![
             Cell::new(format!("{lead}{}", label(node, inside))),

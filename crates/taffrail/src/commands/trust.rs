@@ -16,6 +16,7 @@ use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
 use crate::output::{indented, printable, screen};
+use crate::program;
 use crate::say;
 use crate::source::{self, Source};
 
@@ -130,7 +131,7 @@ fn table(
             "APPS" => Cell::new(doubt.app_count.to_string()),
             "SINCE" => Cell::new(age(doubt, fleet.now).map(text::age).unwrap_or_default()),
             "MESSAGE" => Cell::new(&doubt.message),
-            _ => Cell::new(doubt.next.join("; ")),
+            _ => Cell::new(commands(doubt).join("; ")),
         };
         table.row(columns.iter().map(cell).collect())?;
     }
@@ -170,6 +171,11 @@ fn people(
     out.flush()
 }
 
+/// Returns the commands that show more about a finding, to copy.
+fn commands(doubt: &TrustFinding) -> Vec<String> {
+    doubt.next.iter().map(|command| program::typed(command)).collect()
+}
+
 /// Indentation of the lines of a finding.
 const INDENT: &str = "    ";
 
@@ -205,7 +211,7 @@ fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp
         indented(out, INDENT, &line)?;
     }
     // Commands stay on one line so that they can be copied.
-    doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
+    commands(doubt).iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
     match doubt.next_of_first {
         true => indented(
             out,

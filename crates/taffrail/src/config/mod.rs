@@ -313,7 +313,8 @@ impl Config {
                 let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
                 let hint = match known.as_slice() {
                     [] => {
-                        format!("the configuration defines none; see '{} config --help'", program::name())
+                        let command = program::hinted("taffrail config --help");
+                        format!("the configuration defines none; see {command}")
                     }
                     known => format!("there are: {}", known.join(", ")),
                 };
@@ -367,7 +368,7 @@ fn known(key: &str) -> String {
     let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
     match nearest(key, keys) {
         Some(key) => format!("did you mean {key}?"),
-        None => format!("'{} config view' lists them all", program::name()),
+        None => format!("{} lists them all", program::hinted("taffrail config view")),
     }
 }
 

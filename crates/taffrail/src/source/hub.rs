@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
+use crate::program;
 use crate::runtime::block_on;
 
 /// The environment variable with the token of the hub.
@@ -77,7 +78,8 @@ pub(super) fn fetch(
         late.hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
-        failed(url, &error).hint("check that the hub runs, and its address: 'taffrail hub serve' prints it")
+        let command = program::hinted("taffrail hub serve");
+        failed(url, &error).hint(format!("check that the hub runs, and its address: {command} prints it"))
     })?;
     Ok(Sent { status, bytes })
 }
@@ -183,7 +185,8 @@ fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unan
     }
     let hint = match status {
         StatusCode::UNAUTHORIZED => Some(format!(
-            "'taffrail hub serve' prints the token: put it into ${TOKEN}, or into a file for --hub-token-file"
+            "{} prints the token: put it into ${TOKEN}, or into a file for --hub-token-file",
+            program::hinted("taffrail hub serve")
         )),
         _ => problem.hint,
     };

@@ -12,6 +12,7 @@ use taffrail_status::assess::Budgets;
 use super::{each, members};
 use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
+use crate::program;
 use crate::rule_source::RuleSource;
 
 /// Returns a warning for each of `namespaces` that does not exist: in no cluster, or in no dump, where no object of it
@@ -78,14 +79,20 @@ impl<'n> Place<'n> {
 
     /// Returns the warning that the place has no such namespace.
     pub(crate) fn lacks(self, namespace: &str) -> CommandError {
-        let what = match self {
+        let list = "kubectl get namespaces";
+        let (what, command) = match self {
             Place::Dumps => {
                 let what = format!("nothing that was read is in a namespace '{namespace}'");
                 return CommandError::unreadable(what).harmless();
             }
-            Place::Cluster(name) => format!("{name} has no namespace '{namespace}'"),
-            Place::Clusters(number) => format!("none of {number} clusters has a namespace '{namespace}'"),
+            Place::Cluster(name) => {
+                (format!("{name} has no namespace '{namespace}'"), program::hinted_for(name, list))
+            }
+            Place::Clusters(number) => {
+                let what = format!("none of {number} clusters has a namespace '{namespace}'");
+                (what, program::hinted(list))
+            }
         };
-        CommandError::unreadable(what).hint("'kubectl get namespaces' lists those that there are").harmless()
+        CommandError::unreadable(what).hint(format!("{command} lists those that there are")).harmless()
     }
 }

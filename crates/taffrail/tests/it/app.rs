@@ -1,6 +1,6 @@
 //! `taffrail app` on dumps.
 
-use super::{assert_shown, of_case, str, taffrail};
+use super::{NOW, assert_shown, golden_app, of_case, str, taffrail};
 
 #[test]
 fn three_sections_with_all_fields() {
@@ -114,8 +114,11 @@ fn wrong_names_lead_to_right_ones() {
     assert_eq!((several.code, several.stdout.as_str()), (2, ""));
     assert_eq!(
         several.stderr,
-        "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
-         hint: choose one: taffrail app with one of these names\n"
+        format!(
+            "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
+             hint: choose one: `taffrail app NAME --from {} --now {NOW}` with one of these names\n",
+            golden_app("overlap")
+        )
     );
     let none = of_case(&["app", "helm/webb"], "overlap", &[]);
     assert_eq!(none.code, 2);

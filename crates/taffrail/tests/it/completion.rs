@@ -182,7 +182,7 @@ fn kubectl_runs_it_as_a_plugin() {
         "{help}"
     );
     let unknown = own("kubectl-taffrail", &["app", "nope", "--from", &from]).stderr;
-    assert!(unknown.contains("'kubectl taffrail get apps -o name'"), "{unknown}");
+    assert!(unknown.contains("`kubectl taffrail get apps -o name --from "), "{unknown}");
     let words = own("kubectl_complete-taffrail", &["app", "--from", &from, "p"]).stdout;
     assert_eq!(words, "pg\thelm, Ready\n:4\n");
 

@@ -58,7 +58,7 @@ fn unknown_names_are_reported_with_suggestions() {
         (
             &["deploy/web", "-n", "docs"],
             "there is no deploy 'web'",
-            "an object of that name is in namespace web",
+            "an object of that name is in another namespace: `taffrail explain deploy/web -n web --from ",
         ),
         (&["deploy/nope"], "there is no deploy 'nope'", "-n NAMESPACE"),
         (&["nosuch/web"], "there is no app 'nosuch/web'", "did you mean argo-application/argocd/web?"),
@@ -81,7 +81,8 @@ fn ambiguous_name_lists_the_apps() {
     assert!(answer.stderr.contains("label/web-staging/blog, label/web/blog"), "{}", answer.stderr);
     // The first of them may be anybody's: none is offered to be copied.
     assert!(
-        answer.stderr.contains("choose one: taffrail explain with one of these names"),
+        answer.stderr.contains("choose one: `taffrail explain NAME --from ")
+            && answer.stderr.contains(" --now 2026-03-01T12:00:00Z` with one of these names"),
         "{}",
         answer.stderr
     );

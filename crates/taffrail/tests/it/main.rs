@@ -11,6 +11,7 @@ mod bad_clusters;
 mod budgets;
 mod completion;
 mod contradictions;
+mod copying;
 mod demo;
 mod differs;
 mod drill_down;

@@ -235,8 +235,11 @@ fn a_namespace_that_does_not_exist_is_told_and_is_not_well() {
             super::taffrail(&[arguments, &["-n", namespace], more, &kubeconfig].concat(), "")
         };
         let told = ask("shpo", &["--exit-status", "--context", "one"]);
-        let warning = "warning: one has no namespace 'shpo'\n hint: 'kubectl get namespaces' lists";
-        assert!(told.stderr.contains(warning), "{arguments:?}: {}", told.stderr);
+        let warning = format!(
+            "warning: one has no namespace 'shpo'\n hint: `kubectl get namespaces --context one --kubeconfig {}` lists",
+            served.kubeconfig
+        );
+        assert!(told.stderr.contains(&warning), "{arguments:?}: {}", told.stderr);
         assert_eq!(told.code, 1, "{arguments:?}: {}", told.stderr);
         assert_eq!(ask("shpo", &["--context", "one"]).code, 0, "{arguments:?}");
         let told = ask("shop", &["--exit-status", "--context", "one"]);

@@ -58,7 +58,10 @@ impl Pairs<'_> {
                 .iter()
                 .fold(text, |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned())
         };
-        (still(stdout), stderr, code)
+        // A command to copy asks where its reader asked.
+        let places = [" --all-contexts", &format!(" --kubeconfig {kubeconfig}"), &format!(" --hub {url}")];
+        let placeless = |text: String| places.iter().fold(text, |text, place| text.replace(place, ""));
+        (placeless(still(stdout)), placeless(stderr), code)
     }
 
     /// Compares the answers to a question; `seen` takes away what may differ.
@@ -216,6 +219,15 @@ impl Pairs<'_> {
         for options in [&["--compact"][..], &["--all", "--cluster", "eu-1,eu-2"], &["-n", "accounts"]] {
             self.compare(&[&["tree", "flux-system"], options].concat(), Some(140));
         }
+        for options in [
+            &["--status", "!Ready"][..],
+            &["--status", "Ready", "--all"],
+            &["--status", "!Current", "-o", "json"],
+        ] {
+            for name in ["shop", "flux-system", "gateway"] {
+                self.compare(&[&["tree", name], options].concat(), Some(100));
+            }
+        }
         self.compare(&["app", "gateway", "--cluster", "eu-1"], None);
         self.compare_outputs(&["events"], &["json"]);
         self.compare(&["events", "--cluster", "eu-1", "--no-headers"], None);
@@ -291,7 +303,7 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
         nobody.stderr,
         snapbox::str![[r#"
 error: cannot ask the hub at http://127.0.0.1:1: Connection refused (os error 111)
- hint: check that the hub runs, and its address: 'taffrail hub serve' prints it
+ hint: check that the hub runs, and its address: `taffrail hub serve` prints it
 
 "#]]
     );

@@ -264,6 +264,64 @@ fn the_object_that_differs_is_seen_in_lists_and_trees() {
 }
 
 #[test]
+fn each_view_says_why_an_object_is_not_synced() {
+    let shown = |words: &[&str]| {
+        let answer = super::of_case(words, "argo-failures", &[]).stdout;
+        let mut rows = answer.lines().filter(|line| line.contains("exporter") && line.contains("Monitor"));
+        rows.next_back().unwrap_or_else(|| panic!("{words:?}: {answer}")).to_owned()
+    };
+    let rows = [&["get", "resources", "metrics"][..], &["tree", "metrics"], &["app", "metrics"]].map(shown);
+    super::assert_shown(
+        &rows.join("\n"),
+        super::str![[r#"
+metrics     ServiceMonitor   exporter   NotFound, sync failed   argocd/metrics   The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+└── ServiceMonitor metrics/exporter        NotFound, sync failed          The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+ServiceMonitor   exporter                   NotFound, sync failed   metrics     The Kubernetes API could not find monitoring.coreos.com/ServiceMonitor for requested resource metrics/exporter. Make sure the "ServiceMonitor" CRD is installed on the destination cluster.
+"#]],
+    );
+    let json = super::of_case(&["tree", "metrics", "-o", "json"], "argo-failures", &[]).json();
+    let said = &json["items"][0]["root"]["children"][2];
+    assert_eq!(
+        said["message"],
+        "ServiceMonitor metrics/exporter not found (the kind may be left out of the dump)"
+    );
+    let sync_message = said["syncMessage"].as_str().unwrap_or_default();
+    assert!(sync_message.contains("Make sure the \"ServiceMonitor\" CRD is installed"), "{said}");
+    assert_eq!(json["items"][0]["root"]["children"][0].get("syncMessage"), None);
+
+    // An object that is not well says both, one that is well only why it is not synced.
+    let failed = SYNC_FAILED
+        .replace("group: acme.dev, kind: Gear", "kind: ConfigMap")
+        .replace("name: g,", "name: settings,");
+    let well = |view: &[&str]| ask(view, &failed).stdout;
+    for view in [&["tree", "shop"][..], &["app", "shop"], &["get", "resources"]] {
+        let row = well(view).lines().rfind(|line| line.contains("settings")).unwrap().to_owned();
+        assert!(
+            row.contains("Ready, sync failed") && row.ends_with("  make sure the CRD is installed"),
+            "{row}"
+        );
+    }
+    let leaving = failed.replace(
+        "kind: ConfigMap\nmetadata: {",
+        "kind: ConfigMap\nmetadata: {deletionTimestamp: '2026-03-01T11:59:00Z', finalizers: [a/b], ",
+    );
+    for view in [&["tree", "shop"][..], &["app", "shop"], &["get", "resources"]] {
+        let answer = ask(view, &leaving).stdout;
+        let row = answer.lines().rfind(|line| line.contains("settings")).unwrap();
+        assert!(row.contains("Terminating, sync failed"), "{answer}");
+        assert!(row.ends_with("; make sure the CRD is installed"), "{answer}");
+    }
+}
+
+#[test]
+fn a_tree_of_a_status_has_the_objects_that_the_list_has() {
+    let names = |status: &str| ask(&["tree", "shop", "--status", status], SYNC_FAILED).stdout;
+    assert!(names("!Ready").contains("ConfigMap shop/settings"), "{}", names("!Ready"));
+    assert!(!names("Ready").contains("ConfigMap shop/settings"), "{}", names("Ready"));
+    assert!(names("Ready").ends_with("… 1 object with another status is left out\n"), "{}", names("Ready"));
+}
+
+#[test]
 fn applied_revision_is_not_shown_as_wanted() {
     let drifted = SYNC_FAILED.replace("phase: Failed", "phase: Succeeded");
     let behind = ask(&["app", "shop"], &drifted).stdout;

@@ -1,6 +1,8 @@
 //! `taffrail tree` on dumps.
 
-use super::{assert_shown, of_case, str};
+use serde_json::Value;
+
+use super::{NOW, assert_shown, of_case, str, taffrail};
 
 #[test]
 fn an_app_shows_the_apps_that_it_delivers_and_their_objects() {
@@ -71,6 +73,86 @@ digraph taffrail {
 
 "#]],
     );
+}
+
+/// Counts the nodes of a tree.
+fn nodes(node: &Value) -> u64 {
+    1 + node["children"].as_array().unwrap().iter().map(nodes).sum::<u64>()
+}
+
+#[test]
+fn objects_of_a_status_are_shown_with_those_above_them() {
+    let ask = |options: &[&str]| of_case(&["tree", "web"], "argo-failures", options);
+    let answer = ask(&["--status", "!Current"]);
+    assert_shown(
+        &answer.stdout,
+        str![[r#"
+OBJECT                                STATUS   AGE     MESSAGE
+Application argocd/web                Failed   19 d    back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+└── Deployment web/web                Failed   19 d    back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+    └── ReplicaSet web-rh4wc9sqk      Failed   7 min   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+        └── Pod web-rh4wc9sqk-8vpjn   Failed   7 min   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+… 6 objects with another status are left out
+
+"#]],
+    );
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+    assert_eq!(ask(&["--status", "failed"]).stdout, answer.stdout);
+    let none = ask(&["--status", "Terminating"]);
+    assert_shown(
+        &none.stdout,
+        str![[r#"
+OBJECT                   STATUS   AGE    MESSAGE
+Application argocd/web   Failed   19 d   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
+… 9 objects with another status are left out
+
+"#]],
+    );
+    assert_eq!(ask(&["--status", "Broken"]).code, 2);
+
+    let all = nodes(&ask(&["-o", "json"]).json()["items"][0]["root"]);
+    for status in ["!Ready", "Ready", "Terminating"] {
+        let tree = ask(&["--status", status, "-o", "json"]).json()["items"][0].clone();
+        let (left_out, shown) = (tree["leftOut"].as_u64().unwrap(), nodes(&tree["root"]));
+        assert_eq!(left_out + shown, all, "{status}: {tree}");
+    }
+    assert_eq!(ask(&["-o", "json"]).json()["items"][0].get("leftOut"), None);
+
+    let dot = ask(&["--status", "!Ready", "-o", "dot"]);
+    assert_eq!(graph(&dot.stdout).0.len() as u64 + 6, all, "{}", dot.stdout);
+    assert_eq!(dot.stderr, "… 6 objects with another status are left out\n");
+}
+
+#[test]
+fn what_shares_a_line_is_of_the_status_that_was_asked_for() {
+    let pod = |number: u32, phase: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{namespace: shop, name: p{number}, labels: \
+             {{app.kubernetes.io/instance: shop}}}}\nspec: {{containers: [{{name: a}}]}}\nstatus: {{phase: {phase}}}\n"
+        )
+    };
+    let pods = (0..16).map(|number| pod(number, if number < 8 { "Failed" } else { "Succeeded" }));
+    let dump: String = pods.collect();
+    let ask = |options: &[&str]| {
+        taffrail(
+            &[&["tree", "shop", "--from", "-", "--now", NOW, "--status", "!Ready"], options].concat(),
+            &dump,
+        )
+    };
+    assert_shown(
+        &ask(&[]).stdout,
+        str![[r#"
+OBJECT            STATUS   AGE   MESSAGE
+label shop/shop   Failed         Pod has completed, but not successfully
+├── Pod shop/p0   Failed         Pod has completed, but not successfully
+├── Pod shop/p1   Failed         Pod has completed, but not successfully
+├── Pod shop/p2   Failed         Pod has completed, but not successfully
+└── 5 more Pods   Failed         Pod has completed, but not successfully
+… 8 objects with another status are left out
+
+"#]],
+    );
+    assert_eq!(ask(&["--all"]).stdout.lines().count(), 1 + 1 + 8 + 1);
 }
 
 #[test]
@@ -169,7 +251,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: a, name: "line\nbreak\u001b[2J", labels: {app.kubernetes.io/instance: "q\"uote"}}
 "#;
-    let answer = super::taffrail(&["tree", "q\"uote", "--from", "-", "-o", "dot"], hostile);
+    let answer = taffrail(&["tree", "q\"uote", "--from", "-", "-o", "dot"], hostile);
     let (labels, edges) = graph(&answer.stdout);
     assert_eq!((labels.len(), edges), (3, 2), "{}", answer.stdout);
     assert!(!answer.stdout.contains('\u{1b}'), "{}", answer.stdout);

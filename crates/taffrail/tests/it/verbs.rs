@@ -290,6 +290,54 @@ fn programs_are_told_in_one_document() {
 }
 
 #[test]
+fn refusals_are_part_of_the_report() {
+    let served = served(&["one"]);
+    let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "flux-system", "name": "plain",
+        "labels": {"app.kubernetes.io/instance": "plain"}}});
+    served.clusters[0].apply(plain).unwrap();
+    let some = served.ask(&["suspend", "shop", "plain", "--dry-run=client", "--yes"]);
+    assert_shown(
+        &some.stdout,
+        str![[r#"
+refused: cannot suspend label flux-system/plain: no tool is known to deliver it: its objects only share a label (in one)
+  hint: `taffrail app label/flux-system/plain --all-contexts --kubeconfig [TMP]/config` shows its objects; suspend the tool that makes them
+Kustomization flux-system/shop in one
+  spec:
++   suspend: true
+nothing was sent (dry run)
+
+"#]],
+    );
+    assert_shown(
+        &some.stderr,
+        str![[r#"
+warning: --request-timeout is how long each cluster may take to answer first in this release, and only how long one request may take in later ones
+ hint: leave it out, or write --request-timeout 0 for no limit; --timeout is for the whole command
+error: cannot suspend label flux-system/plain: no tool is known to deliver it: its objects only share a label (in one)
+ hint: `taffrail app label/flux-system/plain --all-contexts --kubeconfig [TMP]/config` shows its objects; suspend the tool that makes them
+
+"#]],
+    );
+    assert_eq!(some.code, 2);
+    let none = served.ask(&["reconcile", "plain"]);
+    assert_shown(
+        &none.stdout,
+        str![[r#"
+refused: cannot reconcile label flux-system/plain: no tool is known to deliver it: its objects only share a label (in one)
+  hint: `taffrail app label/flux-system/plain --all-contexts --kubeconfig [TMP]/config` shows its objects; reconcile the tool that makes them
+
+"#]],
+    );
+    assert_eq!(none.code, 2, "{}", none.stderr);
+
+    let none = served.ask(&["resume", "plain", "-o", "json"]);
+    let item = &none.json()["items"][0];
+    assert_eq!((none.code, &item["result"], &item["name"]), (2, &json!("Refused"), &json!("plain")));
+    assert!(item["message"].as_str().unwrap().contains("no tool is known to deliver it"), "{item}");
+    assert!(item["hint"].as_str().unwrap().starts_with("`taffrail app label/"), "{item}");
+}
+
+#[test]
 fn suspended_apps_are_resumed() {
     let served = served(&["one", "two"]);
     let answer = served.ask(&["suspend", "shop", "--cluster", "two"]);

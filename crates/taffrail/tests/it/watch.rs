@@ -614,7 +614,7 @@ Cause
   Available: 1/2
 
 Next steps
-  kubectl describe deployment.apps web -n shop --context one
+  kubectl describe deployment.apps web -n shop --context one --kubeconfig [TMP]/config
 
 "#]],
     );
@@ -673,7 +673,7 @@ Green covers less than it seems to
   suspended  Deployment shop/web
   is paused: a changed template is not rolled out
   Green app: shop/shop
-  > kubectl get deployment.apps web -o yaml -n shop --context one
+  > kubectl get deployment.apps web -o yaml -n shop --context one --kubeconfig [TMP]/config
   fallback  label
   1 app is known only by its labels: a missing object would go unnoticed
   Green app: shop/shop

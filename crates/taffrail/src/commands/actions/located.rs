@@ -10,7 +10,7 @@ use taffrail_observe::{FleetMembers, ObjectArg};
 
 use super::arguments::WhichArguments;
 use crate::command_error::CommandError;
-use crate::commands::named::unknown_cluster;
+use crate::commands::named::{elsewhere, unknown_cluster};
 use crate::output::answer::Console;
 use crate::reasons;
 use crate::source;
@@ -84,9 +84,10 @@ pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<F
             _ => String::new(),
         };
         let complaint = CommandError::usage(format!("there is no {}{place}", arguments.object));
-        return Err(complaint.hint(
-            "-n NAMESPACE selects another namespace; group/Kind/namespace/name names an object in full",
-        ));
+        // Without -n a dump is searched in all namespaces.
+        let is_of_dump = !arguments.source.from.is_empty() && arguments.namespace.is_none();
+        let has_searched_all = arguments.all_namespaces || is_of_dump;
+        return Err(complaint.hint(elsewhere("actions", &arguments.object, has_searched_all)));
     }
     Ok(Found { objects, complaints, errors })
 }

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use unicode_width::UnicodeWidthStr;
 
-use super::super::overview::{News, Size, command_for, dim, frame, title};
+use super::super::overview::{News, Size, broken, command_for, dim, frame, title};
 use crate::program;
 
 /// The title of the demo.
@@ -49,7 +48,8 @@ impl Overview {
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
         let mut tries = vec![title("Try in another terminal")];
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
-        tries.extend(self.commands(news, now).iter().map(|command| format!("  {}", program::typed(command))));
+        let commands = self.commands(news, now);
+        tries.extend(commands.iter().map(|command| format!("  {}", program::named_as_called(command))));
         tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
         frame(NAME, news, now, Size::screen((columns, rows)), tries)
     }
@@ -61,7 +61,7 @@ impl Overview {
         let of =
             |commands: &[&str]| commands.get(turn % commands.len()).copied().unwrap_or_default().to_owned();
         let concern = news.concerns.get(turn % news.concerns.len().max(1));
-        [command_for(concern, true), of(&LOOKS), of(&DEEDS)]
+        [command_for(concern, " --all-contexts", true), of(&LOOKS), of(&DEEDS)]
     }
 }
 
@@ -82,18 +82,10 @@ fn quoted(path: &Path) -> String {
     taffrail_apps::command::quoted(&path.to_string_lossy())
 }
 
-/// Breaks a line at spaces into several of at most `columns`, instead of cutting it: commands are copied from it.
-fn broken(line: &str, columns: usize) -> Vec<String> {
-    let width = columns.max(20);
-    let indented = format!("  {line}");
-    let line = if indented.width() <= width { indented } else { line.to_owned() };
-    let characters: Vec<char> = line.chars().collect();
-    characters.chunks(width).map(|part| part.iter().collect()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use taffrail_status::Status;
+    use unicode_width::UnicodeWidthStr;
 
     use super::super::super::overview::{ClusterNews, Concern, Kind, Tally};
     use super::*;
@@ -118,6 +110,7 @@ mod tests {
                 status: Status::Failed,
                 state: "Failed".to_owned(),
                 apps: vec![format!("app-{number}")],
+                full_name: format!("helm/shop/app-{number}"),
                 clusters: vec!["eu-1".to_owned(), "us-1".to_owned()],
                 since: Some(NOW),
                 message: "a message that is longer than a line of a narrow screen, and goes on".to_owned(),

@@ -4,11 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use taffrail_api::question::ExplainedSubject;
-use taffrail_apps::command::quoted;
 
-use super::{MAX_NAMED, object};
-use crate::output::{indented, printable};
-use crate::program;
+use super::{MAX_NAMED, more, object};
+use crate::output::indented;
 use crate::say;
 
 /// Prints the objects that the delivery tool reports as not synced, with the command that shows all differences.
@@ -27,11 +25,7 @@ pub(super) fn print(out: &mut impl Write, told: &ExplainedSubject) -> io::Result
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state.as_str(), own.message))?;
         own.differs.iter().try_for_each(|fields| indented(out, "    - ", &fields.words()))?;
     }
-    let more = unsynced.len().saturating_sub(MAX_NAMED);
-    if more > 0 {
-        let command = program::typed(&format!("taffrail app {}", quoted(&told.row.name)));
-        say!(out, "  … and {} more: {}", more, printable(&command))?;
-    }
+    more(out, &told.row, unsynced.len().saturating_sub(MAX_NAMED))?;
     match &told.differences {
         Some(told) => indented(out, "  ", told),
         None => Ok(()),

@@ -3,6 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_api::text;
+use taffrail_apps::command::quoted;
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -64,25 +65,29 @@ pub(in crate::commands) fn frame(
     lines
 }
 
-/// Returns the command that shows the cause of a problem; `None` for the whole fleet. With `contexts` it names the
-/// context of the cluster.
-pub(in crate::commands) fn command_for(concern: Option<&Concern>, contexts: bool) -> String {
-    let all = if contexts { " --all-contexts" } else { "" };
+/// Returns the command that shows the cause of a problem; `None` for the whole fleet. `all` are the options for all
+/// clusters; with `is_named` the command names the context of the cluster.
+pub(in crate::commands) fn command_for(concern: Option<&Concern>, all: &str, is_named: bool) -> String {
     match concern {
         None => format!("taffrail get apps{all}"),
         Some(Concern { kind: Kind::Lost, .. }) => format!("taffrail get clusters{all}"),
         Some(concern) => {
-            let first = |names: &[String]| {
-                taffrail_apps::command::quoted(names.first().map(String::as_str).unwrap_or_default())
-            };
-            let (app, cluster) = (first(&concern.apps), first(&concern.clusters));
-            match concern.is_remote {
-                true => format!("taffrail explain {app} --all-contexts"),
-                false if contexts => format!("taffrail explain {app} --context {cluster}"),
-                false => format!("taffrail explain {app}"),
+            let app = quoted(&concern.full_name);
+            match concern.clusters.first().filter(|_| is_named && !concern.is_remote) {
+                Some(cluster) => format!("taffrail explain {app} --context {}", quoted(cluster)),
+                None => format!("taffrail explain {app}{all}"),
             }
         }
     }
+}
+
+/// Breaks a line into several of at most `columns`, instead of cutting it: commands are copied from it.
+pub(in crate::commands) fn broken(line: &str, columns: usize) -> Vec<String> {
+    let width = columns.max(20);
+    let indented = format!("  {line}");
+    let line = if indented.width() <= width { indented } else { line.to_owned() };
+    let characters: Vec<char> = line.chars().collect();
+    characters.chunks(width).map(|part| part.iter().collect()).collect()
 }
 
 pub(in crate::commands) fn title(text: &str) -> String {

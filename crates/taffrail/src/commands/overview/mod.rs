@@ -8,9 +8,9 @@ use std::io::Write;
 
 use clap::Args;
 #[cfg(not(feature = "demo"))]
-use frame::{Size, command_for, dim, frame};
+use frame::{Size, broken, command_for, dim, frame};
 #[cfg(feature = "demo")]
-pub(in crate::commands) use frame::{Size, command_for, dim, frame, title};
+pub(in crate::commands) use frame::{Size, broken, command_for, dim, frame, title};
 pub(in crate::commands) use lines::Lines;
 #[cfg(all(test, feature = "demo"))]
 pub(in crate::commands) use news::Concern;
@@ -20,6 +20,7 @@ pub(in crate::commands) use news::{ClusterNews, Kind, Tally};
 use taffrail_api::question::FleetFacts;
 use taffrail_apps::ReadQuery;
 use taffrail_observe::FleetSnapshot;
+use unicode_width::UnicodeWidthStr;
 
 use super::watch::{self, Form};
 use super::{get, named};
@@ -145,8 +146,9 @@ fn answer(
             get::tell(&FleetFacts::of(fleet), &errors, true, console)
         }
         Shown::Frame => {
-            let foot = foot(news, fleet, errors.len());
-            let lines = frame(NAME, news, fleet.now, Size::screen(screen::dimensions()), foot);
+            let size = Size::screen(screen::dimensions());
+            let foot = foot(news, fleet, errors.len(), size.columns);
+            let lines = frame(NAME, news, fleet.now, size, foot);
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             written(console.people().write_all(text.as_bytes()))?;
             Exit::Yes
@@ -161,18 +163,22 @@ fn answer(
 }
 
 /// Returns the lines at the bottom of the screen.
-fn foot(news: &News, fleet: &FleetSnapshot, errors: usize) -> Vec<String> {
-    let contexts = fleet.snapshots.len() > 1;
-    let command = command_for(news.concerns.first(), contexts);
+fn foot(news: &News, fleet: &FleetSnapshot, errors: usize, columns: usize) -> Vec<String> {
+    let command = command_for(news.concerns.first(), "", fleet.snapshots.len() > 1);
     let mut foot = Vec::new();
     if errors > 0 {
-        let all = if contexts { " --all-contexts" } else { "" };
         let scopes = if errors == 1 { "scope" } else { "scopes" };
-        foot.push(format!(
-            "{errors} {scopes} could not be read: {}",
-            program::typed(&format!("taffrail get clusters{all} -o wide"))
-        ));
+        let command = program::typed("taffrail get clusters -o wide");
+        foot.push(format!("{errors} {scopes} could not be read: {}", printable(&command)));
     }
-    foot.push(dim(&format!("{}   Ctrl-C ends", printable(&program::typed(&command)))));
+    let command = printable(&program::typed(&command)).into_owned();
+    let end = "Ctrl-C ends";
+    if command.width() + 3 + end.len() <= columns {
+        foot.push(dim(&format!("{command}   {end}")));
+    } else {
+        // A command is copied, so it is never cut.
+        foot.extend(broken(&command, columns).iter().map(|line| dim(line)));
+        foot.push(dim(end));
+    }
     foot
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::Timestamp;
 use taffrail_api::{ClusterList, text};
-use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
+use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState, full_name};
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::{Status, rollup};
 
@@ -41,6 +41,8 @@ pub(in crate::commands) struct Concern {
     /// The state in words: `Failed`, `Ready, OutOfSync`.
     pub(in crate::commands) state: String,
     pub(in crate::commands) apps: Vec<String>,
+    /// The full name of the first app; empty for a cluster.
+    pub(in crate::commands) full_name: String,
     pub(in crate::commands) clusters: Vec<String>,
     pub(in crate::commands) since: Option<Timestamp>,
     pub(in crate::commands) message: String,
@@ -235,6 +237,7 @@ impl News {
                     status: Status::Unknown,
                     state: Status::Unknown.word().to_owned(),
                     apps: vec![format!("{total} apps")],
+                    full_name: String::new(),
                     clusters: vec![cluster.name.clone()],
                     // It was read last some time before it went dark: nothing need have changed there.
                     since: self.lost.get(&cluster.name).and_then(|(_, since)| *since).or(*seen),
@@ -271,6 +274,7 @@ impl News {
                     status: app.health,
                     state,
                     apps: vec![name],
+                    full_name: full_name(&app.app),
                     clusters: vec![cluster],
                     since,
                     message,

@@ -9,6 +9,7 @@ use super::ShowArguments;
 use crate::command_error::{CommandError, Exit, written};
 use crate::emit;
 use crate::output::answer::Console;
+use crate::program;
 
 pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
@@ -44,7 +45,9 @@ pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, 
             let complaint = CommandError::usage(format!("there are no rules for {word}"));
             return Err(complaint.hint(match near {
                 Some((_, near)) => format!("did you mean {near}?"),
-                None => "`taffrail rules list` names the kinds that have rules".to_owned(),
+                None => {
+                    format!("{} names the kinds that have rules", program::hinted("taffrail rules list"))
+                }
             }));
         }
         shown.extend(found);

@@ -143,24 +143,24 @@ impl<'a> Printer<'a> {
         items.for_each(|item| item.is_previewed = true);
     }
 
-    /// Prints the refusals and the apps with nothing to do. Returns an error if no app is left.
+    /// Prints the refusals and the apps with nothing to do.
     pub(super) fn begin(&mut self) -> Result<(), CommandError> {
-        let refusal = |at: usize| {
-            let (AppTarget { app, .. }, error) = &self.plan.refused[at];
-            CommandError::usage(format!("{error} (in {})", app.home)).maybe_hint(hint_of(error.hint.as_ref()))
-        };
-        let mut refusals: Vec<CommandError> = (0..self.plan.refused.len()).map(refusal).collect();
-        let last = if self.items.is_empty() { refusals.pop() } else { None };
-        for refusal in &refusals {
-            refusal.print(self.console);
+        for (AppTarget { app, .. }, error) in &self.plan.refused {
+            let refusal = CommandError::usage(format!("{error} (in {})", app.home))
+                .maybe_hint(hint_of(error.hint.as_ref(), app));
             self.exit = self.exit.max(refusal.exit);
-        }
-        if self.items.is_empty() {
-            return last.map_or(Ok(()), Err);
+            if self.is_text() {
+                self.report(&refusal)?;
+            }
+            // On a terminal the report has said it.
+            if !self.is_text() || !io::stdout().is_terminal() {
+                refusal.print(self.console);
+            }
         }
         for (at, item) in self.plan.items.iter().enumerate().filter(|(_, item)| item.writes.is_empty()) {
-            self.end(at, "Unchanged", &item.unchanged);
-            self.say(at, &item.unchanged, Style::new())?;
+            let unchanged = program::typed_in(&self.app(at).home, &item.unchanged);
+            self.end(at, "Unchanged", &unchanged);
+            self.say(at, &unchanged, Style::new())?;
         }
         for PlannedItem { target: AppTarget { app, .. }, warnings, .. } in &self.plan.items {
             for warning in warnings {
@@ -199,7 +199,7 @@ impl<'a> Printer<'a> {
         if self.arguments.output == TextOutput::Json {
             let refused = self.plan.refused.iter().map(|(AppTarget { app, .. }, error)| {
                 let mut row = ActionRow::new(app, "Refused", &*error.message);
-                row.hint = hint_of(error.hint.as_ref());
+                row.hint = hint_of(error.hint.as_ref(), app);
                 row
             });
             let rows = self.items.into_iter().map(|item| item.row).chain(refused).collect();
@@ -350,17 +350,28 @@ impl<'a> Printer<'a> {
         let is_argo = self.app(at).delivery == Delivery::ArgoApplication;
         match (result, after) {
             ("Failed" | "Timeout", _) => {
-                advise(&format!("'{} explain {}' shows more", program::name(), quoted(&name)), self.console);
+                let command = program::hinted(&format!("taffrail explain {}", quoted(&name)));
+                advise(&format!("{command} shows more"), self.console);
             }
             (_, Some((_, true))) if is_argo => {
-                advise(
-                    &format!("'{} reconcile {name} --sync' applies the declared state", program::name()),
-                    self.console,
-                );
+                let command = program::hinted(&format!("taffrail reconcile {} --sync", quoted(&name)));
+                advise(&format!("{command} applies the declared state"), self.console);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Prints the reason for which an app is refused, and what the user can do instead.
+    fn report(&self, refusal: &CommandError) -> Result<(), CommandError> {
+        let style = AnsiColor::Red.on_default();
+        let mut out = self.console.people();
+        written(
+            out.write_all(phrase!("{}", style).as_str().as_bytes())
+                .and_then(|()| indented(&mut out, "refused: ", &refusal.to_string()))
+                .and_then(|()| out.write_all(phrase!("{:#}", style).as_str().as_bytes()))
+                .and_then(|()| refusal.hint.iter().try_for_each(|hint| indented(&mut out, "  hint: ", hint))),
+        )
     }
 
     /// Prints the line with the result of the app number `at`.
@@ -381,9 +392,9 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns the hint with `taffrail` replaced by the name under which the program was called.
-fn hint_of(hint: Option<&String>) -> Option<String> {
-    hint.map(|hint| hint.replace("taffrail ", &format!("{} ", program::name())))
+/// Returns a hint about an app with its commands as the user can copy them.
+fn hint_of(hint: Option<&String>, app: &AppRef) -> Option<String> {
+    hint.map(|hint| program::typed_in(&app.home, hint))
 }
 
 /// Formats a duration, such as `4.2 s` or `3 min 5 s`.

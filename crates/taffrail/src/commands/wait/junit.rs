@@ -8,6 +8,8 @@ use taffrail_api::{WaitChange, WaitSummary};
 use taffrail_apps::wait::{Row, WaitState};
 use taffrail_status::Status;
 
+use crate::program;
+
 /// Writes the report; each row comes with the time it took.
 pub(super) fn report<'r>(
     out: &mut impl Write,
@@ -55,7 +57,7 @@ pub(super) fn report<'r>(
             );
         }
         for command in &item.next {
-            let _ = writeln!(text, "$ {command}");
+            let _ = writeln!(text, "$ {}", program::typed(command));
         }
         cases.push_str(&format!(
             "{begin}>\n      <{element} type=\"{kind}\" message=\"{}\">{}</{element}>\n    </testcase>\n",

@@ -9,6 +9,7 @@ mod targets;
 
 use std::time::{Duration, Instant};
 
+use taffrail_apps::command;
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
 use taffrail_cluster::ListStrategy;
@@ -19,7 +20,7 @@ use super::named::check_clusters;
 use crate::cli::ViewArguments;
 use crate::command_error::{CommandError, Exit, advise};
 use crate::output::answer::Console;
-use crate::output::printable;
+use crate::program;
 use crate::rule_source;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
@@ -111,9 +112,12 @@ impl Question {
 
     fn answer(self, view: &ViewArguments, console: &Console) -> Result<Exit, CommandError> {
         if let Some(word) = self.asked.likely_app() {
-            let word = printable(word);
+            let name = format!("app/{word}");
+            let namespace = self.namespace.as_deref().unwrap_or_default();
+            let command = command::taffrail(&["wait", &name], namespace, None);
+            let app = command.map_or(name, |command| program::hinted(&command));
             advise(
-                &format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"),
+                &format!("'{word}' is taken for a kind of objects; for the app of that name: {app}"),
                 console,
             );
         }

@@ -16,6 +16,7 @@ use crate::output::answer::Console;
 use crate::output::screen::Screen;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Phrase, indented, printable};
+use crate::program;
 use crate::say;
 
 /// Time for which a target must be unobserved before a line says so: connecting takes a moment.
@@ -393,7 +394,7 @@ fn last_words(
             indented(out, "    caused by ", &told)?;
         }
         for command in &item.next {
-            say!(out, "    {}", printable(command))?;
+            say!(out, "    {}", printable(&program::typed(command)))?;
         }
     }
     if end == End::Failed {
