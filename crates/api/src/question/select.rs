@@ -13,7 +13,7 @@ use crate::filter::cluster_names;
 ///
 /// # Errors
 /// If one was not.
-pub fn check_named_clusters<'n>(
+pub(super) fn check_named_clusters<'n>(
     names: impl IntoIterator<Item = &'n AppQuery>,
     clusters: &[&dyn Objects],
 ) -> Result<(), QuestionError> {
