@@ -51,6 +51,7 @@ fn open_lists(traffic: &Traffic) -> usize {
 fn a_hub_asks_the_clusters_of_an_app_and_stops_once_the_asker_is_gone() {
     let (eu, us) = (cluster("web"), cluster("api"));
     let hub = Hub::of_clusters(&kubeconfig(&[("eu", &eu.url()), ("us", &us.url())]), 2);
+    eu.until(|traffic| traffic.count("instance") > 0);
     hub.wait_for_apps(2);
     let ask = |name: &str| {
         let question = json!({"view": "events", "name": name}).to_string();
