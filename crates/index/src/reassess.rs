@@ -343,7 +343,7 @@ impl Index {
         self.reassessment.set_deadline(slot, None);
     }
 
-    /// Announces that an event about an object came or went.
+    /// Announces a change under the keys of the object `told`, because an event about it was stored or removed.
     pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
         self.reassessment.announced.push(about(self.contents.seed, kind, name));

@@ -50,7 +50,7 @@ impl FleetView {
         coverage
     }
 
-    /// Returns what of a cluster an answer does not cover whole and live; `None` if it covers everything.
+    /// Returns the entry for a cluster that an answer does not cover whole and live; `None` if it does.
     fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
         let source = self.speaker(cluster);
         let facts = source.map(|source| &*source.facts);
@@ -70,7 +70,7 @@ impl FleetView {
                 return missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened);
             }
             if waited <= LOST || freshness.is_live() {
-                let message = "its apps have not been read yet".to_owned();
+                let message = "the apps of the cluster have not been read yet".to_owned();
                 return missing(AnswerState::Loading, "NotRead", message, opened);
             }
             let message = "has not reported since it was added".to_owned();
@@ -87,7 +87,7 @@ impl FleetView {
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
             let message = format!(
-                "{refused} halves of apps were refused: there are too many, or their names are too long"
+                "{refused} reports about apps were refused: there are too many, or their names are too long"
             );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }

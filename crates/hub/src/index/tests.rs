@@ -351,7 +351,7 @@ fn answers_say_which_clusters_are_missing_and_why() {
     assert_eq!(told(&unknown), (AnswerState::Partial, vec![missing]));
     fleet.open("us-1", "observer");
     fleet.index.publish();
-    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    let loading = "us-1 NotRead the apps of the cluster have not been read yet".to_owned();
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
     fleet.pass(151);
     let state = told(&all);

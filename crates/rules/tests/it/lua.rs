@@ -498,7 +498,7 @@ fn goto_the_end_of_a_loop_becomes_continue() {
 #[test]
 fn too_long_or_too_deep_scripts_are_refused() {
     let long = format!("return {{}} -- {}", "x".repeat(300 << 10));
-    assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 64 KB");
+    assert_eq!(says(&long), "example.com/Thing/health.lua: the script is longer than 64 KB");
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
     assert_eq!(
         says_of("return {}", &object("Thing", json!({"spec": deep}))),

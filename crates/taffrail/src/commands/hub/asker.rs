@@ -22,7 +22,7 @@ const LOOKS: usize = 8;
 /// The time for a look at clusters, and for each request of it.
 const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(8)), request: None };
 
-/// The answers to questions about the clusters that a hub follows.
+/// The part of the hub that answers questions about the clusters that it follows.
 pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
     members: FleetMembers,
@@ -31,7 +31,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Makes what answers questions about `members`, and the channel by which it asks what follows them.
+    /// Makes an asker for `members`, and the channel of its questions to the task that follows the clusters.
     pub(super) fn new(members: FleetMembers, rules: Arc<dyn FleetRules>) -> (Asker, mpsc::Receiver<Inquiry>) {
         let (inquiries, receiver) = mpsc::channel(WAITING);
         (Asker { inquiries, members, rules, looks: Semaphore::new(LOOKS) }, receiver)
