@@ -139,7 +139,7 @@ pub enum Phase {
     Handshake,
     /// Waiting for a free stream on the connection.
     Queue,
-    /// Nothing yet: the deadline had passed before.
+    /// No request was sent: the deadline had passed before.
     Unsent,
     /// Waiting for the start of the response.
     Headers,

@@ -50,7 +50,7 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// The objects to reassess, and the objects that listen to keys: whose assessment depends on the objects behind a key.
+/// The objects to reassess, and for each key the objects to reassess when objects behind it change, which listen to it.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Slots of the objects that changed.

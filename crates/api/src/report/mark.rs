@@ -33,7 +33,7 @@ pub struct HalfMark {
     rank: Rank,
 }
 
-/// The badness of a half by several measures; in each, less is worse.
+/// The state of a half by several measures; in each, a lower value is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rank {
     status: Status,
@@ -46,8 +46,8 @@ impl Rank {
     /// The rank of a half without any problem.
     const BEST: Rank = Rank { status: Status::Current, problem: 3, sync: 2, freshness: 2 };
 
-    /// The rank with which a new half is compared, in place of an earlier one. A new app that is not synced yet is not
-    /// a change for the worse.
+    /// The rank to which that of a new half is compared. It is the worst in `sync`, because a new app that is not
+    /// synced yet did not get worse.
     const NEW: Rank = Rank { sync: 0, ..Rank::BEST };
 
     fn is_worse_than(self, other: Rank) -> bool {

@@ -27,7 +27,7 @@ const MAX_ERRORS: usize = 1_000;
 pub struct Received {
     cluster: ClusterId,
     position: StreamPosition,
-    /// True once all halves were received.
+    /// True once the source has sent all halves of its rows.
     is_whole: bool,
     /// True if a report was lost, or the digest of the source differs from that of the halves held.
     has_gap: bool,
@@ -41,9 +41,9 @@ pub struct Received {
     /// The moment at which the facts were received.
     told: Duration,
     errors: Arc<[ErrorRow]>,
-    /// The number of halves refused since the last snapshot.
+    /// The number of halves of rows that were refused since the last snapshot.
     refused: usize,
-    /// The number of halves that were shortened since the last snapshot.
+    /// The number of halves of rows that were shortened since the last snapshot.
     cut: usize,
     guards: Guards,
 }

@@ -42,7 +42,7 @@ pub enum FindingCategory {
     Unread,
     /// Clocks differ, or the time of observation is not known.
     Skewed,
-    /// A user suspended an app or source, or switched off a controller for an object.
+    /// A user suspended an app or source, or excluded an object from its tool or controller.
     Suspended,
     /// No rule reads the status of the kind, so Ready is only the default.
     Fallback,

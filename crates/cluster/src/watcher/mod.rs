@@ -275,7 +275,7 @@ struct Progress {
     complete: bool,
     /// The token of the next page of the list; `None` on the last page, and for a watch.
     continued: Option<String>,
-    /// The reason why the scope has to be listed again; `None` if it has not.
+    /// The reason why the scope must be listed again; `None` if it need not be.
     expired: Option<String>,
     /// The code and message with which the server ended the watch; `None` if it did not.
     refused: Option<(u16, String)>,

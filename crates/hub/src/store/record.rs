@@ -33,7 +33,7 @@ pub struct PairRecord {
 /// A half of a row, with the time of its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedHalf<T> {
-    /// The contents.
+    /// The contents of the half.
     pub body: Box<T>,
     /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from it.
     pub received: Timestamp,

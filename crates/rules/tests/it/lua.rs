@@ -113,7 +113,7 @@ fn failing_script_cases_are_reported() {
     assert_eq!(
         failed,
         [
-            "doors.example.com/Door/actions/action_test.yaml: discovery of testdata/door.yaml: the action 'burn' is not among those it should have",
+            "doors.example.com/Door/actions/action_test.yaml: discovery of testdata/door.yaml: the discovery offers 'burn', which is not among the expected actions",
             "doors.example.com/Door/actions/action_test.yaml: open of testdata/door.yaml: changes Door b, which it should not",
             "doors.example.com/Door/actions/action_test.yaml: paint of testdata/door.yaml: Door front: spec.colour is null, not \"1\"",
             "doors.example.com/Door/health_test.yaml: ./testdata/../testdata/paused.yaml: there is no file doors.example.com/Door/testdata/paused.yaml",

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// the time.
 const REST: u32 = 10;
 
-/// The layout of what is added to an output.
+/// The format in which a watching command appends a part to its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Lines, such as the rows of a table, added as they are.

@@ -102,7 +102,7 @@ impl Subscription {
             }
             _ => {
                 return Err(wrong(format!(
-                    "there is no view '{}': there are apps, counts, clusters",
+                    "there is no view '{}'; the views are apps, counts and clusters",
                     cut(view)
                 )));
             }
@@ -149,7 +149,7 @@ mod tests {
         for (query, why) in [
             ("", "no page is given"),
             ("subscribe=a", "'a' is not NAME:VIEW?QUERY"),
-            ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters"),
+            ("subscribe=a:trees", "there is no view 'trees'; the views are apps, counts and clusters"),
             ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),
             ("subscribe=a:apps&subscribe=a:counts", "the name 'a' is given twice"),
             ("subscribe=a:apps?limit%3D101", "the page 'a' has more than 100 rows"),
