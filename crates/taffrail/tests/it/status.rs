@@ -141,7 +141,7 @@ fn kstatus_fork_without_the_rules_of_kstatus_is_wrong_usage() {
             &answer.stderr,
             str![[r#"
 error: --kstatus-fork selects a variant of the rules of kstatus
-  hint: add --rules kstatus, or leave --kstatus-fork out
+ hint: add --rules kstatus, or leave --kstatus-fork out
 
 "#]],
         );
