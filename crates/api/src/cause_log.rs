@@ -17,7 +17,7 @@ pub struct CauseLog {
     pub previous: bool,
     /// The last lines, the oldest first: at most ten, with 4 KiB of text.
     pub lines: Vec<String>,
-    /// True if parts of these lines are left out, because they are longer.
+    /// True if a line was shortened, or older ones left out, because all would exceed 4 KiB.
     pub cut: bool,
     /// The reason why the log could not be read; left out if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,8 @@ impl CauseLog {
         }
     }
 
-    /// Adds the last of `lines`. The newest lines are kept; the oldest of these is cut at its end.
+    /// Adds the newest of `lines`, at most [`MAX_LINES`](CauseLog::MAX_LINES) lines of
+    /// [`MAX_BYTES`](CauseLog::MAX_BYTES) in all. If the oldest of them does not fit, only its begin is kept.
     #[must_use]
     pub fn with_lines(mut self, lines: impl DoubleEndedIterator<Item = String>) -> CauseLog {
         let mut left = CauseLog::MAX_BYTES;

@@ -212,7 +212,7 @@ impl ClusterRow {
         }
         if status == Status::Current && cluster.is_empty_dump {
             status = Status::Unknown;
-            message = "it holds no objects".to_owned();
+            message = "the dump holds no objects".to_owned();
         }
         if status == Status::Current && apps.is_empty() {
             message = "no apps were found in it".to_owned();

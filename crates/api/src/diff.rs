@@ -148,7 +148,7 @@ impl KeyedRow for ResourceRow {
 impl Comparable for EventRow {}
 
 impl KeyedRow for EventRow {
-    /// The clusters, and what makes warnings equal.
+    /// The clusters, and the app, object, reason and message that equal warnings have in common.
     type Key = (InClusters, EventLikeness);
 
     fn key(&self) -> Self::Key {

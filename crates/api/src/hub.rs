@@ -24,7 +24,7 @@ pub struct HubList<T> {
     /// Number of errors that are left out, because there are too many; left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors_omitted: usize,
-    /// The extent of the list.
+    /// The number of rows on all pages, and the cursor of the next page.
     #[serde(flatten)]
     pub extent: PageExtent,
     /// The part of the fleet that the answer covers.
@@ -32,7 +32,7 @@ pub struct HubList<T> {
     pub coverage: Coverage,
 }
 
-/// The extent of a list of which an answer holds one page.
+/// The number of rows of a list that is read page by page, and the cursor of its next page.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -84,14 +84,15 @@ pub enum AnswerState {
 pub struct MissingCluster {
     /// The name of the cluster; its identity as long as no name is known.
     pub cluster: String,
-    /// The state that it gives the answer: `loading`, `partial` or `stale`.
+    /// The state of an answer to which this cluster belongs: `loading`, `partial` or `stale`.
     pub state: AnswerState,
     /// The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`,
     /// `UnknownCluster`.
     pub reason: Cow<'static, str>,
     /// The reason, for people.
     pub message: String,
-    /// The time since when it is so; of a silent cluster that of the last observation. Left out if it is not known.
+    /// The time since when the reason holds; for a silent cluster the time of the last observation. Left out if it is
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
@@ -155,7 +156,7 @@ pub struct Matrix {
     /// The earliest time of which the states are known; left out unless the answer is about a past time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Timestamp>,
-    /// The extent of the list of rows.
+    /// The number of rows on all pages, and the cursor of the next page.
     #[serde(flatten)]
     pub extent: PageExtent,
     /// The part of the fleet that the answer covers.
@@ -222,11 +223,11 @@ pub struct Attention {
     pub kind: Cow<'static, str>,
     /// The causes: the worst severity first, and of one severity those first that concern most rows.
     pub items: Vec<AttentionEntry>,
-    /// Number of causes, those included that `items` leaves out.
+    /// Number of causes, including those that `items` leaves out.
     pub total: usize,
     /// Number of rows of the fleet that were looked at: apps in clusters.
     pub apps: usize,
-    /// Number of these with a problem that is more than a notice.
+    /// Number of these rows with a problem that is more than a notice.
     pub problems: usize,
     /// The part of the fleet that the answer covers.
     #[serde(flatten)]
@@ -238,8 +239,8 @@ impl Attention {
     pub const KIND: &'static str = "Attention";
 }
 
-/// A cause of problems, with the apps and clusters that it concerns. Problems have one cause if all that they say is equal
-/// but for numbers, durations and the name of their cluster.
+/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if their texts
+/// are equal, apart from numbers, durations and the name of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -290,7 +291,7 @@ pub struct PairState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppChange {
-    /// The time at which the hub learned of it.
+    /// The time at which the hub learned of the change.
     pub at: Timestamp,
     /// The key of the app.
     pub key: String,
@@ -360,9 +361,9 @@ impl AppHistory {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HistoryRow {
-    /// A change of its state.
+    /// A change of the app's state.
     Transition {
-        /// The time at which the hub learned of it.
+        /// The time at which the hub learned of the change.
         at: Timestamp,
         /// The state before; left out if the app is new, or the hub knew nothing of its cluster before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -373,9 +374,9 @@ pub enum HistoryRow {
     },
     /// A sync: an attempt of the delivery tool to apply a revision.
     Sync {
-        /// The time at which it began.
+        /// The time at which the sync began.
         at: Timestamp,
-        /// The time at which it ended; left out while it runs, or if the tool does not record it.
+        /// The time at which the sync ended; left out while it runs, or if the tool does not record it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<Timestamp>,
         /// The outcome.
@@ -400,7 +401,7 @@ pub struct PastList<T> {
     pub items: Vec<T>,
     /// The earliest time of which the states are known.
     pub history_since: Option<Timestamp>,
-    /// The extent of the list.
+    /// The number of rows on all pages, and the cursor of the next page.
     #[serde(flatten)]
     pub extent: PageExtent,
     /// The part of the fleet that the answer covers; `asOf` is the past time.
@@ -481,7 +482,7 @@ pub struct StreamFrame {
 pub struct StreamPage {
     /// The name that the client gave the page.
     pub name: String,
-    /// The numbers of all apps of the filter; left out if they did not change.
+    /// The numbers of all apps that match the filter of the page; left out if they did not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apps: Option<StreamCounts>,
     /// The identities of the rows of the page in their order; left out if it is as before.
@@ -551,7 +552,7 @@ pub struct HttpProblem {
     pub status: u16,
     /// The failure: what failed, on what, and why.
     pub detail: String,
-    /// The remedy; left out if nothing can be said.
+    /// The remedy; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The reason why a question has no answer; left out for other errors.

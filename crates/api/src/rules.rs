@@ -31,7 +31,7 @@ impl ListItem for RuleRow {
     const LIST: &'static str = "RuleList";
 }
 
-/// An object, the rule that decides about it, and the rules that were asked.
+/// An object, the rule that decides about it, and all rules that were consulted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -46,9 +46,9 @@ pub struct RulingRow {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Its status by the rules alone, without evidence beside the object.
+    /// The status of the object by the rules alone, without evidence beside the object.
     pub status: Status,
-    /// True if it is suspended on purpose.
+    /// True if the object is suspended on purpose.
     pub suspended: bool,
     /// The message.
     pub message: String,
@@ -62,12 +62,12 @@ impl ListItem for RulingRow {
     const LIST: &'static str = "RulingList";
 }
 
-/// The rules of one origin for the kind of an object.
+/// The rules in YAML of one origin (user or library) that apply to an object, with the result of each branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AskedRules {
-    /// The name of the rules.
+    /// The name of the rules, such as `shipped/cert-manager.io/Certificate`.
     pub rule: String,
     /// The URL of the documentation of the kind's fields.
     pub source: String,
@@ -82,13 +82,13 @@ pub struct AskedRules {
 pub struct AskedBranch {
     /// The number of the branch, from 1.
     pub number: usize,
-    /// The status that it states.
+    /// The status of an object for which this branch decides.
     pub status: Status,
-    /// True if it states that the object is suspended.
+    /// True if this branch says that the object is suspended.
     pub suspended: bool,
-    /// True if its tests hold.
+    /// True if all tests of the branch hold for the object.
     pub holds: bool,
-    /// True if it decides.
+    /// True if this branch decides the verdict.
     pub decides: bool,
 }
 

@@ -57,7 +57,7 @@ pub struct SettingRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "from", rename_all = "camelCase")]
 pub enum SettingOrigin {
-    /// It is not set.
+    /// Neither a file nor the environment sets it.
     Default,
     /// A line of a file.
     File {

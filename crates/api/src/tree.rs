@@ -260,15 +260,12 @@ impl TreeNode {
     }
 }
 
-/// The apps and objects that one tree already contains. Each is expanded once, so that circular ownership ends and
-/// overlapping apps stay small.
-///
-/// Each has its branches once, so that neither circular owners or apps make an endless tree, nor overlaps a
-/// huge one.
+/// The apps and objects that one tree already contains. Each is expanded once, so that circular ownership cannot
+/// make the tree endless, nor overlapping apps make it huge.
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
-    /// The objects, each with its cluster; true for those that no app of the tree declares.
+    /// The objects, each with its cluster; the value is true if no app of the tree declares the object.
     objects: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     owners: Owners<'a>,
 }

@@ -17,7 +17,7 @@ use crate::app::AppList;
 #[derive(Debug)]
 pub(crate) struct Claimants<'l> {
     list: &'l AppList,
-    /// By the name of the cluster.
+    /// The claims on the objects of each cluster, by the name of the cluster.
     claims: HashMap<&'l str, ClaimsOfCluster<'l>>,
 }
 

@@ -220,7 +220,8 @@ impl Objects for IndexedCluster<'_> {
         self.listing(self.contents.all().filter_map(|object| self.evidence.of(object)))
     }
 
-    /// Builds no other objects from the index, and sorts none: it is called for whole clusters.
+    /// Lists the objects that have one of `labels` and no known controller, without a sort and without building other
+    /// objects, because it is called for whole clusters.
     fn labelled_uncontrolled<'o>(&'o self, labels: &'o [&'o str]) -> Listing<'o> {
         let is_meant = |object: &ObjectRef<'_>| {
             labels.iter().any(|label| object.label(label).is_some()) && !self.is_controlled(object)

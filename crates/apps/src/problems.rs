@@ -84,7 +84,7 @@ fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
     freshness_problem(objects.name(), half, is_part, why.map(|error| &*error.message))
 }
 
-/// Returns the problem that what was observed in `cluster` is not live; `None` if it is. `is_part` is true if the
+/// Returns the problem that the state of `cluster` is not live; `None` if it is live. `is_part` is true if the
 /// cluster answers, and only a part of it is not live; else `why` is the error with which it could not be read.
 pub fn freshness_problem(
     cluster: &str,

@@ -12,8 +12,8 @@ use crate::delivery::Declarations;
 use crate::fleet::Fleet;
 use crate::scope::{Scope, ScopeError};
 
-/// Returns the errors of reading each cluster, with the index of the cluster that they are about: of scopes that only
-/// apps of other clusters need, these clusters, unless the user trusts one of them.
+/// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps
+/// of other clusters need is an error of these clusters, unless the user trusts one of them.
 pub(crate) fn read_errors(
     fleet: &Fleet<'_>,
     found: &Declarations,

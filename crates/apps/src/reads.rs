@@ -593,11 +593,11 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Plans reads of the controllers of labelled objects: an object whose controller is missing counts as
-    /// uncontrolled.
+    /// Plans reads of the controllers that labelled objects name as their owners. An object whose controller
+    /// does not exist is grouped by its own labels.
     ///
-    /// Authors who label objects in a namespace choose what is read: many of a kind cause a list of it in
-    /// that namespace, and it takes several namespaces to cause a list in all.
+    /// Authors who label objects in a namespace choose what is read: many owners of a kind cause a list of that
+    /// kind in that namespace, and it takes several namespaces to cause a list in all.
     fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.label_groups {
             return Vec::new();

@@ -152,8 +152,8 @@ fn source_type(source: &Source) -> String {
     .to_owned()
 }
 
-/// Returns the state of the delivery of an app whose declaring object is in `home`. `via` is the app that delivers its
-/// objects in place of its own tool, with its home.
+/// Returns the state of the delivery of an app whose declaring object is in `home`. `via` is the app (with its home)
+/// that delivers the objects in place of the app's own tool.
 pub fn reconciliation_details(
     app: &App,
     home: Option<&dyn Objects>,
@@ -255,7 +255,8 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
 
 /// Makes the row of a Flux object from its conditions.
 ///
-/// `revision` is given for a delivery; a source shows the revision of its artifact.
+/// For a delivery, `revision` is the revision to show, if known; for a source it is `None`, and the row shows the
+/// revision of the source's artifact.
 fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<String>>) -> ReconciledRow {
     let row = ReconciledRow {
         kind: key.kind.clone(),

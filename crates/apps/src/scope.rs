@@ -65,7 +65,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A failure, on the smallest scope that it concerns.
+/// A failure, with the smallest scope that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -92,7 +92,7 @@ pub enum Answer {
     },
 }
 
-/// The extent to which the objects of a kind were listed; a failed list counts as made.
+/// The extent to which the objects of a kind were listed; a failed list counts like a successful one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// The kind was not listed, or only in a version that the server does not serve although it serves another one.
@@ -133,7 +133,7 @@ impl Stored {
     }
 }
 
-/// The meaning of a missing object in a scope that no read covers.
+/// The meaning of an object that was not found, in a scope that no read covers.
 #[derive(Debug)]
 enum Rest {
     /// The object does not exist, because a dump contains all objects.
@@ -494,8 +494,8 @@ impl Snapshot {
         }
     }
 
-    /// Sets the names of the other clusters whose apps alone need the scope of `read`, so that a failure to read it is
-    /// theirs; none if the cluster needs it itself.
+    /// Sets the names of the other clusters for whose apps alone the scope of `read` is read, so that those clusters
+    /// report a failure to read it; an empty list if the cluster needs the scope itself.
     pub fn set_homes(&mut self, read: &Read, homes: impl IntoIterator<Item = String>) {
         let (scope, homes) = (read.scope(), homes.into_iter().collect::<BTreeSet<String>>());
         let before = match homes.is_empty() {
@@ -650,7 +650,7 @@ impl Snapshot {
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    /// Lists the stored objects whose keys are `key` or greater, in the order of their keys.
+    /// Lists the stored objects in the order of their keys, starting at `key`.
     fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, Arc<ObjectKey>, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))

@@ -103,7 +103,8 @@ pub struct ObjectSync {
     /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The fields in which an OutOfSync object differs, if it records them; only `explain` and `app` look for them.
+    /// The fields in which an OutOfSync object differs, as far as the object records them; only the commands `explain`
+    /// and `app` search for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
     /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of such
@@ -112,16 +113,17 @@ pub struct ObjectSync {
     pub incomplete: bool,
 }
 
-/// Fields in which an object differs from its declaration; their values are not told.
+/// Fields in which an object differs from its declaration; their values are not shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DifferingFields {
-    /// Their paths, a few: `spec.replicas`.
+    /// The paths of the first fields: `spec.replicas`.
     pub fields: Vec<String>,
     /// The number of further fields.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The field manager that wrote them after the last sync; absent for fields that differ from what was last applied.
+    /// The field manager that wrote these fields after the last sync; absent for fields that differ from what was last
+    /// applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -256,7 +258,7 @@ fn is_port(authority: &str) -> bool {
 }
 
 impl Source {
-    /// Returns the source with a URL without password, which may be shown.
+    /// Returns the source with a URL without password, which is safe to show.
     pub(crate) fn without_password(self) -> Source {
         Source { url: self.url.map(|url| without_password(&url)), ..self }
     }

@@ -14,7 +14,8 @@ use crate::identity::Delivery;
 use crate::memo::Memo;
 use crate::objects::Objects;
 
-/// The ConfigMap with the Argo CD health scripts for an Application, and the proof that an Argo CD runs beside it.
+/// The ConfigMap with the Argo CD health scripts for an Application, and the proof that an Argo CD runs in its
+/// namespace.
 pub(crate) struct Settings {
     /// The key of the ConfigMap.
     pub(crate) key: ObjectKey,
@@ -71,7 +72,8 @@ impl Standings {
     }
 }
 
-/// An object with health rules for an app, whose rules are ignored or limited because it is not fully trusted.
+/// An object with health rules for an app whose rules are ignored or limited because the object is not fully
+/// trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheard {
     /// The object, in the home cluster of the app.
@@ -83,7 +85,7 @@ pub struct Unheard {
 }
 
 /// Returns the objects whose health rules apply to an app: its declaring object and its tool's settings. The second
-/// value is one of them that is not fully trusted; `None` if all are.
+/// value is an object with such rules that is not fully trusted; `None` if all are.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,
@@ -132,11 +134,11 @@ pub(crate) fn teachers<'f>(
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
-/// Returns the same rules with less trust, for objects that an app claims without a mark on them.
+/// Returns the same objects with less trust, for judging objects that an app claims without a mark on them.
 ///
 /// An author can list any object, and must not make it look better by that. Rules of the cluster's own
-/// administrators keep their trust, but the author of the list pays for running them: otherwise a long list
-/// could use up the budget that other objects need.
+/// administrators keep their trust, but the author of the list pays for running them: otherwise a long list could
+/// use up the budget that other objects need.
 pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
     let lowered = teachers.iter().cloned().map(|teacher| match teacher.payer {
         Payer::Object => Teacher { payer: Payer::Claimant, ..teacher },

@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// A pool of messages and cause steps, in which equal ones are stored once.
+/// A pool of messages and cause steps, which stores equal ones once.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     words: HashSet<Arc<str>>,

@@ -43,11 +43,11 @@ const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 const MAX_FRAME: u32 = 256 << 10;
 
-/// HTTP/2 pings. A connection with only watches may be silent for minutes, and pings detect that it is dead.
+/// Interval of HTTP/2 pings, which detect a dead connection: one with only watches may be silent for minutes.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time limit for further connections; the first has the caller's deadline.
+/// Time limit for opening each connection after the first one, which has the caller's deadline.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to one API server as one user.

@@ -17,13 +17,14 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Creates the deadline `timeout` from now, with half as long again as extra time; more than a year counts as a
-    /// year.
+    /// Creates a deadline that passes after `timeout`, and that reads can extend by up to half of that; more than a
+    /// year counts as a year.
     pub fn after(timeout: Duration) -> Deadline {
         Deadline::with_extra(timeout, timeout / 2)
     }
 
-    /// Creates the deadline `timeout` from now, with `extra` time for reads after one that used up the `timeout`.
+    /// Creates a deadline that passes after `timeout`, and that reads which needed the whole `timeout` can extend by up
+    /// to `extra`.
     pub fn with_extra(timeout: Duration, extra: Duration) -> Deadline {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let set = Instant::now();
@@ -60,7 +61,8 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// Returns this deadline, or a later one: half of its extra time from now, but not after the end of that.
+    /// Returns this deadline, or a later one after a read used up its time: half of the extra time from now, but not
+    /// after the end of the extra time.
     pub(crate) fn extended(self) -> Deadline {
         let half = self.latest.saturating_duration_since(self.at) / 2;
         Deadline { at: self.at.max(self.latest.min(Instant::now() + half)), ..self }

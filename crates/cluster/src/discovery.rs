@@ -584,7 +584,7 @@ impl Finding {
 }
 
 /// The reason for a group or version with a name above [`MAX_NAME`].
-const LONG_NAME: &str = "its name is too long";
+const LONG_NAME: &str = "the name is too long";
 
 fn malformed(error: serde_json::Error) -> String {
     format!("the answer is malformed: {error}")

@@ -139,7 +139,7 @@ pub enum Phase {
     Handshake,
     /// Waiting for a free stream on the connection.
     Queue,
-    /// Nothing yet: the deadline had passed before.
+    /// No request was sent: the deadline had passed before.
     Unsent,
     /// Waiting for the start of the response.
     Headers,
@@ -408,7 +408,7 @@ pub enum ConnectError {
     Timeout {
         /// Address of the server.
         server: String,
-        /// The phase that it had reached.
+        /// The phase that the connection attempt had reached.
         phase: Phase,
         /// The limit that passed.
         after: TimeLimit,
@@ -458,7 +458,7 @@ pub enum ReadError {
     Timeout {
         /// The operation.
         what: String,
-        /// The phase that it had reached.
+        /// The phase that the request had reached.
         phase: Phase,
         /// The limit that passed.
         after: TimeLimit,

@@ -115,7 +115,7 @@ pub(crate) async fn authenticate(
 ) -> Result<(), PluginError> {
     // Many plugins may run at once, and stdin may contain manifests, so none gets it.
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-        return Err(failed("wants a terminal, which it is not given here"));
+        return Err(failed("asks for a terminal, but Taffrail runs it without one"));
     }
     let (status, stdout, stderr) =
         deadline.limit(run(command(exec), plugins)).await.map_err(PluginError::TimedOut)?.map_err(

@@ -588,7 +588,7 @@ pub(crate) fn too_malformed() -> String {
 }
 
 /// The error for an item of another kind than requested.
-pub(crate) const OTHER_KIND: &str = "it is of another kind than the requested one";
+pub(crate) const OTHER_KIND: &str = "the object is of another kind than the requested one";
 
 /// Returns false if an item states another kind than that of the resource.
 pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
@@ -647,12 +647,12 @@ impl Owner<'_> {
     /// not a named object.
     pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<OwnedDocument, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
-            return Err("it is not an object".to_owned());
+            return Err("the value is not an object".to_owned());
         };
         let metadata = value.get("metadata").filter(|value| value.kind() == Kind::Object);
-        let metadata = metadata.ok_or_else(|| "it has no metadata".to_owned())?;
+        let metadata = metadata.ok_or_else(|| "the object has no metadata".to_owned())?;
         if metadata.get("name").and_then(|name| name.as_str()).is_none_or(|name| name.is_empty()) {
-            return Err("it has no name".to_owned());
+            return Err("the object has no name".to_owned());
         }
         let names = self.kind.len() + self.api_version.len() + 40;
         if projection == Projection::Metadata {
@@ -672,7 +672,7 @@ impl Owner<'_> {
         }
         let (api_version, kind) = (value.get("apiVersion"), value.get("kind"));
         if [api_version, kind].iter().flatten().any(|value| value.kind() != Kind::String) {
-            return Err("its kind is not a text".to_owned());
+            return Err("the object's kind is not a text".to_owned());
         }
         let mut object = DocumentBuilder::new(text.len() + names);
         if api_version.is_none() {

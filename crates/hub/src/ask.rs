@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
-/// The process that follows the clusters, and answers the questions of views.
+/// The part of the program that reads the clusters, and answers the questions of views from them.
 pub trait Ask: Send + Sync {
     /// Answers a question. The work for it ends when the future is dropped.
     fn ask(&self, question: ViewQuestion) -> Asking<'_>;

@@ -19,17 +19,17 @@ use crate::clock::HubTime;
 /// The time for which two live sources may differ, because one learns of a change before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
 
-/// The halves of rows that a source can tell.
+/// The halves of rows that a source reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tells {
-    /// True if it can tell what the cluster declares.
+    /// True if the source reports the apps that the cluster declares.
     pub declared: bool,
-    /// True if it can tell what is observed of the objects in the cluster.
+    /// True if the source reports the state of the objects in the cluster.
     pub observed: bool,
 }
 
 impl Tells {
-    /// A source that can tell everything, as an observer can.
+    /// Both halves, as an observer reports them.
     pub const ALL: Tells = Tells { declared: true, observed: true };
 
     fn side(self, side: HalfSide) -> bool {
@@ -40,7 +40,7 @@ impl Tells {
     }
 }
 
-/// Two live sources that have told different things of one half of a row for [`MAX_DISAGREEMENT`].
+/// Two live sources that have reported different contents of one half of a row for [`MAX_DISAGREEMENT`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// The cluster that both sources report.
@@ -69,15 +69,15 @@ pub enum FleetError {
     Report(#[from] ReportError),
 }
 
-/// The clusters of a fleet, and what each source told of them.
+/// The clusters of a fleet, and the reports of each source about them.
 #[derive(Debug)]
 pub struct FleetState {
     clusters: HashMap<ClusterId, KnownCluster>,
-    /// The number of clusters that were ever opened, which gives the next one its place.
+    /// The number of clusters that were ever opened, which is the place of the next one.
     opened: usize,
-    /// The halves of which two sources differ, with the moment since when.
+    /// The halves in which two sources differ, with the moment since when.
     differing: BTreeMap<(ClusterId, AppId, HalfSide), Duration>,
-    /// The epoch of the first stream of a source about a cluster: greater than all that an earlier run gave.
+    /// The epoch of the first stream of each source about a cluster: greater than all epochs of earlier runs.
     pub(crate) first_epoch: u64,
 }
 
@@ -103,11 +103,11 @@ pub(crate) struct Source {
     pub(crate) is_open: bool,
 }
 
-/// A row of an app.
+/// The row of an app, and the place where lists show it.
 struct ShownRow {
-    /// The place of the cluster that shows it: the target, or the home if no source tells of the target.
+    /// The place of the cluster that shows the row: the target, or the home if no source reports the target.
     place: usize,
-    /// True if no source tells of the target.
+    /// True if no source reports the target.
     is_stray: bool,
     row: AppRow,
 }
@@ -115,7 +115,7 @@ struct ShownRow {
 impl FleetState {
     /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
     ///
-    /// What the source told before stays, and proves nothing until it sends a snapshot or an equal digest.
+    /// Earlier reports of the source stay, and prove nothing until it sends a snapshot or an equal digest.
     pub fn open(&mut self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let opened = &mut self.opened;
         let known = self.clusters.entry(cluster.clone()).or_insert_with(|| {
@@ -158,7 +158,8 @@ impl FleetState {
         self.clusters.get_mut(cluster)?.sources.first_mut()
     }
 
-    /// Iterates over the sources that told nothing in this run, nor for `time` until the moment `at`, with their clusters.
+    /// Iterates over the sources that have reported nothing in this run, nor for `time` before the moment `at`, with
+    /// their clusters.
     pub(crate) fn silent(&self, at: Duration, time: Duration) -> impl Iterator<Item = (&ClusterId, &str)> {
         let is_silent =
             move |source: &&Source| !source.is_open && source.received.age(at).is_none_or(|age| age >= time);
@@ -167,7 +168,7 @@ impl FleetState {
         })
     }
 
-    /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
+    /// Drops the reports of `source` about `cluster`, and the cluster if no other source reports it.
     pub fn forget(&mut self, cluster: &ClusterId, source: &str) {
         let Some(known) = self.clusters.get_mut(cluster) else { return };
         // Its next stream is no earlier one.
@@ -181,10 +182,9 @@ impl FleetState {
         }
     }
 
-    /// Takes a report of `source`, received at the moment `at`.
+    /// Applies a report of `source`, received at the moment `at`.
     ///
-    /// # Errors
-    /// If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
@@ -249,7 +249,7 @@ impl FleetState {
         List::of(self.in_order().filter_map(row).collect(), self.errors())
     }
 
-    /// Returns the halves of rows of which two live sources have told different things for [`MAX_DISAGREEMENT`].
+    /// Returns the halves of rows in which two live sources have differed for [`MAX_DISAGREEMENT`].
     pub fn disagreements(&self, at: Duration) -> Vec<Disagreement> {
         let is_due = |(key, since): (&(ClusterId, AppId, HalfSide), &Duration)| {
             let (cluster, app, side) = key;
@@ -306,8 +306,8 @@ impl KnownCluster {
         self.sources.get(self.best_place(half, at)?)
     }
 
-    /// Returns the place of the source that speaks of the cluster: of those that told this half of an app (or of all)
-    /// the freshest live one, else the freshest.
+    /// Returns the place of the source that is used for the cluster: of those that report this half of an app (with
+    /// `None`, of all sources) the freshest live one, else the freshest.
     pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
         let can_tell = |(_, source): &(usize, &Source)| match half {
             None => true,
@@ -344,7 +344,7 @@ impl KnownCluster {
         }
     }
 
-    /// Returns true if two sources tell different things of a half.
+    /// Returns true if two sources have reported different contents of a half.
     fn differs(&self, app: &AppId, side: HalfSide) -> bool {
         let mut told = self.sources.iter().filter(|source| source.tells.side(side));
         let Some(first) = told.find(|source| source.has(app, side)) else { return false };

@@ -9,11 +9,11 @@ use crate::fleet::Tells;
 use crate::index::FleetIndex;
 
 impl FleetIndex {
-    /// Takes the `messages` of a source, which has this name and can tell the halves `tells`, and sends it `replies`. Ends
-    /// when the source is gone, and then forgets nothing: what it told grows old.
+    /// Applies the `messages` of the source called `source`, which reports the halves `tells`, and sends `replies` to
+    /// it. Ends when the source disconnects; its reports stay, and become stale with time.
     ///
-    /// A stream is accepted once its epoch is in the store, so that a later run of the hub gives greater ones; at once while
-    /// the store cannot be written.
+    /// A stream is accepted once its epoch is in the store, so that a later run of the hub gives greater ones; at once
+    /// while the store cannot be written.
     pub async fn receive(
         &self,
         source: &str,

@@ -50,7 +50,7 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// The objects to reassess, and the objects that listen to keys: whose assessment depends on the objects behind a key.
+/// The objects to reassess, and for each key the objects to reassess when objects behind it change, which listen to it.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Slots of the objects that changed.
@@ -343,7 +343,7 @@ impl Index {
         self.reassessment.set_deadline(slot, None);
     }
 
-    /// Announces that an event about an object came or went.
+    /// Announces a change under the keys of the object `told`, because an event about it was stored or removed.
     pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
         self.reassessment.announced.push(about(self.contents.seed, kind, name));

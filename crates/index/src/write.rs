@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The pool slots of the parts of a record; each part has one use more.
+/// The slots, in the pools, of the parts of a record. Taking them has added one use to each part.
 struct Taken {
     labels: u32,
     annotations: u32,

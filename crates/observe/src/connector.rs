@@ -59,7 +59,7 @@ pub(crate) async fn all<T>(tasks: Vec<Task<T>>) -> Result<Vec<T>, ObserveError> 
     Ok(join_all(tasks).await.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// A task that is cancelled when nobody waits for it any more.
+/// A task that is aborted when this handle is dropped.
 pub(crate) struct Task<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> Task<T> {

@@ -199,14 +199,18 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     let is_lost = closing.as_ref().is_some_and(|closing| closing.lost.is_some());
     if is_cut {
         // kubectl ends what it prints with the end of a line. What a cut object says last may be half of a word.
-        snapshot.report_unreadable(&file, format!("{file}: it ends in the middle of a line: it may be cut"));
+        snapshot.report_unreadable(
+            &file,
+            format!("{file}: the dump ends in the middle of a line, so it may be cut"),
+        );
     } else if ending.is_cut() {
-        let message =
-            format!("{file}: it may be cut: its last object lacks what an API server always prints");
+        let message = format!(
+            "{file}: the dump may be cut: its last object lacks a field that an API server always prints"
+        );
         snapshot.report_unreadable(&file, message);
     }
     if !is_lost && snapshot.all().next().is_none() && snapshot.errors().is_empty() {
-        let message = "it holds no objects".to_owned();
+        let message = "the dump holds no objects".to_owned();
         snapshot.report(ScopeError {
             scope: Scope::Input(file.clone()),
             reason: "Empty".to_owned(),
@@ -218,12 +222,13 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
         Some(closing) if closing.lines == lines => {}
         Some(closing) => {
             let message =
-                format!("{file}: it holds {lines} objects of the {} that were written", closing.lines);
+                format!("{file}: the dump holds {lines} objects of the {} that were written", closing.lines);
             snapshot.report_unreadable(&file, message);
             is_whole = false;
         }
         None => {
-            let message = format!("{file}: it is cut: the last line, which says what was read, is missing");
+            let message =
+                format!("{file}: the dump is cut: its last line, which says what was read, is missing");
             snapshot.report_unreadable(&file, message);
         }
     }

@@ -82,7 +82,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns the error as answers tell it.
+    /// Returns the error as answers contain it: message, severity and hint.
     pub fn told(&self) -> FleetProblem {
         FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }

@@ -11,10 +11,10 @@ pub const VERSION: &str = "cli.taffrail.dev/v1alpha1";
 /// The API group of [`VERSION`]. Dumps contain no objects of this group except their own first and last line.
 pub const GROUP: &str = "cli.taffrail.dev";
 
-/// The kind of the first line.
+/// The `kind` of the first line of a dump.
 pub const OPENING: &str = "Dump";
 
-/// The kind of the last line.
+/// The `kind` of the last line of a dump.
 pub const CLOSING: &str = "DumpEnd";
 
 /// The first line of a dump.

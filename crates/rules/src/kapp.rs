@@ -238,7 +238,7 @@ impl Matcher {
         }
     }
 
-    /// Adds the kinds that the matcher names, or `*` for other matchers.
+    /// Adds the groups and kinds that the matcher names to `found`; `*` and `*` for a matcher that names no kind.
     fn kinds(&self, found: &mut Vec<(String, String)>) {
         match self {
             Matcher::Any(any) => any.iter().for_each(|matcher| matcher.kinds(found)),

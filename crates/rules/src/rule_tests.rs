@@ -47,7 +47,7 @@ pub struct FailedCase {
     pub why: String,
 }
 
-/// A fault of rules that can be read.
+/// A fault of rules whose files can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

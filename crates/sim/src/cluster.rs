@@ -19,7 +19,7 @@ use crate::managed::Writer;
 use crate::state::{Inner, User, token};
 use crate::target::Part;
 use crate::timeline::{self, Timeline};
-use crate::write::{Deletion, Wanted};
+use crate::write::{Deletion, WriteOptions};
 use crate::{control, http};
 
 /// A simulated cluster of a fleet. When the last handle is dropped, its API server stops: port and connections are
@@ -191,7 +191,7 @@ impl Cluster {
         let Ok(target) = self.inner().target_of(object) else { return };
         let is_ending = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
         if self.inner().tree(&target).as_ref().is_some_and(is_ending) {
-            let wanted = Wanted { writer: by, ..Wanted::default() };
+            let wanted = WriteOptions { writer: by, ..WriteOptions::default() };
             // An object that was removed meanwhile needs no change.
             let _ = self.inner().update(&target, Part::Main, &wanted, |mut object| {
                 change(&mut object);

@@ -18,7 +18,7 @@ use crate::target::{Part, Target};
 
 /// The options of a write request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     /// The handling of fields that the schema does not have: ignore, warn or refuse.
     pub(crate) unknown_fields: UnknownFields,
@@ -151,7 +151,12 @@ impl Inner {
     }
 
     /// Creates an object.
-    pub(crate) fn create(&self, target: &Target, mut body: Value, wanted: &Wanted) -> Answered<Written> {
+    pub(crate) fn create(
+        &self,
+        target: &Target,
+        mut body: Value,
+        wanted: &WriteOptions,
+    ) -> Answered<Written> {
         self.check_kind(target, &mut body)?;
         let resource = target.resource.clone();
         let metadata = &mut body["metadata"];
@@ -280,7 +285,7 @@ impl Inner {
         target: &Target,
         before: &Value,
         object: &mut Value,
-        wanted: &Wanted,
+        wanted: &WriteOptions,
     ) -> Answered<Vec<String>> {
         let resource = &target.resource;
         let mut warnings = Vec::new();
@@ -339,7 +344,7 @@ impl Inner {
         &self,
         target: &Target,
         part: Part,
-        wanted: &Wanted,
+        wanted: &WriteOptions,
         change: impl FnOnce(Value) -> Answered<Value>,
     ) -> Answered<Written> {
         let mut store = self.store();

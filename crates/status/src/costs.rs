@@ -19,8 +19,8 @@ const FREE_PER_NAMESPACE: u64 = 100_000;
 /// those of an honest object, so that many honest objects stay below the limit.
 const FREE_PER_OBJECT: u64 = 100;
 
-/// Divisor of the time limit: each namespace may take this part of it as long as time is left. Beyond that, a
-/// namespace may not take more time than it leaves to others.
+/// The number of parts into which the time limit is divided: each namespace may take one part as long as time is
+/// left. Beyond that, a namespace may not take more time than it leaves to others.
 const NAMESPACE_SHARE: u32 = 20;
 
 /// Number of steps after which the clock is read again.
@@ -82,7 +82,7 @@ struct Spent {
     time: Duration,
 }
 
-/// The cost of assessing the objects of one cluster in one pass.
+/// The steps and time that assessing the objects of one cluster has taken in one pass, with their limits.
 ///
 /// Each namespace has limits of its own. Beyond them its costliest objects are not judged; other namespaces are not
 /// affected. The same holds for objects that a namespace lists in other namespaces without their agreement.

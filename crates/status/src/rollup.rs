@@ -62,8 +62,9 @@ pub fn worst<'s, S: AsSubject>(subjects: impl IntoIterator<Item = &'s S>) -> Opt
     subjects.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
 }
 
-/// Returns the object that decides the status of an app: the worst of `declared` objects, unless an object of `beside`
-/// (a list that cannot be read, then the declaring object) is worse than all before it; `None` if there are no objects.
+/// Returns the object that decides the status of an app: the worst of `declared`, unless an object of `beside` is
+/// worse. `beside` are further objects in their order of precedence: a list that cannot be read, then the declaring
+/// object; each decides only if it is worse than all before it. `None` if there are no objects.
 pub fn worst_of_app<'s, S: AsSubject>(
     declared: impl IntoIterator<Item = &'s S>,
     beside: impl IntoIterator<Item = &'s S>,

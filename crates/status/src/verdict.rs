@@ -68,7 +68,8 @@ pub enum ConditionType {
 
 words! { ConditionType { Reconciling, Stalled } }
 
-/// A standard condition that an object has; the condition's `status` is always `"True"`.
+/// A standard condition that Taffrail computes from the status of an object, whatever conditions the object itself
+/// has. Its `status` is always `"True"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The type of the condition.

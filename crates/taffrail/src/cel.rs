@@ -305,7 +305,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(
                 costly.evaluate(&[("object", &object)]),
-                PredicateAnswer::Fault("its evaluation costs too much".to_owned())
+                PredicateAnswer::Fault("evaluating the expression costs too much".to_owned())
             );
         }
         assert_eq!(

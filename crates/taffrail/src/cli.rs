@@ -50,12 +50,12 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long the command may take to answer, such as 30s or 2m; with -w to answer first. In this release, without
-    /// --request-timeout, how long each cluster may take
+    /// How long the command may take to answer, such as 30s or 2m; with -w, to answer first. In this release, without
+    /// --request-timeout, this is instead how long each cluster may take
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// How long one request may take, such as 5s; 0 for no limit [default: no limit]
+    /// How long one request to a cluster may take, such as 5s; 0 for no limit [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
@@ -114,7 +114,8 @@ impl SourceArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
-    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655; the fragment may be its token
+    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655 or, with its token,
+    /// http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
         "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
     ])]
@@ -285,7 +286,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Show one entry for each cluster, instead of merging those that are equal
+    /// Show one entry for each cluster, instead of merging equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -576,7 +577,7 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging those that are equal
+    /// Show one entry for each cluster, instead of merging equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -626,7 +627,7 @@ pub(crate) struct TrustArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging those that are equal
+    /// Show one entry for each cluster, instead of merging equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 

@@ -30,7 +30,7 @@ pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
         }
         "dump" if is_given("whole") && limit().is_none() => warn(
             "--timeout of `dump` is now called --request-timeout",
-            "it still limits each request in this release; in later ones, and beside --request-timeout, it limits the whole command",
+            "--timeout still limits each request in this release; in later ones, and together with --request-timeout, it limits the whole command",
         ),
         "rules" => warning(matches),
         _ => {

@@ -13,7 +13,7 @@ pub(crate) struct HubUrl {
     pub(crate) token: Option<String>,
 }
 
-/// Does not tell the token.
+/// Prints the URL without its token.
 impl fmt::Debug for HubUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HubUrl").field("authority", &self.authority).finish_non_exhaustive()
@@ -27,12 +27,12 @@ impl HubUrl {
             Some((url, token)) => (url, Some(token.to_owned()).filter(|token| !token.is_empty())),
             None => (text, None),
         };
-        let uri: http::Uri = url.parse().map_err(|_| "it is not a URL like http://127.0.0.1:7655")?;
+        let uri: http::Uri = url.parse().map_err(|_| "write a URL like http://127.0.0.1:7655")?;
         if uri.scheme_str() != Some("http") {
-            return Err("it is not a URL like http://127.0.0.1:7655".to_owned());
+            return Err("write a URL like http://127.0.0.1:7655".to_owned());
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err("a hub is at no path: use a URL like http://127.0.0.1:7655".to_owned());
+            return Err("the URL of a hub has no path: write one like http://127.0.0.1:7655".to_owned());
         }
         let host = uri.host().unwrap_or_default();
         let ip = match host {

@@ -13,11 +13,12 @@ use crate::ReadingView;
 pub struct ClusterReport {
     /// The name by which users know the cluster.
     pub name: String,
-    /// Its further names.
+    /// Further names of the cluster.
     pub aliases: Vec<String>,
     /// The name of another cluster with the same identity, if nothing proves that the two are one.
     pub twin_of: Option<String>,
-    /// The UID of its `kube-system` Namespace; with the server's address if another cluster has the same.
+    /// The UID of the cluster's `kube-system` Namespace; with the server's address if another cluster has the same
+    /// UID.
     pub id: Option<String>,
     /// The version of the API server.
     pub version: Option<String>,
@@ -25,11 +26,11 @@ pub struct ClusterReport {
     pub unverified: Option<String>,
     /// The failure because of which the cluster could not be read at all.
     pub lost: Option<LostCluster>,
-    /// The failure because of which apps of the cluster may be missing.
+    /// The failure because of which apps of the cluster may be missing; `None` if none can be missing.
     pub blind: Option<String>,
     /// True for a dump without objects.
     pub is_empty_dump: bool,
-    /// The freshness that the source itself gives the cluster, if it is not live.
+    /// The freshness that the source reports for the cluster; `None` if the cluster is live.
     pub not_live: Option<NotLive>,
     /// Statistics of requests and watches.
     pub reading: Option<ReadingView>,
@@ -72,7 +73,7 @@ impl ClusterReport {
     }
 }
 
-/// Returns true if because of a failure apps of the cluster may be missing from the list.
+/// Returns true if apps of the cluster may be missing from its list because of this failure.
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,

@@ -7,8 +7,8 @@ const BUCKETS: usize = 64;
 
 /// A digest of a set of halves, in 64 buckets, so that only the halves of buckets that differ must be sent again.
 ///
-/// The source computes the fingerprint of each half with a key of its own that it tells nobody, so that nobody who
-/// writes the texts of an app can make two states that look the same. The hub only combines the fingerprints.
+/// The source computes the fingerprint of each half with a secret key, so that an author of an app's texts cannot
+/// craft two halves with the same fingerprint. The hub only combines the fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Buckets(Vec<u64>);

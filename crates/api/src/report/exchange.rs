@@ -10,16 +10,16 @@ use super::{Report, StreamPosition};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceMessage {
-    /// The source wants to open a stream about a cluster; the hub answers with [`SourceReply::Accepted`]. A stream that
-    /// is open already ends.
+    /// A request to open a stream of reports about a cluster; the hub answers with [`SourceReply::Accepted`]. It ends
+    /// an earlier stream of the source about this cluster.
     Open(ClusterId),
     /// A report of an open stream. The hub answers as [`SourceReply::to_report`] says.
     Report(Box<Report>),
-    /// The source no longer reports this cluster; the hub forgets what the source told of it.
+    /// The source no longer reports this cluster; the hub drops everything that the source reported about it.
     Close(ClusterId),
 }
 
-/// A message of the hub to a source of reports. Any may get lost: the source then asks or tells again.
+/// A message of the hub to a source of reports. If one gets lost, the source repeats its request or report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceReply {
@@ -30,7 +30,7 @@ pub enum SourceReply {
         /// The epoch of the stream, greater than those of all earlier ones of the source about the cluster.
         epoch: u64,
     },
-    /// The digest of the hub differs: the source must send these buckets again.
+    /// The digest of the hub differs from that of the source, which must send the halves of these buckets again.
     Resend {
         /// The cluster.
         cluster: ClusterId,

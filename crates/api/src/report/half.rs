@@ -14,7 +14,7 @@ use taffrail_status::rollup::{Counts, worst_of_app};
 
 use super::AppId;
 
-/// One half of a row.
+/// One half of an app's row: the part that its home cluster or its target cluster reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Half {
@@ -30,9 +30,9 @@ pub struct Half {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HalfBody {
-    /// What the home cluster declares.
+    /// The declaration of the app, reported by its home cluster.
     Declared(Box<DeclaredHalf>),
-    /// What the target cluster observes.
+    /// The state of the app's objects, reported by its target cluster.
     Observed(Box<ObservedHalf>),
 }
 
@@ -73,7 +73,7 @@ impl Half {
     }
 }
 
-/// What the home cluster declares of an app.
+/// The declaration of an app, as its home cluster reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredHalf {
@@ -99,12 +99,12 @@ pub struct DeclaredHalf {
     /// takes them out of the half: its history keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syncs: Vec<SyncAttempt>,
-    /// The freshness that the source itself gives the half, if it is not live; left out if the cluster as a whole is no
-    /// fresher.
+    /// The freshness that the source reports for this half, if the half is less fresh than the cluster as a whole; else
+    /// left out.
     pub not_live: Option<NotLive>,
 }
 
-/// What the target cluster observes of an app's objects.
+/// The state of an app's objects, as its target cluster reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObservedHalf {
@@ -118,8 +118,8 @@ pub struct ObservedHalf {
     pub unconfirmed: usize,
     /// The notice that objects carry no mark of this app.
     pub unmarked: Option<Problem>,
-    /// The freshness that the source itself gives the half, if it is not live; left out if the cluster as a whole is no
-    /// fresher.
+    /// The freshness that the source reports for this half, if the half is less fresh than the cluster as a whole; else
+    /// left out.
     pub not_live: Option<NotLive>,
 }
 
@@ -127,7 +127,7 @@ pub struct ObservedHalf {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Speaker {
-    /// Its status.
+    /// The status of the object.
     pub status: Status,
     /// The name of the rule that decided.
     pub rule: String,
@@ -137,7 +137,7 @@ pub struct Speaker {
     pub problem: Problem,
 }
 
-/// The freshness of a half that rests on something that the source could not read lately.
+/// The freshness of a half, or of a cluster, of which the source could not read everything lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotLive {
@@ -148,7 +148,7 @@ pub struct NotLive {
 }
 
 impl NotLive {
-    /// Makes it from the freshness of an observation at the time `now`; `None` for a live one.
+    /// Converts the freshness of an observation at the time `now`; returns `None` for a live one.
     pub fn of(freshness: Freshness, now: Timestamp) -> Option<NotLive> {
         let Freshness { state, observed_at } = freshness;
         let age = observed_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());

@@ -17,14 +17,14 @@ pub struct ClusterView<'c> {
     pub silence: Option<&'c str>,
 }
 
-/// A half, as the hub holds it.
+/// A half that the hub holds, with its freshness and its cluster.
 #[derive(Debug)]
 pub struct HeldHalf<'h, T> {
     /// The contents.
     pub body: &'h T,
-    /// Its freshness.
+    /// The freshness of the half.
     pub freshness: Freshness,
-    /// The cluster that told it.
+    /// The cluster that reported the half.
     pub cluster: ClusterView<'h>,
 }
 
@@ -36,10 +36,11 @@ impl<T> Clone for HeldHalf<'_, T> {
 
 impl<T> Copy for HeldHalf<'_, T> {}
 
-/// The message of an app whose target has told nothing of it.
+/// The message of an app whose target cluster has not reported it.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
-/// Returns the problems of an app, the worst first. `target` is the cluster that should have told the `observed` half.
+/// Returns the problems of an app, the worst first. `target` is the cluster that should have reported the `observed`
+/// half.
 fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,
@@ -73,8 +74,8 @@ pub fn last_health(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> 
     health(observed).min(own.unwrap_or(Status::Current))
 }
 
-/// Puts the halves of an app together. Without the `observed` half the health is Unknown: `target` is the cluster that
-/// should have told it.
+/// Joins the halves of an app to its row. Without the `observed` half the health is Unknown; `target` is the cluster
+/// that should have reported it.
 pub fn join(
     app: &AppId,
     declared: HeldHalf<'_, DeclaredHalf>,

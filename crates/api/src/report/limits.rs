@@ -12,21 +12,21 @@ use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
-/// The greatest length of names, keys, revisions and other texts that are no messages, in bytes.
+/// The maximum length of names, keys, revisions and other texts except messages, in bytes.
 pub const MAX_NAME: usize = 512;
 
-/// The greatest number of labels that are kept of an app.
+/// The maximum number of labels that are kept of an app.
 pub const MAX_LABELS: usize = 64;
 
-/// The greatest number of problems that are kept of an app beside that of its objects.
+/// The maximum number of problems that are kept of an app, besides the one of its objects.
 const MAX_PROBLEMS: usize = 16;
 
-/// The greatest number of further names of a cluster, and of its scopes that are not live.
+/// The maximum number of further names of a cluster, and of its scopes that are not live.
 const MAX_LISTED: usize = 256;
 
-/// Something of which only so much is kept.
+/// A part of a report whose size the hub limits before it keeps the part.
 pub(super) trait Limited {
-    /// Cuts what is too long; returns true if something was.
+    /// Shortens texts and drops items beyond the limits; returns true if it changed anything.
     fn limit(&mut self) -> bool;
 }
 
@@ -166,7 +166,7 @@ impl<T: Limited> Limited for Vec<T> {
     }
 }
 
-/// Cuts a text that is no message to [`MAX_NAME`] bytes.
+/// Shortens a text that is not a message to [`MAX_NAME`] bytes; returns true if it was longer.
 fn name(text: &mut String) -> bool {
     let is_long = text.len() > MAX_NAME;
     if is_long {
@@ -177,7 +177,7 @@ fn name(text: &mut String) -> bool {
     is_long
 }
 
-/// Cuts a message to 4 KiB.
+/// Shortens a message to 4 KiB; returns true if it was longer.
 fn message(text: &mut String) -> bool {
     let is_long = text.len() > MAX_MESSAGE;
     if is_long {

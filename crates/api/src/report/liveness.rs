@@ -36,7 +36,8 @@ impl Liveness {
         Liveness { proved: heard, proofs: 0, has_failed: heard.is_some() }
     }
 
-    /// Takes a report received at `at`, whose source had the last proof of the API server `age` before.
+    /// Records the proof of life in a report that was received at the moment `at`: the API server had last answered its
+    /// source `age` before.
     pub fn prove(&mut self, at: Duration, age: Duration) {
         let moment = at.saturating_sub(age);
         if self.age(at).is_some_and(|age| age > LIVE) {

@@ -12,17 +12,18 @@ use crate::together::{likeness, without_uids};
 /// The urgency of a change of a half, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HalfChange {
-    /// Its status, sync state, freshness or problem got worse.
+    /// The half's status, sync state, freshness or problem got worse.
     Worse,
-    /// It got better, or changed without getting better or worse.
+    /// The half got better, or changed without getting better or worse.
     Other,
     /// Only counts, times, and generated names in messages changed.
     Volatile,
 }
 
-/// The mark of a half: what its source compares, and keeps after it has told the half.
+/// The hashes and the rank of a half. A source compares them to find changes, and keeps those of each half that it has
+/// reported.
 ///
-/// Two halves with equal fingerprints are equal but for the age of their observation.
+/// Two halves with equal fingerprints are equal except for the age of their observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HalfMark {
     /// The [fingerprint](super::Half::fingerprint).
@@ -32,7 +33,7 @@ pub struct HalfMark {
     rank: Rank,
 }
 
-/// The badness of a half by several measures; in each, less is worse.
+/// The state of a half by several measures; in each, a lower value is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Rank {
     status: Status,
@@ -45,7 +46,8 @@ impl Rank {
     /// The rank of a half without any problem.
     const BEST: Rank = Rank { status: Status::Current, problem: 3, sync: 2, freshness: 2 };
 
-    /// The rank than which a new half is worse: an app that is not synced yet has no problem.
+    /// The rank to which that of a new half is compared. It is the worst in `sync`, because a new app that is not
+    /// synced yet did not get worse.
     const NEW: Rank = Rank { sync: 0, ..Rank::BEST };
 
     fn is_worse_than(self, other: Rank) -> bool {
@@ -57,8 +59,8 @@ impl Rank {
 }
 
 impl HalfMark {
-    /// Makes the mark of the half `id`. `key` is known to nobody else, so that nobody who writes the texts of an app can
-    /// make two halves with one fingerprint.
+    /// Computes the mark of the half `id`. `key` is secret, so that an author of an app's texts cannot craft two halves
+    /// with the same fingerprint.
     pub fn new(id: &HalfId, body: &HalfBody, key: &impl BuildHasher) -> HalfMark {
         let hash = |is_steady: bool| {
             let mut hasher = key.build_hasher();
@@ -175,7 +177,7 @@ fn hash_problems<H: Hasher>(problems: &[Problem], is_steady: bool, hasher: &mut 
     }
 }
 
-/// Leaves the age out: it grows all the time.
+/// Adds a freshness to the hash, without its age, which changes all the time.
 fn hash_freshness<H: Hasher>(not_live: Option<NotLive>, hasher: &mut H) {
     not_live.map(|it| NotLive { age: it.age.map(|_| Duration::ZERO), ..it }).hash(hasher);
 }

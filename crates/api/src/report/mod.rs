@@ -72,7 +72,7 @@ pub struct StreamPosition {
     pub seq: u64,
 }
 
-/// What one source tells about one cluster at one moment.
+/// A message of one source about one cluster at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -83,11 +83,11 @@ pub struct Report {
     /// The time since the API server of the cluster last proved itself to the source (an answer, an event, a bookmark);
     /// `None` if it never did.
     pub age: Option<Duration>,
-    /// The news.
+    /// The content of the report.
     pub content: Content,
 }
 
-/// The news in a report.
+/// The content of a report: changes, a snapshot, facts about the cluster, a digest, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
@@ -119,6 +119,6 @@ pub enum Content {
     },
     /// The digest of all halves that the source holds.
     Digest(Buckets),
-    /// Nothing but the age: the source and the cluster are there.
+    /// No content: the report proves that the source runs, and carries the age of the last answer of the API server.
     Heartbeat,
 }

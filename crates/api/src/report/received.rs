@@ -15,19 +15,19 @@ use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
 
-/// The greatest number of apps that are kept of one cluster, and of those that others declare for it: so these leave room
-/// for its own.
+/// The maximum number of apps that are kept of those that a cluster declares, and of those that other clusters declare
+/// for it. The two are counted apart, so that others cannot displace its own.
 pub const MAX_APPS: usize = 20_000;
 
-/// The greatest number of failures that are kept of one cluster.
+/// The maximum number of failures that are kept of one cluster.
 const MAX_ERRORS: usize = 1_000;
 
-/// What one source told of one cluster.
+/// Everything that one source has reported about one cluster.
 #[derive(Debug)]
 pub struct Received {
     cluster: ClusterId,
     position: StreamPosition,
-    /// True once all halves have come.
+    /// True once the source has sent all halves of its rows.
     is_whole: bool,
     /// True if a report was lost, or the digest of the source differs from that of the halves held.
     has_gap: bool,
@@ -41,14 +41,14 @@ pub struct Received {
     /// The moment at which the facts were received.
     told: Duration,
     errors: Arc<[ErrorRow]>,
-    /// The number of halves refused since the last snapshot.
+    /// The number of halves of rows that were refused since the last snapshot.
     refused: usize,
-    /// The number of halves of which something was cut since the last snapshot.
+    /// The number of halves of rows that were shortened since the last snapshot.
     cut: usize,
     guards: Guards,
 }
 
-/// The halves of an app that a source told; the row may have its other half from another cluster.
+/// The halves of an app that one source reported; the row may have its other half from another cluster.
 #[derive(Debug, Default)]
 struct Halves {
     declared: Option<KeptHalf<DeclaredHalf>>,
@@ -65,13 +65,13 @@ pub struct KeptHalf<T> {
     fingerprint: u64,
 }
 
-/// The parts of a source that make its freshness, and that of its halves, change with time alone.
+/// The facts from which the freshness of a cluster, and of its halves, is computed for any moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vitals {
     liveness: Liveness,
-    /// The freshness that the source itself gives the cluster, if it is not live.
+    /// The freshness that the source reports for the cluster; `None` if it is live.
     own: Option<NotLive>,
-    /// The moment at which the source told that.
+    /// The moment at which the source reported `own`.
     told: Duration,
 }
 
@@ -81,7 +81,8 @@ impl Vitals {
         self.liveness.age(at)
     }
 
-    /// Returns the state of the source itself at the moment `at`, whatever it says of the cluster.
+    /// Returns the state of the source itself at the moment `at`, regardless of the freshness that it reports for the
+    /// cluster.
     pub fn state(&self, at: Duration) -> FreshnessState {
         self.liveness.state(at)
     }
@@ -92,8 +93,8 @@ impl Vitals {
         self.own.map_or(stream, |own| own.freshness(at.saturating_sub(self.told), now).worst(stream))
     }
 
-    /// Returns the freshness of something that came at the moment `received`, with the freshness `own` if its source did
-    /// not call it live. It is at most that of the cluster.
+    /// Returns the freshness of a half that was received at the moment `received`; `own` is the freshness that its
+    /// source reported for it, `None` if it is live. The result is at most the freshness of the cluster.
     pub fn freshness_of(
         &self,
         own: Option<NotLive>,
@@ -112,7 +113,7 @@ impl Vitals {
     }
 }
 
-/// A snapshot of which not all parts have come.
+/// A snapshot of which not all parts were received.
 #[derive(Debug)]
 struct Pending {
     buckets: u64,
@@ -123,13 +124,13 @@ struct Pending {
     refused: usize,
 }
 
-/// The checks of order and age. A test disables each to show that what is known is then wrong.
+/// The checks of the order and age of reports. Tests disable one after the other, to show that each is needed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Guards {
-    /// Reports of older epochs are dropped.
+    /// True to drop reports of older epochs.
     pub epoch: bool,
-    /// The age that a source reports counts.
+    /// True to count the age that a source reports.
     pub age: bool,
 }
 
@@ -144,7 +145,7 @@ impl Default for Guards {
 pub struct Consequences {
     /// The apps of which a half was changed, added or removed.
     pub changed: Vec<AppId>,
-    /// The syncs that were told, by app and the cluster that holds its objects.
+    /// The syncs that were reported, by app and the cluster that holds its objects.
     pub syncs: Vec<ToldSyncs>,
     /// True if the facts about the cluster or its failures were changed.
     pub is_cluster_changed: bool,
@@ -236,10 +237,10 @@ impl Received {
         Received { guards, ..self }
     }
 
-    /// Begins a new stream of the source. Keeps what is known, which proves nothing until the source sends a snapshot or
-    /// an equal digest.
+    /// Begins a new stream of the source. Keeps the halves, which prove nothing until the source sends a snapshot or an
+    /// equal digest.
     ///
-    /// Returns the epoch of the stream: greater than all before.
+    /// Returns the epoch of the stream, which is greater than all earlier ones.
     pub fn reopen(&mut self) -> u64 {
         self.position = StreamPosition { epoch: self.position.epoch + 1, seq: 0 };
         self.has_gap = true;
@@ -247,10 +248,9 @@ impl Received {
         self.position.epoch
     }
 
-    /// Takes a report that was received at the moment `at`.
+    /// Applies a report that was received at the moment `at`.
     ///
-    /// # Errors
-    /// If the report belongs to another stream, or was taken before; then nothing changes.
+    /// # Errors If the report belongs to another stream, or was applied before; then nothing changes.
     pub fn take(&mut self, report: Report, at: Duration) -> Result<Consequences, ReportError> {
         self.check(&report)?;
         let is_next = report.position.seq == self.position.seq + 1;
@@ -322,7 +322,8 @@ impl Received {
         outcome
     }
 
-    /// Takes a part of a snapshot; returns the apps that its last part changed, and the syncs of this part.
+    /// Applies a part of a snapshot; returns the apps that changed, once the last part is applied, and the syncs of
+    /// this part.
     fn snapshot(
         &mut self,
         buckets: u64,
@@ -399,7 +400,7 @@ impl Received {
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
 
-    /// Keeps a half without its syncs, which it returns.
+    /// Stores a half without its syncs, and returns these.
     fn insert(&mut self, mut half: Half, received: Duration) -> Option<ToldSyncs> {
         let syncs = take_syncs(&mut half);
         let Half { app, fingerprint, body } = half;
@@ -452,32 +453,32 @@ impl Received {
         self.refused
     }
 
-    /// Returns the number of halves since the last snapshot of which something was cut, because it was too long.
+    /// Returns the number of halves that were shortened since the last snapshot.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// Returns true once all halves have come.
+    /// Returns true once all halves were received.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Iterates over the apps of which the source told a half, in no particular order.
+    /// Iterates over the apps of which the source reported a half, in no particular order.
     pub fn apps(&self) -> impl Iterator<Item = &AppId> {
         self.apps.keys()
     }
 
-    /// Returns what the source declares of an app.
+    /// Returns the declared half of an app; `None` if the source did not report it.
     pub fn declared(&self, app: &AppId) -> Option<&KeptHalf<DeclaredHalf>> {
         self.apps.get(app)?.declared.as_ref()
     }
 
-    /// Returns what the source observed of the objects of an app.
+    /// Returns the observed half of an app; `None` if the source did not report it.
     pub fn observed(&self, app: &AppId) -> Option<&KeptHalf<ObservedHalf>> {
         self.apps.get(app)?.observed.as_ref()
     }
 
-    /// Returns what makes the freshness change with time alone.
+    /// Returns the facts from which the freshness is computed for any moment.
     pub fn vitals(&self) -> Vitals {
         Vitals { liveness: self.liveness.clone(), own: self.facts.not_live, told: self.told }
     }
@@ -487,7 +488,8 @@ impl Received {
         self.liveness.age(at)
     }
 
-    /// Returns the state of the source itself at the moment `at`, whatever it says of the cluster.
+    /// Returns the state of the source itself at the moment `at`, regardless of the freshness that it reports for the
+    /// cluster.
     pub fn state(&self, at: Duration) -> FreshnessState {
         self.liveness.state(at)
     }
@@ -498,7 +500,7 @@ impl Received {
     }
 
     /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
-    /// source told no such half. It is at most that of the cluster, so that a source need not tell all halves again
+    /// source reported no such half. It is at most that of the cluster, so that a source need not send all halves again
     /// when its cluster falls silent.
     pub fn freshness_of(
         &self,
@@ -536,7 +538,7 @@ fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {
 }
 
 impl NotLive {
-    /// Returns the freshness at `now`, `passed` after it was told.
+    /// Returns the freshness at the time `now`, when `passed` has gone by since the source reported it.
     fn freshness(self, passed: Duration, now: Timestamp) -> Freshness {
         let observed_at = self.age.and_then(|age| before(now, age.saturating_add(passed)));
         Freshness { state: self.state, observed_at }

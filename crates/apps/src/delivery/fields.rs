@@ -17,35 +17,35 @@ use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects of an app for which fields are searched.
+/// The maximum number of objects of one app in which differing fields are searched.
 const MAX_OBJECTS: usize = 20;
 
-/// The maximum number of objects for which fields are told, over all apps that one namespace of a cluster declares: many
-/// apps may list one object with long records.
+/// The maximum number of objects in which differing fields are searched, over all apps that one namespace of a cluster
+/// declares: many apps may list one object with long records.
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
 /// The maximum number of values that are compared in one object, and for all apps that one namespace declares.
 pub(super) const MAX_STEPS: usize = 100_000;
 pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
-/// The maximum number of fields that are told of an object.
+/// The maximum number of differing fields that are named for an object; the others are only counted.
 pub(super) const MAX_FIELDS: usize = 5;
 
-/// The maximum length of a path in bytes; fields below such a path are not compared one by one.
+/// The maximum length of a field's path in bytes; fields below a longer path are not compared one by one.
 const MAX_PATH: usize = 200;
 
-/// The maximum number of levels below an object that are compared one by one: a path need not grow with each level.
+/// The maximum number of nested levels of an object that are compared one by one, which bounds the recursion.
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Annotations that controllers and commands write, and that are never declared.
 const COMPUTED: [&str; 3] =
     [LAST_APPLIED, "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/restartedAt"];
 
-/// Returns the objects of each app that are not synced, with the fields in which those that are OutOfSync differ, where
-/// that is recorded. Objects that were not compared in full, because of a bound, are marked.
+/// Returns the objects of each app that are not synced, each OutOfSync one with the fields in which it differs, as far
+/// as the object records them. Objects that were not compared in full, because of a bound, are marked.
 ///
-/// While another revision is wanted than was applied, what was applied last is not what is wanted, and only later writes
-/// are told.
+/// While the desired revision of an app is not the applied one, the last applied configuration of an object is not what
+/// is desired now; then only fields that were written after the last sync are returned.
 pub fn differing_fields<'l>(
     apps: impl Iterator<Item = &'l App>,
     clusters: &[&dyn Objects],
@@ -54,21 +54,22 @@ pub fn differing_fields<'l>(
     apps.map(|app| search.of_app(app, clusters)).collect()
 }
 
-/// The records of an object that tell which fields differ: what was last applied, or the writes since a time.
+/// The records of an object from which differing fields are found: its last applied configuration, or the field
+/// managers that wrote after a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Record {
     Applied,
     Since(Timestamp),
 }
 
-/// The fields that a record tells.
+/// The differing fields that were found in a record of an object.
 #[derive(Debug, Clone, Default)]
 struct Found {
     differs: Vec<DifferingFields>,
     is_cut: bool,
 }
 
-/// What the apps that one namespace declares may still search.
+/// The numbers of objects and of values that may still be compared for the apps of one namespace.
 struct Share {
     objects: usize,
     steps: usize,
@@ -77,9 +78,9 @@ struct Share {
 /// A search for the differing fields of several apps, in which each record of an object is read once.
 #[derive(Default)]
 struct Search<'l> {
-    /// By home and namespace.
+    /// The share of each namespace that declares apps, by home cluster and namespace.
     shares: HashMap<(&'l str, &'l str), Share>,
-    /// By name of the cluster and key.
+    /// The fields that were found in each record, by the name of the cluster, the key of the object and the record.
     known: HashMap<(&'l str, &'l ObjectKey, Record), Found>,
 }
 
@@ -130,7 +131,8 @@ impl<'l> Search<'l> {
     }
 }
 
-/// Returns the fields that a record of an object tells, and true if an app with another share would find the same.
+/// Returns the differing fields that a record of an object shows, and true if an app with another share would find the
+/// same.
 fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found, bool) {
     let granted = share.steps.min(MAX_STEPS);
     let mut steps = Steps { left: granted, is_cut: granted == 0 };
@@ -143,15 +145,15 @@ fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found,
     (Found { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
 }
 
-/// The number of values that may still be compared in an object.
+/// The number of values that may still be compared in an object, and whether any were left out.
 pub(super) struct Steps {
     pub(super) left: usize,
-    /// True if something was not compared, because no steps were left or it is nested too deeply.
+    /// True if a value was not compared, because no steps were left or it is nested too deeply.
     pub(super) is_cut: bool,
 }
 
 impl Steps {
-    /// Takes a step for each of `values`, and returns them; `None` if there are more values than steps.
+    /// Uses up a step for each of `values`, and returns them; `None` if there are more values than steps.
     fn take<T>(&mut self, values: impl Iterator<Item = T>) -> Option<Vec<T>> {
         let all: Vec<T> = values.take(self.left + 1).collect();
         let left = self.left.checked_sub(all.len());
@@ -160,8 +162,8 @@ impl Steps {
         left.map(|_| all)
     }
 
-    /// Takes a step for each member of two objects, and returns those of `declared` in their order, each key once, and
-    /// those of `live` by their keys; `None` if there are more than steps.
+    /// Uses up a step for each member of two objects, and returns those of `declared` in their order, each key once,
+    /// and those of `live` by their keys; `None` if there are more members than steps.
     fn members<'a>(
         &mut self,
         declared: Value<'a>,
@@ -181,12 +183,12 @@ impl Steps {
 type Member<'a> = (Cow<'a, str>, Value<'a>);
 type Members<'a> = HashMap<Cow<'a, str>, Value<'a>>;
 
-/// Paths of fields, as many as are told, and the number of the others.
+/// The paths of the first [`MAX_FIELDS`] differing fields, and the number of the others.
 #[derive(Default)]
 pub(super) struct Paths {
     fields: Vec<String>,
     more: usize,
-    /// True if labels and annotations of the object itself are not wanted.
+    /// True to leave out the labels and annotations of the object itself.
     without_metadata: bool,
 }
 
@@ -213,8 +215,8 @@ impl Paths {
     }
 }
 
-/// Returns the fields whose values differ from those that were last applied; `None` if there are none, or if that is not
-/// recorded.
+/// Returns the fields whose values differ from the last applied configuration of an object; `None` if there are none,
+/// or if the object does not record that configuration.
 fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<DifferingFields> {
     let (key, object) = (&observed.key, &observed.object);
     if observed.projection != Projection::Full || (key.group, key.kind) == ("", "Secret") {
@@ -241,7 +243,7 @@ fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<Differing
     comparison.paths.by(None)
 }
 
-/// A comparison of what was last applied with an object.
+/// A comparison of an object with its last applied configuration.
 struct Comparison<'s> {
     steps: &'s mut Steps,
     paths: Paths,
@@ -278,7 +280,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares two lists: items with names of their own by these, others by their places.
+    /// Compares two lists: item by item by their `name` if each declared item has a name of its own, otherwise by
+    /// position.
     fn items(&mut self, declared: Value<'_>, live: Value<'_>, path: &str, depth: usize) {
         let Some(declared) = self.steps.take(declared.items().into_iter().flatten()) else { return };
         let Some(live) = self.steps.take(live.items().into_iter().flatten()) else { return };
@@ -312,8 +315,8 @@ fn scalar(value: Value<'_>) -> Option<String> {
     value.as_str().map(|text| text.into_owned()).or_else(other)
 }
 
-/// Returns true for what a server may leave out: null, false, zero, and empty texts, lists and objects. What is nested
-/// deeper than `depth` levels counts as something.
+/// Returns true for a value that a server may leave out: null, false, zero, and empty texts, lists and objects. Values
+/// nested deeper than `depth` levels do not count as empty.
 fn is_empty(value: Value<'_>, depth: usize) -> bool {
     let is_empty = |value: Value<'_>| depth > 0 && is_empty(value, depth - 1);
     match value.kind() {
@@ -395,7 +398,7 @@ fn named(keys: &str) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Appends a member to a path; one that is no plain word, such as an empty one, in brackets.
+/// Appends a key to a path: after a dot if it is a plain word, otherwise in brackets.
 fn below(path: &str, key: &str) -> String {
     let mut path = path.to_owned();
     let is_word = !key.is_empty()

@@ -175,7 +175,7 @@ impl LabelGroups {
     ) -> Place {
         let (key, object) = (observed.key, &observed.object);
         let Some(app) = named(labels, key, object) else { return Place::None };
-        if is_left_behind(key, object) || is_claim_of(&self.templates, key) {
+        if is_made_by_controller(key, object) || is_claim_of(&self.templates, key) {
             return Place::None;
         }
         let Claimed::ByNone(named) = claims.on(self.home, observed) else { return Place::None };
@@ -335,8 +335,9 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
     told.join("; ")
 }
 
-/// Returns true if the labels of an object show that a controller made it, even if the controller is gone.
-fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
+/// Returns true for a Pod or ReplicaSet with a label that only controllers of Kubernetes set, such as
+/// `pod-template-hash`. The label stays when the controller is deleted.
+fn is_made_by_controller(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
     is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }

@@ -162,8 +162,8 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Parses a document into what names its object; `None` for an empty document. A document with aliases is refused
-/// unless `may_repeat`. `left` is reduced by the bytes that the YAML library parses.
+/// Parses the fields of a document that name its object; `None` for an empty document. A document with aliases is
+/// refused unless `may_repeat`. `left` is reduced by the bytes that the YAML library parses.
 fn parse(
     text: &str,
     may_repeat: bool,
@@ -204,9 +204,10 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
 }
 
 /// Returns the lines of a document with `apiVersion`, `kind`, and the name and namespace in `metadata`, so that
-/// only these are parsed; `None` if the document is not of a form where these lines are certain.
+/// only these are parsed.
 ///
-/// `None` unless the document is plainly a block mapping with keys in the first column, each of these once.
+/// Returns `None` unless the document is plainly a block mapping with keys in the first column, each of these once:
+/// only then these lines are certain.
 fn head(text: &str) -> Option<String> {
     let mut head = String::new();
     let (mut versions, mut kinds) = (0, 0);

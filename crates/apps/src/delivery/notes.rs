@@ -47,7 +47,7 @@ impl ReleaseErrors {
 /// The errors in some declarations, and what is missing to read them in full.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// In the order in which they were found, before the limits of each namespace are applied.
+    /// The errors in the order in which they were found, before the limits of each namespace are applied.
     pub(super) complaints: Vec<Complaint>,
     /// Objects whose body is needed and was not read, each with the index of its cluster.
     pub(super) lacking: Lacking,

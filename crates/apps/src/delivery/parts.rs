@@ -49,7 +49,8 @@ pub(crate) struct Parts {
 #[derive(Debug, Default)]
 struct OfCluster {
     objects: HashMap<ObjectKey, OfObject>,
-    /// The former value stays for a comparison with the new one; the flag is false if it must be read again.
+    /// The namespaces with an Argo CD, and false if they must be read again; the former value stays for a
+    /// comparison with the new one.
     homes: Option<(Arc<Homes>, bool)>,
     /// The apps of Helm's storage, with the facts about other apps on which they depend.
     helm: Option<(Arc<Resolved>, BesideHelm)>,

@@ -46,27 +46,27 @@ const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 /// The reason why a release in Helm's storage cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
-    #[error("it does not exist")]
-    Absent,
+    #[error("the {0} that stores the release does not exist")]
+    Absent(&'static str),
     #[error("{0}")]
     Unobserved(String),
-    #[error("its body was not read, only its metadata")]
+    #[error("only the metadata of the object that stores the release was read")]
     MetadataOnly,
-    #[error("it has no key 'release'")]
+    #[error("the object that stores the release has no key 'release'")]
     NoRelease,
-    #[error("its release data is not base64")]
+    #[error("the release data is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    #[error("its release data is truncated or damaged")]
+    #[error("the release data is truncated or damaged")]
     NotGzip(#[source] std::io::Error),
-    #[error("its release unpacks to more than {} MiB", MAX_RELEASE_BYTES >> 20)]
+    #[error("the release unpacks to more than {} MiB", MAX_RELEASE_BYTES >> 20)]
     TooLarge,
     #[error("the releases of namespace {0} cost too much to read: {1}")]
     TooMuch(String, String),
-    #[error("its release is not JSON: {0}")]
+    #[error("the release is not JSON: {0}")]
     NotJson(json::Error),
-    #[error("its manifest is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
+    #[error("the manifest is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
     LongManifest,
-    #[error("its release has no {0}")]
+    #[error("the release has no {0}")]
     Incomplete(&'static str),
 }
 
@@ -196,7 +196,9 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
         Presence::Present(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
         }
-        Presence::Absent => return Err(ReleaseError::Absent),
+        Presence::Absent => {
+            return Err(ReleaseError::Absent(if is_secret(key) { "Secret" } else { "ConfigMap" }));
+        }
         Presence::Unobserved(why) => return Err(ReleaseError::Unobserved(why.into_owned())),
     };
     let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;

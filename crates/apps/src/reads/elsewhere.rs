@@ -71,7 +71,7 @@ pub struct LeftOut {
     pub target: String,
     /// The limit that is exceeded.
     pub excess: Excess,
-    /// Number of items that the apps name, those beyond the limit included; `excess` tells of what.
+    /// Number of items that the apps name, of the sort that `excess` limits; those beyond the limit included.
     pub count: usize,
 }
 
@@ -80,13 +80,13 @@ pub struct LeftOut {
 pub enum Excess {
     /// Number of kinds of the apps' objects.
     Kinds,
-    /// Number of pairs of a kind and a namespace, each of which is listed separately.
+    /// Number of pairs of a kind and a namespace, each of which is listed on its own.
     Places,
     /// Number of the apps' objects whose kinds do not support `list`.
     Singles,
     /// Number of namespaces in which dependents are read.
     Namespaces,
-    /// Number of objects, where clusters are watched.
+    /// Number of watched objects.
     Objects,
 }
 
@@ -132,7 +132,7 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
         Share { wanted: HashSet::new(), granted: HashSet::new(), most }
     }
 
-    /// Counts an item as needed; returns true if it fits into the limit or was already accepted.
+    /// Counts an item as needed; returns true if the item fits into the limit or was accepted before.
     fn has_room(&mut self, one: T) -> bool {
         self.wanted.insert(one);
         self.granted.len() < self.most || self.granted.contains(&one)
@@ -140,10 +140,10 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
 }
 
 /// Collects the objects that apps have in other clusters than their home, within the limits for each home and
-/// target. The namespaces of a home take turns, so that none uses up a limit.
+/// target.
 ///
-/// The namespaces of a home take turns, and within each namespace the apps with the fewest objects come
-/// first.
+/// The namespaces of a home take turns, so that none uses up a limit; within each namespace the apps with the
+/// fewest objects come first.
 pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadMode) -> Elsewhere {
     let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);

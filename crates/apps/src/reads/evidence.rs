@@ -162,7 +162,7 @@ impl ClusterState for Recorder<'_> {
 }
 
 impl Plan<'_> {
-    /// Plans the reads of evidence about the objects that are not well; those by name within the bound of `named`.
+    /// Plans the reads of evidence about objects that are not well, within the bound of `named` for reads by name.
     /// For a cluster that is watched, adds to `named_by` the namespaces of the objects that name others.
     pub(super) fn evidence(
         &self,
@@ -191,8 +191,8 @@ impl Plan<'_> {
         reads
     }
 
-    /// Assesses all objects with what was read, and returns the missing evidence about their health, then
-    /// that about changes.
+    /// Assesses all objects with the evidence that was read, and returns the evidence that is missing: first that
+    /// about their health, then that about changes.
     fn demand(
         &self,
         catalog: &KindCatalog,
@@ -254,8 +254,8 @@ impl Plan<'_> {
         of_apps.chain(named).collect()
     }
 
-    /// Adds to `demand` the kinds of the dependents and contents that were looked up, and removes what would add no
-    /// evidence.
+    /// Adds to `demand` the kinds of the dependents and contents that were looked up, and removes lookups that
+    /// would find no evidence.
     fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
         if !demand.owners.is_empty() {
             for owner in self.snapshot.all() {
@@ -444,7 +444,7 @@ const IS_NAMED_BY_PODS: [(&str, &str); 4] =
 
 /// Returns true if the status of a CronJob proves that its last Job succeeded.
 ///
-/// Where Jobs may overlap, the one that ended last need not be the last one, so the answer is false.
+/// Returns false where Jobs may overlap, because the one that ended last need not be the last one that started.
 fn is_done(object: &Object<'_>) -> bool {
     let at = |path: &[&str]| time(object.at(path));
     object.kind() == "CronJob"

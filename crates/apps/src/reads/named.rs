@@ -6,8 +6,8 @@ use super::Read;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::Snapshot;
 
-/// The maximum number of reads of evidence by name in one look. Beyond it, up to twice as many, a namespace whose
-/// objects ask for such a read gets it only if it had fewer than [`FEW_OF_NAMESPACE`].
+/// The maximum number of reads of evidence by name in one look. Up to twice as many are made, but beyond the maximum
+/// only for objects of namespaces that had fewer than [`FEW_OF_NAMESPACE`] reads.
 const MAX_READS: usize = 1000;
 
 /// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
@@ -43,7 +43,7 @@ pub(super) struct NamedEvidence {
 }
 
 impl NamedEvidence {
-    /// Applies the bound from now on.
+    /// Applies the bound to all further calls of [`NamedEvidence::grant`].
     pub(super) fn bound(&mut self) {
         self.is_bounded = true;
     }
@@ -53,9 +53,9 @@ impl NamedEvidence {
         if self.is_bounded { MAX_READS.saturating_sub(self.granted.len()) } else { usize::MAX }
     }
 
-    /// Returns the reads that fit into the bound. Namespaces take turns, those that had fewer reads first, so that the
-    /// excess of one leaves the evidence of others. Of the namespaces that name one object, that with the fewest
-    /// reads is charged.
+    /// Returns those of the `wanted` reads that fit into the bound. Namespaces take turns, those that had fewer reads
+    /// first, so that the excess of one does not displace the evidence of others. If several namespaces name one
+    /// object, the one with the fewest reads is charged.
     pub(super) fn grant(&mut self, mut wanted: Vec<NamedRead>) -> Vec<Read> {
         if !self.is_bounded {
             return wanted.into_iter().map(|wanted| wanted.read).collect();

@@ -74,11 +74,11 @@ pub struct ReadPlan {
 /// Objects that are read by name, each with the namespaces of the apps and objects that name it.
 pub type NamedBy = HashMap<ObjectKey, BTreeSet<String>>;
 
-/// Plans the next reads for a cluster that is watched; `is_new` returns true for a read that was not sent before,
-/// and `rounds` limits how long a stage delays the later ones.
+/// Plans the next reads of a cluster that is watched: those for which `is_new` returns true. `rounds` holds, for each
+/// stage, how many more plans may wait for its reads.
 ///
-/// Each stage waits for those before it, so that no list is made twice, but only as long as `rounds` allows.
-/// Objects that `rules` call well need no evidence.
+/// A stage is planned only when the reads of the stages before it are answered, so that no list is made twice; without
+/// rounds left the later ones do not wait. Objects that `rules` call well need no evidence.
 pub fn plan_watches(
     snapshot: &Snapshot,
     asked: &ReadQuery,

@@ -6,10 +6,10 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::{Elsewhere, Read, Target};
 
-/// The numbers of the home clusters that need something.
+/// The numbers of the home clusters that need an object, kind or namespace.
 type Homes = BTreeSet<usize>;
 
-/// The needs of each home cluster in one target cluster, from which the order of the reads follows: the
+/// The home clusters whose apps need objects of one target cluster, from which the order of the reads follows: the
 /// excess of one home delays neither the target's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
@@ -47,7 +47,7 @@ impl Turns {
         turns
     }
 
-    /// Returns true if no app of another cluster needs something in the target cluster.
+    /// Returns true if no app of another cluster needs an object of the target cluster.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }
@@ -69,13 +69,13 @@ impl Turns {
         });
     }
 
-    /// Returns the names of the home clusters that need something of a read.
+    /// Returns the names of the home clusters that need an object of a read.
     pub fn names(&self, read: &Read) -> impl Iterator<Item = &str> {
         self.homes(read).filter_map(|home| self.names.get(home)).map(String::as_str)
     }
 
     /// Returns the numbers of the home clusters that need the object or kind of a read; if there are none, of those
-    /// that need something in its namespace.
+    /// that need an object in its namespace.
     fn homes(&self, read: &Read) -> impl Iterator<Item = usize> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let namespace = read.namespace.clone().unwrap_or_default();

@@ -16,12 +16,12 @@ pub struct ChangedRows {
     pub gone: Vec<AppRef>,
 }
 
-/// The rows that may differ, recorded from update to update once they were taken for the first time.
+/// A log of the rows that may differ. It records them from the first call of [`RowLog::take`] on.
 #[derive(Debug, Default)]
 pub(super) struct RowLog {
     is_recorded: bool,
     is_all: bool,
-    /// The numbers of rows.
+    /// The numbers of the rows that may differ.
     changed: BTreeSet<u32>,
     gone: Vec<AppRef>,
 }
@@ -39,7 +39,7 @@ impl RowLog {
         }
     }
 
-    /// Records that there is no row of this name any more, or one less.
+    /// Records that a row of this name is gone.
     pub(super) fn note_gone(&mut self, app: &AppRef) {
         if self.is_recorded && !self.is_all {
             self.gone.push(app.clone());

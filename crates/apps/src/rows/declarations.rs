@@ -31,7 +31,8 @@ pub(super) fn note_parts(kept: &mut Kept) -> usize {
     number
 }
 
-/// Records the rows whose declaring objects changed: what a row does not show of them, such as labels, may differ too.
+/// Records in `changed` the rows whose declaring objects changed: attributes that a row does not show, such as labels,
+/// may differ too.
 pub(super) fn note_declared(kept: &Kept, parts: &[Part], changed: &mut RowLog) {
     let objects: HashSet<(usize, &ObjectKey)> = (parts.iter())
         .filter_map(|part| match part {
@@ -104,8 +105,8 @@ pub(super) fn is_left_out(left_out: &ExcessApps, declaring: &Declaring) -> bool 
     }
 }
 
-/// Decides again which apps are left out because their cluster has too many; adds to `plan` the rows to add and to
-/// remove. Returns true if any were left out before or are now.
+/// Decides again which apps are left out because their cluster has too many, and adds to `plan` the rows to add and to
+/// remove. Returns true if any apps were left out before or are left out now.
 pub(super) fn leave_out(kept: &mut Kept, plan: &mut Plan) -> bool {
     let left_out = ExcessApps::of(&kept.found, &kept.groups);
     let before = std::mem::replace(&mut kept.left_out, left_out);
@@ -129,8 +130,8 @@ pub(super) fn leave_out(kept: &mut Kept, plan: &mut Plan) -> bool {
 /// Returns the objects that an app claims in only one of two lists of declarations, each with the index of its
 /// cluster.
 ///
-/// Returns `None` if the lists differ in more than the objects that apps claim: then the app of any object may
-/// be another one.
+/// Returns `None` if the lists differ in more than the objects that apps claim: then any object may belong to another
+/// app than before.
 pub(super) fn moved_claims(
     one: &[Arc<Declaration>],
     other: &[Arc<Declaration>],

@@ -35,7 +35,7 @@ impl Hasher for AsIs {
     }
 }
 
-/// A set of nodes, usually one. There is one for each question, so that the rare large one is behind a pointer.
+/// A set of nodes, usually one. Each question has such a set, so the rare large one is behind a pointer to save memory.
 #[derive(Debug)]
 enum Nodes {
     One(Node),
@@ -102,7 +102,7 @@ pub(super) struct Graph<S> {
     /// may remain.
     given_up: Vec<Node>,
     askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
-    /// The time at which each result may change without a change of an object, with its node.
+    /// The times at which results may change without a change of an object, each with the node of its result.
     moments: BTreeSet<(Timestamp, Node)>,
     /// The nodes of the cached values of this update, by the address of their record.
     shared: HashMap<usize, (Arc<QuestionRecord>, Node)>,

@@ -61,7 +61,7 @@ pub use changes::ChangedRows;
 pub struct Looked {
     /// Number of rows that were judged.
     pub judged: usize,
-    /// True if the declarations were read.
+    /// Number of declarations that were read.
     pub declared: usize,
     /// True if everything was computed without using earlier results.
     pub is_whole: bool,
@@ -246,8 +246,8 @@ impl AppRows {
         self.kept.as_ref()?.graph.next()
     }
 
-    /// Returns the rows that may differ since the last call, at the first one all. Of a live row the time of observation
-    /// does not count.
+    /// Returns the rows that may differ since the last call; the first call returns all. A new time of observation
+    /// alone does not make a live row differ.
     pub fn take_changed(&mut self) -> ChangedRows {
         let places = self.kept.as_ref().map(|kept| &kept.places);
         let place = |number| places?.get(usize::try_from(number).ok()?).copied().flatten();
@@ -441,7 +441,7 @@ impl Look<'_, '_> {
         looked
     }
 
-    /// Judges the app of a declaration. Returns it with the index of the cluster that shows it, and the record of
+    /// Judges the app of a declaration. Returns the app with the index of the cluster that shows it, and the record of
     /// the questions; `None` if the declaration no longer exists.
     fn judged(
         &self,
@@ -484,7 +484,7 @@ impl Look<'_, '_> {
         kept.freshness = freshness;
     }
 
-    /// Computes the label groups in the cluster with this index in the fleet.
+    /// Computes the label groups in the cluster with the index `home` in the fleet.
     fn groups(
         &self,
         home: usize,
@@ -746,8 +746,8 @@ impl Look<'_, '_> {
     }
 }
 
-/// Returns the objects that name a changed object `key` as their controller by the UID that it had before, if it
-/// has it no longer.
+/// Returns the objects that name the former UID of a changed object `key` as their controller, if its UID is another
+/// one now or it is gone.
 fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>) -> Vec<ObjectKey> {
     let new = objects.get(key.as_ref()).present();
     let [old, new] = [old, new].map(|it| it.map(|it| it.object.text(&["metadata", "uid"]).into_owned()));

@@ -9,7 +9,8 @@ use super::marks::{ByBody, TakenOut};
 use super::{Snapshot, Stored};
 use crate::reads::read::Read;
 
-/// Objects that [`Snapshot::set_aside`] removed from a snapshot, with the results of their reads.
+/// The objects and lists that [`Snapshot::set_aside`] and [`Snapshot::set_aside_lists`] removed from a snapshot, to
+/// be put back if they are still needed.
 #[derive(Debug, Default)]
 pub struct Aside {
     keys: Vec<ObjectKey>,

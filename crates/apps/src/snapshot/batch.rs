@@ -34,7 +34,7 @@ pub struct ChangeBatch {
 }
 
 impl ChangeBatch {
-    /// Makes a batch that says that anything may have changed.
+    /// Makes a batch according to which anything may have changed.
     pub fn all() -> ChangeBatch {
         ChangeBatch { is_all: true, ..ChangeBatch::default() }
     }

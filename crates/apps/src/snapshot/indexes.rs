@@ -63,8 +63,8 @@ impl Budgets {
         index
     }
 
-    /// Adds a budget under one of the labels in `wanted`, which its selector requires: the one that fewest other
-    /// budgets share.
+    /// Adds a budget under one of the labels in `wanted`, which its selector requires: the label under which the
+    /// fewest budgets are so far.
     fn place(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
         self.by_label.entry(budget.namespace.clone()).or_default().insert(rarest, budget);
@@ -146,7 +146,7 @@ pub(crate) fn has_pods(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
-/// Returns the node of a Pod that is being deleted, empty if it has none; `None` if the Pod is not being deleted.
+/// Returns the node of a terminating Pod, empty if it has none; `None` if the Pod is not terminating.
 pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.text(&["spec", "nodeName"]))
@@ -245,7 +245,7 @@ impl Indexes {
     }
 }
 
-/// Changes the counts of an object's namespace by `step`, if the object is a Pod or a controller that reports Pods.
+/// Applies `step` to the counts of an object's namespace, if the object is a Pod or a controller that reports Pods.
 fn count(
     namespaces: &mut HashMap<String, PodCounts>,
     key: &ObjectKey,
@@ -317,7 +317,8 @@ impl Snapshot {
         self.indexes.contents.get_or_init(all).get(namespace)
     }
 
-    /// Returns true if controllers in a namespace report Pods but it has none, because the dump left them out.
+    /// Returns true if controllers in a namespace report Pods but the snapshot has none there, because the dump
+    /// left them out.
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {
             let mut namespaces = HashMap::new();

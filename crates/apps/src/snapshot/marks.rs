@@ -7,7 +7,8 @@ use taffrail_object::Projection;
 
 use crate::reads::read::{Read, Target};
 
-/// The results of a read of metadata and of the same read of whole objects. Neither replaces the other.
+/// The results of a read of metadata and of the same read of whole objects, kept apart because neither replaces the
+/// other.
 #[derive(Debug, Clone)]
 pub(super) struct ByBody<T> {
     whole: Option<T>,
@@ -32,7 +33,7 @@ impl<T> ByBody<T> {
         }
     }
 
-    /// Lists the results of reads with at least the projection `wanted`; that of the whole read comes first.
+    /// Lists the results of reads with at least the projection `wanted`, the result of the whole read first.
     pub(super) fn at_least(&self, wanted: Projection) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Projection::Metadata))
     }
@@ -42,7 +43,7 @@ impl<T> ByBody<T> {
         self.metadata.as_ref()
     }
 
-    /// Returns the result of the read with the other projection than this; `None` if there was none.
+    /// Returns the result of the read with the other projection than `projection`; `None` if there was none.
     pub(super) fn beside(&self, projection: Projection) -> Option<&T> {
         match projection {
             Projection::Full => self.metadata.as_ref(),
@@ -96,8 +97,8 @@ pub(super) struct TakenOut {
 pub(super) struct KindMarks {
     everywhere: ByBody<ListOutcome>,
     namespaces: BTreeMap<String, ByBody<ListOutcome>>,
-    /// Failures of lists of all namespaces with selectors. They say nothing about lists in one namespace, which may
-    /// be allowed.
+    /// The results of failed lists of all namespaces with a selector. They say nothing about lists in one
+    /// namespace, which may be allowed.
     parts: ByBody<ListOutcome>,
     /// The lists that were made with selectors: namespace (`None`: all), selector and projection.
     selections: HashSet<(Option<String>, Target, Projection)>,

@@ -74,8 +74,8 @@ impl Snapshot {
         self.each(events.filter(|event| !self.is_twin(event)))
     }
 
-    /// Returns true for an event of the group `events.k8s.io` that is also served by the core group, and would
-    /// count twice.
+    /// Returns true for an event of the group `events.k8s.io` that the core group serves too, and that would
+    /// otherwise count twice.
     fn is_twin(&self, event: &ObjectKey) -> bool {
         let twin = ObjectKeyRef { group: "", ..event.as_ref() };
         !event.group.is_empty()

@@ -42,7 +42,7 @@ pub(super) struct ClusterContext<'a> {
     /// By group, version and kind: true for a status subresource in the definition; `None` if the definition
     /// was not read.
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
-    /// The indexes of the apps to search findings for; `None` for all.
+    /// The indexes of the apps for which findings are searched; `None` for all.
     asked: Option<BTreeSet<usize>>,
     /// The objects in this cluster that the selected apps declare and that were read, each once with its
     /// status.
@@ -230,8 +230,9 @@ impl<'a> ClusterContext<'a> {
         self.claimants.contenders(self.name(), key)
     }
 
-    /// Returns the nearest of the object and its controllers that any app declares, with the indices of these
-    /// apps and of those that list any of them unconfirmed; `None` if no app declares or lists any of them.
+    /// Returns the first of the object and its controllers, from the object upwards, that an app declares, with the
+    /// indexes of these apps and of those that list any of them unconfirmed; `None` if no app declares or lists any of
+    /// them.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, Vec<usize>)> {
         let owners = controllers(self.objects, key);
         let nearest = self.claimants.nearest(self.name(), std::iter::once(key).chain(&owners));
@@ -251,8 +252,8 @@ impl<'a> ClusterContext<'a> {
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Returns true if the definition of a custom resource has a status subresource in the object's version;
-    /// `None` if the definition was not read.
+    /// Returns true if the CustomResourceDefinition of a custom resource has a status subresource in the object's
+    /// version; `None` if the CustomResourceDefinition was not read.
     pub(super) fn is_defined_with_status(&self, object: &Object<'_>) -> Option<bool> {
         let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
         let place = (group.clone(), object.version().to_owned(), kind.clone());
@@ -383,14 +384,14 @@ pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 /// The objects of which a time is in the future.
 #[derive(Debug, Default)]
 pub(super) struct FutureTimes {
-    /// Those that tenants cannot write: cluster-scoped objects, and those in namespaces of Kubernetes or of a delivery
-    /// tool.
+    /// The future times that tenants cannot write: those of cluster-scoped objects, and of objects in namespaces of
+    /// Kubernetes or of a delivery tool.
     pub(super) sure: Option<Farthest>,
-    /// The others, by namespace.
+    /// The other future times, by namespace.
     pub(super) of_namespaces: BTreeMap<String, Farthest>,
 }
 
-/// The object with the farthest time in the future among some, and the number of these objects.
+/// The farthest of some times in the future, with its object, and the number of objects with such times.
 #[derive(Debug)]
 pub(super) struct Farthest {
     pub(super) at: Timestamp,
@@ -422,7 +423,7 @@ impl FutureTimes {
     }
 }
 
-/// Returns the newest time up to `latest`, and the times of objects beyond it.
+/// Returns the newest time in the objects up to `latest`, and the times beyond it, which are in the future.
 ///
 /// If a Node has a heartbeat, or a Lease in a namespace of Kubernetes or of a delivery tool has a renew time, the
 /// newest time counts only creation times and the times of cluster-scoped objects and of objects in such namespaces.

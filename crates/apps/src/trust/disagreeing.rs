@@ -239,9 +239,11 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the health that a tool reports for its app: the tool's name, its word for the health, and true if
-/// that word means healthy. Returns `None` for other words of Argo CD, for a Flux app that is not Ready, and for other
-/// tools.
+/// Returns the health that a tool reports for its app: the tool's name, its word for the health, and true if that word
+/// means healthy.
+///
+/// Returns `None` if Argo CD's word means neither healthy nor unhealthy, for a Flux app that is not Ready, and for
+/// other tools.
 fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
     match app.app.delivery {
         Delivery::ArgoApplication => {

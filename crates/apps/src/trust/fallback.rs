@@ -33,7 +33,7 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
 }
 
 /// Returns true if the kind of a custom resource has a status subresource; `None` if neither discovery nor the
-/// definition was read.
+/// CustomResourceDefinition was read.
 pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>) -> Option<bool> {
     let served = cluster.objects.has_status_subresource(object.group(), object.version(), object.kind());
     served.or_else(|| cluster.is_defined_with_status(object))

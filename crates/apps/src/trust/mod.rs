@@ -34,7 +34,7 @@ use crate::objects::Objects;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FindingCategory {
-    /// The delivery tool and the objects disagree, or other reports do.
+    /// The delivery tool and the objects report different states, or other reports disagree.
     Disagreeing,
     /// A controller or node stopped reporting.
     Silent,
@@ -42,7 +42,7 @@ pub enum FindingCategory {
     Unread,
     /// Clocks differ, or the time of observation is not known.
     Skewed,
-    /// A user suspended an app or source, or switched off something.
+    /// A user suspended an app or source, or excluded an object from its tool or controller.
     Suspended,
     /// No rule reads the status of the kind, so Ready is only the default.
     Fallback,
@@ -96,7 +96,7 @@ impl Severity {
     }
 }
 
-/// The numbers of objects that a search for findings in one cluster looked at.
+/// The numbers of objects of one cluster that a search for findings looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -126,7 +126,7 @@ pub struct TrustShape {
     pub contexts: bool,
 }
 
-/// The objects that a finding is about, each with the time since when, if known.
+/// The objects that a finding is about, each with the time since when the finding is true of it, if known.
 type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 
 /// A reason to doubt a green status of one cluster.
@@ -144,7 +144,7 @@ pub struct Finding {
     pub message: String,
     /// The time since when the finding is true, if known.
     pub since: Option<Timestamp>,
-    /// The objects that the finding is about, each with the time since when, if known.
+    /// The objects that the finding is about, each with the time since when it is true of the object, if known.
     pub objects: Vec<(ObjectKey, Option<Timestamp>)>,
     /// The apps that the finding concerns, as indexes into the list of apps; empty if it may concern all.
     pub apps: BTreeSet<usize>,
@@ -224,7 +224,7 @@ fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
 }
 
-/// The functions that search for findings in a cluster.
+/// The functions that search for findings in a cluster, one or more for each category.
 const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     disagreeing::look,
     by_hand::look,

@@ -22,7 +22,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Sources that were looked at, each with whether it says that it is not ready: many apps have the same one.
+/// The sources that were looked at, each with true if it reports that it is not ready. They are kept because
+/// many apps have the same source.
 type Unready<'a> = HashMap<&'a ObjectKey, bool>;
 
 /// Returns true if another finding reports this problem of `app` in more detail.

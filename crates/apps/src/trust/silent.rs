@@ -18,10 +18,10 @@ use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
-/// The time for which a Lease may be overdue before it is a finding, so that one or two late renewals do not matter.
+/// The time by which a Lease may be overdue without a finding, so that one or two late renewals do not matter.
 const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The time that a controller may take to observe a change before it is a finding.
+/// The time that a controller may take to observe a change without a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
@@ -224,7 +224,7 @@ fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
     conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
 }
 
-/// Finds custom resources that never got a status though their definition has one.
+/// Finds custom resources that never got a status although their kind has one.
 fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: super::cluster_context::ByKind = BTreeMap::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -257,7 +257,8 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     mute.into_iter().map(made).collect()
 }
 
-/// A sign that the controller of a Flux object does not reconcile it: its reason, since when, and the message.
+/// A sign that the controller of a Flux object does not reconcile it: the reason, the time since when, and the
+/// message.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,

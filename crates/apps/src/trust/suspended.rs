@@ -59,7 +59,7 @@ fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// Finds suspended sources, which no list of apps shows.
+/// Finds suspended sources, which lists of apps do not show.
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended = cluster.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
@@ -84,7 +84,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// A field that users set to stop an object, which then still counts as Ready.
+/// A field that users set to stop the reconciliation of an object, which then still counts as Ready.
 struct Switch {
     reason: &'static str,
     kind: &'static str,

@@ -28,8 +28,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds apps declared in this cluster whose objects are in a cluster that was not queried: only their tool
-/// reports on them.
+/// Finds apps declared in this cluster whose objects are in a cluster that was not queried, so that only the
+/// app's tool reports on them.
 fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, app, _) in cluster.declared().filter(|(_, app, _)| !app.in_reach) {
@@ -72,7 +72,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of errors about which another function makes a finding.
+/// Reasons of read errors that this search leaves to other functions, which make findings about them.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
 /// Kinds that are evidence about other objects; without them, objects are judged by their own status alone.

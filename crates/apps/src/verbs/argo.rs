@@ -106,7 +106,8 @@ fn annotation(name: &str) -> Vec<&str> {
     vec!["metadata", "annotations", name]
 }
 
-/// Returns the phase and message of an Application's operation that runs or was requested; `None` if there is none.
+/// Returns the phase and message of an Application's running operation, or `requested` if the operation has not
+/// begun; `None` if there is no operation.
 fn running(object: &Object<'_>) -> Option<String> {
     let phase = object.text(&["status", "operationState", "phase"]);
     if matches!(&*phase, "Running" | "Terminating") {
@@ -115,8 +116,7 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// Returns the fields to write to start a sync of an Application with its own revision and sync options; it prunes
-/// only if the sync policy does.
+/// Returns the fields to write to start a sync of an Application with its own revision and sync options.
 ///
 /// Objects that are no longer declared are pruned only if the sync policy says so.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {

@@ -104,7 +104,7 @@ pub struct Step {
     pub object: ObjectKey,
     /// The patch.
     pub patch: Patch,
-    /// The patch to send if the server does not know a field of `patch`; `None` if there is none.
+    /// The patch to send instead if the server does not know a field of `patch`; `None` if there is none.
     pub alternative: Option<Patch>,
     until: Until,
 }

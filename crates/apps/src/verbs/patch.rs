@@ -66,8 +66,8 @@ impl Patch {
         Ok(Patch { changes, based_on: None })
     }
 
-    /// Returns the changes of the status if `of_status`, otherwise all others. Many kinds take changes of the
-    /// status only in a request of their own.
+    /// Returns only the changes of the status if `of_status`, otherwise only the others. Many kinds take changes
+    /// of the status only in a request of their own.
     pub fn part(&self, of_status: bool) -> Patch {
         let is_wanted =
             |change: &&Change| change.path.first().is_some_and(|key| key == "status") == of_status;
@@ -175,7 +175,7 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
     }
 }
 
-/// Returns what remains of two lists without their common start and end.
+/// Returns two lists without their common start and end.
 fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [Value]) {
     let begin = before.iter().zip(after).take_while(|(one, other)| is_same(one, other)).count();
     let (before, after) = (before.get(begin..).unwrap_or_default(), after.get(begin..).unwrap_or_default());

@@ -436,8 +436,8 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live
-/// and a problem says so; else `None`.
+/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live and a
+/// problem of the app says so; else `None`.
 fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     if half.is_live() {
         return None;
@@ -478,8 +478,8 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns `Unobserved` if the worst problem of an app is one of freshness, `Waiting` if it is on another axis, such as a
-/// stopped controller; `None` if no problem is more than a notice.
+/// Returns the state of an app with a problem that is more than a notice: `Unobserved` if its worst problem is one of
+/// freshness, `Waiting` for any other, such as a stopped controller; `None` if there is no such problem.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
@@ -663,7 +663,7 @@ fn tells_of_failure(name: &str) -> bool {
     BAD.iter().any(|bad| name.contains(bad))
 }
 
-/// The end of a Job or Pod; its status does not change any more.
+/// The end of a Job or Pod, after which its status does not change any more.
 struct Ended {
     well: bool,
     how: String,

@@ -141,9 +141,9 @@ pub struct Judgement {
     pub reason: String,
     /// The message of the root cause.
     pub message: Words,
-    /// The time at which the target stopped being well, if known.
+    /// The time at which the object or app stopped being well, if known.
     pub since: Option<Timestamp>,
-    /// The cause chain, from the object to the root cause; empty if it is well.
+    /// The cause chain, from the object to the root cause; empty if the object is well.
     pub chain: Vec<Arc<CauseStep>>,
     /// UID of the object, to distinguish it from others that had the same name.
     pub(crate) uid: Option<String>,
@@ -251,7 +251,7 @@ impl Wait {
     /// Determines the states at the time `now`, which is `at` after the start, and returns the rows that changed.
     /// `apps` returns the apps of the clusters, and is called only if apps are waited for.
     ///
-    /// [`Wait::learn`] must have recorded the objects of the targets. `apps` finds the apps of the clusters, where apps are waited for.
+    /// [`Wait::learn`] must have recorded the objects of the targets.
     pub fn look(
         &mut self,
         clusters: &[Seen<'_>],

@@ -125,7 +125,8 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// Returns true if evidence about an object may decide if the condition is met.
+    /// Returns true if evidence about an object, such as its Pods and events, can decide whether the
+    /// condition is met.
     pub(super) fn rests_on_evidence(&self) -> bool {
         matches!(self, Until::Current | Until::Failed | Until::Revision(_))
     }

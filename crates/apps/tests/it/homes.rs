@@ -55,7 +55,7 @@ fn list(clusters: &[&dyn Objects], homes: &[&str]) -> AppList {
 fn errors_of_releases_that_another_home_names_are_the_homes() {
     let dev = holding("dev", &delivering_to_prod("made-up"));
     let prod = prod(&[]);
-    let why = "Helm release shop/sh.helm.release.v1.made-up.v1 cannot be read: it does not exist";
+    let why = "Helm release shop/sh.helm.release.v1.made-up.v1 cannot be read: the Secret that stores the release does not exist";
     let of_home = format!(
         "dev: helm.toolkit.fluxcd.io/HelmRelease/apps/web: Unreadable: HelmRelease apps/web: in cluster prod, {why}"
     );

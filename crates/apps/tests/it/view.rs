@@ -154,7 +154,7 @@ fn a_cluster_with_unreadable_apps_is_unknown() {
     assert_eq!(
         rows,
         [
-            ("empty", "Unknown", "it holds no objects"),
+            ("empty", "Unknown", "the dump holds no objects"),
             ("lost", "Unknown", "does not answer: no answer within 5 s"),
             ("half", "Unknown", "no YAML")
         ]

@@ -196,7 +196,7 @@ impl Kubeconfig {
         };
         let here = Place { context: name, entry };
         if entry.twice {
-            return Err(here.fails("it is defined twice in this file"));
+            return Err(here.fails("the context is defined twice in this file"));
         }
         let field = |key: &str| match entry.body.get(key) {
             None | Some(Value::Null) => Ok(None),

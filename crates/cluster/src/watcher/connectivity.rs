@@ -174,7 +174,9 @@ impl Renewals {
 /// callers share the result; the error is the reason why the connection was not replaced. Credentials that the server
 /// keeps refusing are renewed with growing backoff.
 pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
-    let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
+    let Some(context) = &shared.context else {
+        return Err("the credentials for the cluster cannot be renewed".to_owned());
+    };
     let mut renewals = shared.renewals.lock().await;
     if shared.connection().generation != generation {
         return Ok(());

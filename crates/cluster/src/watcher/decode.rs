@@ -152,7 +152,7 @@ impl Batch {
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
         if root.kind() != Kind::Object {
-            return Err("it is not an object".to_owned());
+            return Err("the value is not an object".to_owned());
         }
         let cut = || root.get("kind").is_some_and(|kind| kind.is_str("PartialObjectMetadata"));
         if scope.projection == Projection::Metadata && !known_form && !cut() {
@@ -164,8 +164,8 @@ impl Batch {
         let kind = ItemKind::new(&self.followed.api_version, &scope.resource.kind);
         let object = kind.object(root).map_err(|error: ObjectError| format!("it {error}"))?;
         match object.metadata() {
-            None => Err("it has no metadata".to_owned()),
-            Some(_) if object.name().is_empty() => Err("it has no name".to_owned()),
+            None => Err("the object has no metadata".to_owned()),
+            Some(_) if object.name().is_empty() => Err("the object has no name".to_owned()),
             Some(_) => Ok(object),
         }
     }

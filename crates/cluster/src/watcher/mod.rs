@@ -70,18 +70,18 @@ pub struct ScopeId(u32);
 /// The state of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
-    /// Its objects are being listed, for the first time or again.
+    /// The scope's objects are being listed, for the first time or again.
     CatchingUp,
-    /// All its objects are known, and changes arrive as they happen.
+    /// All objects of the scope are known, and changes arrive as they happen.
     Live,
-    /// The user may not read it.
+    /// The user may not read the scope.
     Forbidden {
         /// The server's message.
         message: String,
     },
     /// The server does not serve this kind in this version.
     Absent,
-    /// It cannot be read for another reason.
+    /// The scope cannot be read for another reason.
     Broken {
         /// The reason, one word in CamelCase.
         reason: &'static str,
@@ -275,7 +275,7 @@ struct Progress {
     complete: bool,
     /// The token of the next page of the list; `None` on the last page, and for a watch.
     continued: Option<String>,
-    /// The reason why the scope has to be listed again; `None` if it has not.
+    /// The reason why the scope must be listed again; `None` if it need not be.
     expired: Option<String>,
     /// The code and message with which the server ended the watch; `None` if it did not.
     refused: Option<(u16, String)>,
@@ -489,9 +489,10 @@ pub struct WatchEvents {
 }
 
 impl WatchEvents {
-    /// Waits for the next event; returns `None` when its [`Watcher`] is gone.
+    /// Waits for the next event; returns `None` once its [`Watcher`] was dropped.
     ///
-    /// The caller must read a batch before the next call: its watch continues from the reader's position.
+    /// The caller must read the objects of a batch before the next call: reading them moves the position from which the
+    /// watch continues.
     pub async fn next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.recv().await? {

@@ -123,11 +123,12 @@ struct Task<'a> {
     woken: watch::Receiver<u64>,
     /// Number of wake-ups of the process before the last request.
     opened: u64,
-    /// The doubt left by the last watch.
+    /// The suspicion that the last watch left.
     doubt: Doubt,
     /// The epoch in which the current list or watch began.
     epoch: u64,
-    /// True if a complete list was at an earlier version than another scope before it: the two are in different stores.
+    /// True if the objects of this scope are in another store than those of other scopes: a complete list had an
+    /// earlier resource version than another scope had received before the list began.
     is_foreign: bool,
     /// True if objects come as Protobuf, fixed at the last list because digests are of one form.
     protobuf: bool,

@@ -139,8 +139,8 @@ async fn begin(
     Err(stream.refusal(shared, ask, head.status, head.headers).await)
 }
 
-/// Returns the time limit for the start of a response: that of one request if the user set it; otherwise lists are first
-/// read from the server's store, and watches begin at once.
+/// Returns the time limit for the start of a response: that of one request if the user set it, else `answer_timeout`
+/// for a list, which the server first reads from its store, and a third of it for a watch, which begins at once.
 fn begins(shared: &Shared, purpose: Purpose) -> TimeLimit {
     let list = shared.settings.answer_timeout;
     match shared.connection().cluster.request_timeout() {

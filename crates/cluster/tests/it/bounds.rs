@@ -470,7 +470,7 @@ async fn discovery_copies_no_endless_name() {
     let discovery = discovered(move |_| body.clone()).await;
     let [broken] = discovery.broken() else { panic!("{}", discovery.broken().len()) };
     assert!(broken.name.len() <= 110, "{}", broken.name.len());
-    assert_eq!(broken.reason, "its name is too long");
+    assert_eq!(broken.reason, "the name is too long");
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ users:
         ),
         ("no-command", user_line("no-command"), "exec of user \"no-command\" has no command"),
         ("user-no", context_line("user-no"), "its user is not text: put it in quotes"),
-        ("twice", context_line("twice"), "it is defined twice in this file"),
+        ("twice", context_line("twice"), "the context is defined twice in this file"),
     ] {
         let error = config.context(name).unwrap_err();
         assert_eq!(folder.short(whole(&error)), format!("context \"{name}\" (config:{at}): {what}"));

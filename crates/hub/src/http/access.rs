@@ -18,7 +18,7 @@ use crate::store::{StoreError, Token, TokenHash, TokenRecord};
 /// The greatest number of sessions; with another one the oldest ends.
 const MAX_SESSIONS: usize = 64;
 
-/// The tokens and sessions that may read from a hub, and the names by which it is called.
+/// The tokens and sessions that may read from a hub, and the host names under which it is reached.
 #[derive(Debug)]
 pub struct Access {
     /// The values of `Host` that name the hub, in lower case.
@@ -73,7 +73,7 @@ impl Access {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Checks that a request was sent to the hub by its own name, and by no page of another origin.
+    /// Checks that a request names the hub as its host, and does not come from a page of another origin.
     pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let mut hosts = parts.headers.get_all(header::HOST).iter().map(HeaderValue::to_str);
@@ -103,7 +103,8 @@ impl Access {
         self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
-    /// Checks that a request has a valid token, or the cookie of a session and was sent by the hub's own page.
+    /// Checks that a request has a valid token, or that it has the cookie of an open session and comes from the hub's
+    /// own page.
     pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
         if let Some(token) = bearer(&parts.headers)? {
             return match self.admits(token, now) {

@@ -55,7 +55,9 @@ impl<'r> AppPath<'r> {
         let name = format!("{}/{}/{}", self.delivery.as_str(), self.namespace, self.name);
         let refusal = Refusal::not_found(format!("cluster '{cluster}' has no app {name}"));
         match view.coverage(&self.filter()).missing.into_iter().next() {
-            Some(missing) => refusal.hint(format!("it may come: cluster '{cluster}': {}", missing.message)),
+            Some(missing) => {
+                refusal.hint(format!("the app may appear later: cluster '{cluster}': {}", missing.message))
+            }
             None => refusal,
         }
     }

@@ -10,10 +10,10 @@ use super::problem::Refusal;
 /// A position in a list of one run of the hub.
 #[derive(Serialize, Deserialize)]
 struct Envelope<K> {
-    /// The run.
+    /// The identity of the run of the hub.
     #[serde(rename = "i")]
     instance: String,
-    /// The list.
+    /// The name of the list.
     #[serde(rename = "l")]
     list: String,
     #[serde(rename = "k")]

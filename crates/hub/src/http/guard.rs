@@ -23,10 +23,11 @@ pub(super) const STREAM: &str = "/api/v1/stream";
 /// The path of the questions of views.
 pub(super) const QUESTIONS: &str = "/api/v1/questions";
 
-/// The paths that tell nothing of the fleet.
+/// The paths whose answers reveal nothing about the fleet.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The headers of every answer. No answer is a page or belongs into one of another origin, and none is to be kept.
+/// The headers of every answer. They keep browsers from storing an answer, showing it as a page, and using it in
+/// pages of other origins.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -35,7 +36,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Passes a request on, if it is within all limits and may read.
+/// Passes a request on if it is within all limits and has access; else answers with the refusal.
 pub(super) async fn guard(
     State(hub): State<Arc<HubApi>>,
     request: axum::extract::Request,

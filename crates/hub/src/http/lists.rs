@@ -65,7 +65,7 @@ pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Keeps some fields of each row.
+/// Converts rows to JSON with only these `fields`. Refuses a field that apps do not have.
 fn cut(rows: &[AppRow], fields: &[String]) -> Result<Vec<Value>, Refusal> {
     if let Some(unknown) = fields.iter().find(|field| !APP_FIELDS.contains(&&***field)) {
         let why = format!("apps have no field '{}'", super::query::cut(unknown));

@@ -58,7 +58,7 @@ pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let after: Option<String> = request.cursor("history")?;
     let range = query.from.unwrap_or(Timestamp::MIN)..query.to.unwrap_or(Timestamp::MAX);
     if range.is_empty() {
-        return Err(Refusal::parameter("to", "it is not after 'from'"));
+        return Err(Refusal::parameter("to", "the time is not after 'from'"));
     }
     let limit = NonZeroUsize::new(query.limit).unwrap_or(NonZeroUsize::MIN);
     let page = PageQuery { limit, after: after.clone().map(Cursor::new) };
@@ -121,7 +121,7 @@ struct Past<'r, 'q> {
     range: HistoryRange,
     /// The present names and places of clusters.
     clusters: HashMap<ClusterId, (usize, String)>,
-    /// The clusters that the filter admits, with the worst that the answer says of any pair.
+    /// The clusters of the answer, which the filter admits.
     seen: BTreeSet<ClusterId>,
     state: AnswerState,
 }
@@ -149,10 +149,13 @@ impl<'r, 'q> Past<'r, 'q> {
             ("group-by", group_by.is_some()),
         ];
         if let Some((name, _)) = untold.into_iter().find(|(_, is_given)| *is_given) {
-            return Err(Refusal::parameter(name, "history does not tell it: leave it out with 'at'"));
+            return Err(Refusal::parameter(
+                name,
+                "the history does not record this: with 'at', omit the parameter",
+            ));
         }
         if at > request.view.moment().now {
-            return Err(Refusal::parameter("at", "it is in the future"));
+            return Err(Refusal::parameter("at", "the time is in the future"));
         }
         let range = wait(store.recorded())?;
         if range.since.is_none() {
@@ -259,7 +262,7 @@ impl<'r, 'q> Past<'r, 'q> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct AppPlace(usize, ClusterId, String, String, Delivery, ClusterId);
 
-/// Keeps the entry at a place among the first `limit` and one more.
+/// Adds an entry to a page, which keeps the first `limit` entries in the order of their keys, and one more.
 fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     page.insert(key, value);
     if page.len() > limit + 1 {
@@ -267,7 +270,8 @@ fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     }
 }
 
-/// Returns the entries of a page of which one more was kept, and the last key if that is so.
+/// Removes the extra entry that [`keep`] keeps. Returns the entries, and the key of the last one if there was
+/// an extra.
 fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Option<K>) {
     let is_cut = page.len() > limit;
     if is_cut {
@@ -307,7 +311,10 @@ pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refu
 pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let filter = &request.query.filter;
     if filter.status.is_some() {
-        return Err(Refusal::parameter("status", "history does not tell it: leave it out with 'at'"));
+        return Err(Refusal::parameter(
+            "status",
+            "the history does not record this: with 'at', omit the parameter",
+        ));
     }
     let mut past = Past::new(request, at)?;
     let (cursors, limit) = (past.cursors("clusters"), request.query.limit);

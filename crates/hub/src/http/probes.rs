@@ -13,7 +13,8 @@ pub(super) fn healthy() -> Response {
     typed(json!({ "healthy": true }).to_string(), "application/json")
 }
 
-/// Answers whether the hub can answer questions, and whether it can save what it learns: reading goes on while it cannot.
+/// Answers whether the hub can answer questions, and whether its store can be written: it also answers while that
+/// fails.
 pub(super) async fn ready(hub: &HubApi) -> Response {
     if hub.index.published().version() == 0 {
         return Refusal::busy("the hub has not published the fleet yet").into_response();

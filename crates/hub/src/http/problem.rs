@@ -111,7 +111,7 @@ impl Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sort, "Internal error", detail)
     }
 
-    /// Adds what to do about it.
+    /// Adds the remedy.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Refusal {
         Refusal(HttpProblem { hint: Some(hint.into()), ..self.0 })
     }

@@ -312,14 +312,14 @@ impl Query {
             };
             let is_list = matches!(parameter.form, Form::List | Form::Words(_));
             if !is_list && given.contains(&parameter.name) {
-                return Err(Refusal::parameter(parameter.name, "it is given twice"));
+                return Err(Refusal::parameter(parameter.name, "the parameter is given twice"));
             }
             given.push(parameter.name);
             values += 1 + value.matches(',').count();
             if values > MAX_VALUES {
                 return Err(Refusal::parameter(
                     parameter.name,
-                    format!("there are more than {MAX_VALUES} values"),
+                    format!("the parameters have more than {MAX_VALUES} values"),
                 ));
             }
             (parameter.set)(&mut query, &value).map_err(|why| Refusal::parameter(parameter.name, why))?;
@@ -380,7 +380,7 @@ mod tests {
     fn wrong_parameters_are_refused_with_the_reason() {
         assert_eq!(refused("limit=501"), "parameter 'limit': '501' is not a number from 1 to 500");
         assert_eq!(refused("limit=0"), "parameter 'limit': '0' is not a number from 1 to 500");
-        assert_eq!(refused("limit=1&limit=2"), "parameter 'limit': it is given twice");
+        assert_eq!(refused("limit=1&limit=2"), "parameter 'limit': the parameter is given twice");
         assert_eq!(refused("sort=name"), "parameter 'sort': the path has no such parameter");
         assert_eq!(
             refused("problems=sync,weather"),
@@ -388,7 +388,7 @@ mod tests {
         );
         assert_eq!(
             refused(&format!("cluster={}", "a,".repeat(1_001))),
-            "parameter 'cluster': there are more than 1000 values"
+            "parameter 'cluster': the parameters have more than 1000 values"
         );
         assert!(refused("status=Great").contains("'Great' is not a status"));
         assert!(refused("name=a/b/c/d").contains("write NAME, NAMESPACE/NAME"));

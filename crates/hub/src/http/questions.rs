@@ -45,7 +45,7 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     .await
 }
 
-/// Bytes that fail to become too many.
+/// A buffer for an answer; writing beyond its limit fails.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,

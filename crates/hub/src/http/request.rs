@@ -28,7 +28,7 @@ pub struct HubApi {
     pub(crate) limits: Limits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
-    /// The requests that need no access: probes, and those for a session.
+    /// The slots for requests that need no access: probes, and those for a session.
     pub(crate) strangers: Arc<Semaphore>,
     pub(crate) parking: Parking,
     /// The access to the hub; `None` lets everybody read, in tests.
@@ -78,20 +78,20 @@ impl HubApi {
         })
     }
 
-    /// Adds the store of which `/readyz` tells.
+    /// Adds the store whose condition `/readyz` shows.
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
     }
 
-    /// Adds what answers the questions of views.
+    /// Adds the part of the program that answers the questions of views.
     #[must_use]
     pub fn with_asker(self, asker: Arc<dyn Ask>) -> HubApi {
         HubApi { asker: Some(asker), ..self }
     }
 }
 
-/// Computes something on a thread that may take its time.
+/// Computes an answer on a thread for blocking work, so that it delays no other request.
 pub(super) async fn compute(
     hub: Arc<HubApi>,
     what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,

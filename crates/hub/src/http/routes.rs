@@ -73,7 +73,7 @@ async fn follow(
     stream::open(hub, &headers, &query.unwrap_or_default())
 }
 
-/// Answers with the metrics, computed on a thread that may take its time.
+/// Answers with the metrics, computed on a thread for blocking work.
 async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
     let in_flight = hub.limits.requests - hub.requests.available_permits().min(hub.limits.requests);
     let streams = hub.limits.streams - hub.streams.available_permits().min(hub.limits.streams);
@@ -102,7 +102,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     }
 }
 
-/// Computes an answer on a thread that may take its time.
+/// Computes an answer on a thread for blocking work.
 async fn answer(
     hub: Arc<HubApi>,
     endpoint: &'static Endpoint,

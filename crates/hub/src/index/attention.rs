@@ -114,7 +114,7 @@ impl FleetView {
         }
     }
 
-    /// Returns the cluster that is not live because of which a pair is not, and the freshness.
+    /// Returns the cluster because of which a pair is not live, and its freshness.
     fn dark(&self, place: Place, pair: &Pair, now: PairNow) -> (Place, FreshnessState) {
         match now.observed {
             FreshnessState::Live => (pair.home.cluster, now.declared),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::published::PairChange;
 
-/// The greatest number of changes that are kept; who comes later computes anew.
+/// The greatest number of changes that are kept; a reader that is further behind computes its page again.
 const MAX_CHANGES: usize = 20_000;
 
 /// The changes of the last publications.

@@ -104,7 +104,7 @@ impl FleetView {
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
             let message = format!(
-                "{refused} halves of apps were refused: there are too many, or their names are too long"
+                "{refused} reports about apps were refused: there are too many, or their names are too long"
             );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }

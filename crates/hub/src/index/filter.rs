@@ -140,7 +140,7 @@ impl AppFilter {
         }
     }
 
-    /// Returns the present state of a pair if it matches: what [`PreparedFilter`] finds, for one pair alone.
+    /// Returns the present state of a pair if it matches, like [`PreparedFilter`] but for a single pair.
     pub(crate) fn admits(
         &self,
         view: &FleetView,

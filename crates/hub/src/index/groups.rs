@@ -56,7 +56,7 @@ impl GroupBy {
 }
 
 impl FleetView {
-    /// Counts the apps that match by a value; the groups are sorted by it.
+    /// Groups the apps that match by the value `by`, and counts them; the groups are sorted by that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         self.each(filter, |(place, _), pair, summary, now| {

@@ -32,10 +32,10 @@ const MAX_SYNCS: usize = 50_000;
 /// The greatest number of pairs that are gone and wait, beside those that exist.
 const MAX_GONE: usize = 100_000;
 
-/// The time after which it is saved that a cluster is still heard of.
+/// The interval at which the last sign of life of a cluster is saved.
 const HEARD: Duration = Duration::from_secs(60);
 
-/// The changes that are not saved.
+/// The changes that are not saved yet.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pending: Mutex<Pending>,
@@ -360,7 +360,7 @@ impl Pending {
         self.pairs.insert(pair, is_gone);
     }
 
-    /// Drops what is too much.
+    /// Drops changes beyond the limits.
     fn bound(&mut self, pairs: usize) {
         if self.gone > MAX_GONE {
             // The next start shows them as lost until their clusters were heard.
@@ -379,7 +379,7 @@ impl Pending {
         self.lost += (count - self.transitions.len()) as u64;
     }
 
-    /// Keeps of each pair its last transition, and that those before it were not recorded.
+    /// Keeps the first and the last transition of each pair; the state between them counts as not recorded.
     fn merge(&mut self) {
         let mut of_pair: HashMap<PairRef, (PendingTransition, Option<PendingTransition>)> = HashMap::new();
         for transition in self.transitions.drain(..) {

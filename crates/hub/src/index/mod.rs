@@ -64,7 +64,7 @@ const MAX_RECEIVED: usize = 10_000;
 /// The number of names up to which none are forgotten.
 const MIN_NAMES: usize = 1_000;
 
-/// The fleet of a hub.
+/// The fleet of a hub: the reports of all sources, and the states that were published from them.
 #[derive(Debug)]
 pub struct FleetIndex {
     owner: Mutex<Owner>,
@@ -75,7 +75,7 @@ pub struct FleetIndex {
     log: Mutex<ChangeLog>,
     latencies: Mutex<Latencies>,
     clock: HubClock,
-    /// What is not in the store yet; `None` without a store.
+    /// The changes that are not in the store yet; `None` without a store.
     journal: Option<Journal>,
     /// Wakes the publisher when something changed.
     changed: Notify,
@@ -162,7 +162,7 @@ impl FleetIndex {
         epoch
     }
 
-    /// Forgets what `source` told of `cluster`, and the cluster if no other source tells of it.
+    /// Drops the reports of `source` about `cluster`, and the cluster if no other source reports it.
     pub fn forget(&self, cluster: &ClusterId, source: &str) {
         let published = self.published();
         let mut owner = lock(&self.owner);
@@ -188,10 +188,9 @@ impl FleetIndex {
         self.changed.notify_one();
     }
 
-    /// Takes a report of `source`.
+    /// Applies a report of `source`.
     ///
-    /// # Errors
-    /// If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
@@ -235,7 +234,7 @@ impl FleetIndex {
         Ok(consequences)
     }
 
-    /// Returns the halves of rows of which two live sources have told different things for some time.
+    /// Returns the halves of rows in which two live sources have differed for some time.
     pub fn disagreements(&self) -> Vec<Disagreement> {
         lock(&self.owner).fleet.disagreements(self.clock.time().at)
     }
@@ -322,13 +321,13 @@ impl FleetIndex {
     }
 }
 
-/// Locks what only whole changes are made to: a report that panicked is refused the next time by its number.
+/// Locks a mutex, also after a panic: changes are made as a whole, and a report that panicked is refused the next time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Owner {
-    /// Marks what `source` told of `cluster` as changed.
+    /// Marks the apps that `source` reports of `cluster`, and the cluster, as changed.
     fn touch(&mut self, cluster: &ClusterId, source: &str) {
         let known = self.fleet.known(cluster);
         let source = known.and_then(|known| known.sources.iter().find(|known| known.name == source));
@@ -336,7 +335,7 @@ impl Owner {
         self.clusters.insert(cluster.clone());
     }
 
-    /// Marks what all sources told of `cluster` as changed.
+    /// Marks the apps that any source reports of `cluster` as changed.
     fn touch_all(&mut self, cluster: &ClusterId) {
         let sources = self.fleet.known(cluster).into_iter().flat_map(|known| &known.sources);
         self.apps.extend(sources.flat_map(|source| source.received.apps()).cloned());
@@ -459,7 +458,8 @@ impl Owner {
         }
     }
 
-    /// Marks the apps of clusters of which the state of a source changed, if others could speak instead.
+    /// Marks a cluster of several sources, and its apps, as changed if the state of one source changed: another may now
+    /// be best.
     fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
         for (_, cluster) in old.all().filter(|(_, cluster)| cluster.sources.len() > 1) {
             let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
@@ -473,7 +473,7 @@ impl Owner {
         self.states.retain(|id, _| fleet.known(id).is_some());
     }
 
-    /// Marks the apps that wait for a cluster that was opened.
+    /// Marks apps as changed whose target cluster was unknown until it was opened now.
     fn find_strays(&mut self, old: &PublishedFleet) {
         let new = std::mem::take(&mut self.new);
         if new.is_empty() {

@@ -11,7 +11,8 @@ pub(crate) type NameId = u32;
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     texts: Vec<Arc<str>>,
-    /// The numbers of names in the order of their texts, and the place of each name in that order, once somebody asks.
+    /// The numbers of names in the order of their texts, and the place of each name in that order; computed at the
+    /// first use.
     order: OnceLock<(Vec<NameId>, Vec<u32>)>,
 }
 

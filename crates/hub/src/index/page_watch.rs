@@ -17,10 +17,10 @@ use super::view::{FleetView, PairNow};
 /// The number of rows behind the page that are kept in order, so that a row that goes is replaced without a search.
 const SPARE: usize = 64;
 
-/// The share of a fleet beyond which changes are not worth following.
+/// The divisor of the number of pairs: if more than one in so many changed, the page is searched anew.
 const MAX_SHARE: usize = 4;
 
-/// The apps of a filter: how many there are, and the first ones in an order.
+/// The apps that match a filter, kept up to date: their number, and the first ones in an order.
 #[derive(Debug)]
 pub(crate) struct PageWatch {
     filter: AppFilter,

@@ -13,14 +13,14 @@ use crate::fleet::{FleetState, KnownCluster};
 /// The place of a cluster in the lists of a fleet.
 pub(crate) type Place = usize;
 
-/// An app in its target cluster: the halves of the sources that speak of it.
+/// An app in its target cluster: its halves, each from the best source.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) app: AppId,
-    /// The cluster that declares the app, and the source that speaks of it.
+    /// The cluster that declares the app, and the source that is used for it.
     pub(crate) home: Told,
     pub(crate) declared: KeptHalf<DeclaredHalf>,
-    /// The cluster that holds the objects; `None` if no source tells of it.
+    /// The cluster that holds the objects; `None` if no source reports it.
     pub(crate) target: Option<Place>,
     pub(crate) observed: Option<(u16, KeptHalf<ObservedHalf>)>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Told {
 }
 
 impl Pair {
-    /// Puts together what the sources that speak at the moment `at` tell of an app; `None` if no cluster declares it.
+    /// Joins the halves of an app from the sources that are best at the moment `at`; `None` if no cluster declares it.
     pub(crate) fn of(fleet: &FleetState, app: &AppId, at: Duration) -> Option<Pair> {
         let best = |cluster: &KnownCluster, side| {
             let source = cluster.best_place(Some((app, side)), at)?;
@@ -52,7 +52,7 @@ impl Pair {
         Some(Pair { app: app.clone(), home, declared, target: target.map(|target| target.place), observed })
     }
 
-    /// Returns the place of the cluster that shows the pair: its target, or its home if no source tells of the target.
+    /// Returns the place of the cluster that shows the pair: its target, or its home if no source reports the target.
     pub(crate) fn shown(&self) -> Place {
         self.target.unwrap_or(self.home.cluster)
     }
@@ -79,7 +79,7 @@ pub(crate) struct Summary {
     pub(crate) sync: SyncState,
     pub(crate) delivery: Delivery,
     pub(crate) is_suspended: bool,
-    /// True if no source tells of the target.
+    /// True if no source reports the target.
     pub(crate) is_stray: bool,
     /// The axes on which the pair has a problem, whatever the freshness of its clusters.
     pub(crate) axes: Axes,
@@ -90,7 +90,7 @@ pub(crate) struct Summary {
     pub(crate) home: Told,
     /// The source that observed the objects; `None` if none did.
     pub(crate) observer: Option<u16>,
-    /// The freshness that the sources themselves give the halves.
+    /// The freshness that the sources report for the halves.
     pub(crate) declared: FreshnessState,
     pub(crate) observed: FreshnessState,
     pub(crate) namespace: NameId,
@@ -146,7 +146,7 @@ fn state(own: Option<taffrail_api::report::NotLive>) -> FreshnessState {
     own.map_or(FreshnessState::Live, |own| own.state)
 }
 
-/// Returns the problems of a pair but for those of freshness, in no particular order.
+/// Returns the problems of a pair except those on the axis of freshness, in no particular order.
 pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     let declared = &*pair.declared.body;
     let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
@@ -155,7 +155,7 @@ pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked).collect()
 }
 
-/// Returns the worst problem of a pair but for those of freshness; `None` if it has none.
+/// Returns the worst problem of a pair except those on the axis of freshness; `None` if it has none.
 pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
     // The notice that objects carry no mark comes last.
     let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_ref());

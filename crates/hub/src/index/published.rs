@@ -15,7 +15,8 @@ use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
 use crate::fleet::KnownCluster;
 
-/// A fleet as the index published it; nothing in it changes but by time.
+/// A fleet as the index published it. It does not change; only freshness depends on the moment at which it is
+/// read.
 #[derive(Debug, Default)]
 pub struct PublishedFleet {
     /// The number of the publication: 0 before the first.
@@ -61,7 +62,7 @@ pub(crate) struct PublishedSource {
 pub(crate) struct ClusterPairs {
     pub(crate) pairs: Vec<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
-    /// The number of pairs of which no source tells of the target.
+    /// The number of pairs whose target no source reports.
     pub(crate) strays: usize,
     /// The number of pairs that another cluster declares.
     pub(crate) guests: usize,
@@ -117,14 +118,16 @@ impl PublishedSource {
     }
 }
 
-/// Returns the failures that a source told, and that something of what it told was cut.
+/// Returns the failures that a source reported, with one for each limit that its reports exceeded.
 fn errors(received: &Received) -> Arc<[ErrorRow]> {
     let errors = received.errors();
     if received.cut() == 0 {
         return Arc::clone(errors);
     }
-    let message =
-        format!("texts or labels of {} halves of apps are too long or too many, and are cut", received.cut());
+    let message = format!(
+        "texts or labels in {} reports about apps are too long or too many, and are cut",
+        received.cut()
+    );
     let (cluster, scope) = (received.facts().name.clone(), "cluster".to_owned());
     let cut = ErrorRow { cluster, scope, reason: "TooLong".to_owned(), message };
     [cut].into_iter().chain(errors.iter().cloned()).collect()

@@ -14,7 +14,7 @@ use super::view::{FleetView, PairNow};
 /// The number of changes that are kept.
 const MAX_RECENT: usize = 10_000;
 
-/// The words for a state that nobody recorded.
+/// The words for a state that is not recorded.
 pub(crate) const UNRECORDED: &str = "not recorded";
 
 /// The last changes, with growing numbers.
@@ -54,7 +54,7 @@ pub(crate) struct Transition {
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,
-    /// False for what a cluster tells first: that is not new in it.
+    /// False for the first report of a cluster, which does not tell of changes.
     pub(crate) is_news: bool,
 }
 
@@ -111,7 +111,7 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     (!is_same).then_some(Transition { pair, moved, before, after, is_news })
 }
 
-/// Returns true if the home of a pair had told all its apps.
+/// Returns true if the home of a pair had reported all its apps.
 fn was_heard(old: &FleetView, pair: &Pair) -> bool {
     let home = old.fleet().cluster(pair.home.cluster);
     home.is_some_and(|home| home.sources.iter().any(|source| source.is_whole))
@@ -135,7 +135,7 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     PairState { health, effective, sync, problem }
 }
 
-/// Returns the state of a pair that nobody recorded.
+/// Returns the state of a pair at a time for which no state is recorded.
 pub(crate) fn unrecorded() -> PairState {
     PairState {
         health: Status::Unknown,

@@ -61,7 +61,7 @@ impl FleetIndex {
         Ok(index)
     }
 
-    /// Publishes what the store held.
+    /// Publishes the fleet that the store held.
     fn begin(&self, fleet: FleetState, moment: HubTime) {
         let mut owner = lock(&self.owner);
         owner.fleet = fleet;
@@ -81,7 +81,7 @@ impl FleetIndex {
         self.journal.iter().for_each(|journal| journal.restored(moment));
     }
 
-    /// Records that since the end of the last run nobody knows the states of pairs.
+    /// Records that the states of pairs are unknown since the end of the last run.
     async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
         let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
             return Ok(());
@@ -159,7 +159,7 @@ impl FleetIndex {
         }
     }
 
-    /// Drops the history in `store` that is older than `retain`, and forgets the clusters that no source has told of in this
+    /// Drops the history in `store` that is older than `retain`, and the clusters that no source has reported in this
     /// run nor for so long. Never ends.
     pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
         loop {
@@ -244,8 +244,8 @@ impl FleetState {
         }
     }
 
-    /// Adds the halves of a pair to its clusters. It is not saved which source told them: each begins with a snapshot, which
-    /// replaces all that it does not tell.
+    /// Adds the halves of a pair to its clusters. The store does not know their sources; the first snapshot of each
+    /// source replaces the halves.
     fn restore_pair(&mut self, pair: PairRecord, moment: HubTime) {
         let PairRecord { id, declared, observed } = pair;
         let home = id.app.home.clone();

@@ -203,7 +203,7 @@ impl FleetView {
         self.fleet.cluster(place)?.sources.get(usize::from(source))
     }
 
-    /// Returns the source that speaks of a cluster as a whole: the freshest live one, else the freshest.
+    /// Returns the source that is used for a cluster as a whole: the freshest live one, else the freshest.
     pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
         cluster.sources.iter().min_by_key(|source| {
             let age = source.vitals.age(self.moment.at);

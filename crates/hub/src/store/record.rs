@@ -26,14 +26,14 @@ pub struct PairRecord {
     pub id: PairId,
     /// The half that the home cluster declares; `None` if it does not declare the app for this cluster.
     pub declared: Option<SavedHalf<DeclaredHalf>>,
-    /// The half that the target cluster observes; `None` if nobody observed the objects.
+    /// The half that the target cluster reports; `None` if no source reported the objects.
     pub observed: Option<SavedHalf<ObservedHalf>>,
 }
 
 /// A half of a row, with the time of its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedHalf<T> {
-    /// The contents.
+    /// The contents of the half.
     pub body: Box<T>,
     /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from it.
     pub received: Timestamp,
@@ -46,9 +46,9 @@ pub struct ClusterRecord {
     pub id: ClusterId,
     /// The name by which users know the cluster.
     pub name: String,
-    /// Its further names.
+    /// Further names of the cluster.
     pub aliases: Vec<String>,
-    /// Its labels.
+    /// The labels of the cluster.
     pub labels: BTreeMap<String, String>,
     /// The time at which the API server of the cluster last proved itself; `None` if it never did.
     pub heard: Option<Timestamp>,

@@ -53,13 +53,13 @@ impl Member {
         Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
     }
 
-    /// Creates the index entry of an object that starts at byte 0, as the root does.
+    /// Creates the index entry of an object, as the root is one; the object starts at byte 0.
     #[inline(always)]
     pub(super) fn object() -> Member {
         Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) }
     }
 
-    /// Creates a member whose raw key is between the two positions `key`, and whose value starts at the end of
+    /// Creates a leaf whose value will be appended to `text`. `key` are the start and the end of its raw key in
     /// `text`.
     pub(super) fn with_key(text: &[u8], key: (usize, usize)) -> Member {
         let raw = &text[key.0..key.1];

@@ -218,9 +218,10 @@ fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
     Some(all)
 }
 
-/// Returns true for a value that JSON omits in an optional field.
-fn is_zero(value: &[u8]) -> bool {
-    matches!(value, b"null" | b"false" | b"0" | b"\"\"" | b"[]" | b"{}")
+/// Returns true if `json`, a value that was written as JSON, is null or the zero of its type: `false`, `0`, `""`, `[]`
+/// or `{}`. Go omits those from optional fields.
+fn is_omitted(json: &[u8]) -> bool {
+    matches!(json, b"null" | b"false" | b"0" | b"\"\"" | b"[]" | b"{}")
 }
 
 struct Writer<'w> {
@@ -261,7 +262,7 @@ impl Writer<'_> {
             if field.shape == Shape::One {
                 let value = self.out.len();
                 self.value(field, &payload)?;
-                if !field.kept && self.out.get(value..).is_some_and(is_zero) {
+                if !field.kept && self.out.get(value..).is_some_and(is_omitted) {
                     self.out.truncate(start);
                     *is_first = was_first;
                 }

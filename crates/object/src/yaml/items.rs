@@ -11,7 +11,7 @@ const MAX_LISTED_FAULTS: usize = 20;
 /// The maximum length of a name in a message, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// An item of a list that is not YAML.
+/// A faulty item of a list: its text is not valid YAML.
 #[derive(Debug)]
 pub struct FaultyItem {
     /// The line of the fault, counted from 0 at the start of the list.

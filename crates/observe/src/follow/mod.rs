@@ -517,13 +517,13 @@ impl FleetWatcher {
     }
 
     /// Waits for changes for at most `at_most`; returns true if there were some. If the future is dropped, no change is
-    /// lost: the next call tells it.
+    /// lost: the next call returns true for it.
     pub async fn next(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, GATHERING).await;
         self.take_news()
     }
 
-    /// Returns true if something changed since the last call of a function that tells so.
+    /// Returns true if something changed since this function, or one that waits for changes, last returned true.
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }

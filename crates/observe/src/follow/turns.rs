@@ -7,8 +7,8 @@ use super::TURN;
 /// Maximum pause after planning the reads of a cluster.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The time that planning the reads of a cluster took last, and the end of the pause after it, in which other
-/// clusters are planned.
+/// The duration of the last plan of a cluster's reads, and the end of the pause after it. During the pause
+/// Taffrail plans only for other clusters.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// The time that planning took.

@@ -19,7 +19,7 @@ fn place(read: &Read) -> Place<'_> {
     (&read.group, &read.kind, read.namespace.as_deref())
 }
 
-/// Returns true for an answered list in one namespace, of which a plan tells if it is needed. What declares apps is always
+/// Returns true for an answered list in one namespace, except one of a kind that declares apps: those lists are always
 /// needed.
 fn may_end(followed: &Followed) -> bool {
     let is_list = matches!(followed.read.target, Target::List { .. });

@@ -20,21 +20,21 @@ pub struct LogTarget {
     pub container: String,
     /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready.
     pub status: Status,
-    /// True if its last run failed and another one runs, or will. [`LogRequest::previous`](taffrail_cluster::LogRequest)
-    /// then reads the log of the failed run.
+    /// True if the container's last run failed and another one runs, or will.
+    /// [`LogRequest::previous`](taffrail_cluster::LogRequest) then reads the log of the failed run.
     pub has_crashed: bool,
     /// Number of times that the container was started again.
     pub restarts: i64,
-    /// True if it runs.
+    /// True if the container runs.
     pub is_running: bool,
-    /// True if it runs or ran, so that it has a log.
+    /// True if the container runs or ran, so that it has a log.
     pub has_started: bool,
 }
 
 /// The user's choice among the containers of Pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogChoice {
-    /// The name of the container; `None` for those that say most.
+    /// The name of the container; `None` to choose by status, as [`choose`] describes.
     pub container: Option<String>,
     /// True to choose containers of all Pods, even if some of them fail.
     pub all_pods: bool,
@@ -55,8 +55,9 @@ pub struct LogTargets {
     pub known: Vec<String>,
 }
 
-/// Chooses the containers of `pods` whose logs are read: in Pods that fail the containers that do, or with
-/// [`LogChoice::all_pods`] or if none fails those of all Pods. Init containers that are done are left out.
+/// Chooses the containers of `pods` whose logs are read. If some Pods are not well, these are the containers with the
+/// worst status, in the Pods with that status; with [`LogChoice::all_pods`], or if all Pods are well, containers of all
+/// Pods. Init containers that are done are left out.
 pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let mut found: Vec<Pod> = pods.iter().map(Pod::of).collect();
     forgive(&mut found);
@@ -95,7 +96,7 @@ pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     chosen
 }
 
-/// Counts Pods that failed and have a successor as well: what they ran was tried again.
+/// Sets Pods that failed and have a successor to Current, because their work was tried again.
 fn forgive(pods: &mut [Pod]) {
     let mut newest: HashMap<String, String> = HashMap::new();
     for pod in pods.iter().filter(|pod| !pod.owner.is_empty()) {

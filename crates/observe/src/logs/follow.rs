@@ -22,7 +22,7 @@ const MAX_WAITING_LINES: usize = 10_000;
 /// Pauses between looks at a container that does not run: the first and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
-/// What is new in a log that is followed.
+/// The lines that a followed log has gained, and its end if it ended.
 #[derive(Debug, Default)]
 pub struct LogNews {
     /// Number of lines that are left out before [`LogNews::lines`], because they were not taken in time.
@@ -87,7 +87,7 @@ impl FollowedLog {
     }
 }
 
-/// What was read of a log and not taken yet.
+/// The lines, and the end, that were read of a log and not taken yet.
 #[derive(Debug, Default)]
 struct Waiting {
     backlog: Mutex<Backlog>,
@@ -241,11 +241,11 @@ impl Follower {
 }
 
 enum State {
-    /// It runs, after so many restarts.
+    /// The container runs, after so many restarts.
     Runs(i64),
-    /// It is an init container that has done its work.
+    /// The container is an init container that has done its work.
     IsDone,
-    /// It does not run now, after so many restarts.
+    /// The container does not run now, after so many restarts.
     Waits(i64),
 }
 

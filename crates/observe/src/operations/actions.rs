@@ -472,7 +472,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         ControlFlow::Continue(())
     }
 
-    /// Tells of the write that is sent next, unless that was tried before.
+    /// Reports the write that is sent next to the caller, unless its dry run was reported before.
     fn announce(&mut self, queue: &Queue<'_>) -> ControlFlow<()> {
         match queue.write() {
             Some(write) if queue.is_trial == queue.begins_with_trial() => {
@@ -503,7 +503,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
 
 /// An item that is written.
 struct QueuedItem<'r> {
-    /// Its index in the plan.
+    /// The item's index in the plan.
     item: usize,
     planned: &'r PlannedItem<ActionTarget>,
     live: &'r LiveObject,
@@ -527,7 +527,7 @@ struct Queue<'r> {
 
 /// The result of a write.
 struct Sent {
-    /// True if the server stored it, or a part of it.
+    /// True if the server stored the write, or a part of it.
     is_stored: bool,
     /// The name of the created object; `None` for a patch.
     result: Result<Option<String>, OperationError>,

@@ -177,7 +177,7 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Returns true if the next step depends on what its cluster tells.
+    /// Returns true if the app waits for a change in its cluster, rather than for a write.
     fn is_followed(&self) -> bool {
         matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
     }
@@ -189,7 +189,7 @@ impl Task {
         self.state = if self.at < self.steps.len() { State::Writing } else { last };
     }
 
-    /// Writes the alternative patch of the current step next.
+    /// Makes the alternative patch of the current step the next write.
     fn use_alternative(&mut self) {
         (self.uses_alternative, self.is_announced, self.state) = (true, false, State::Writing);
     }
@@ -466,7 +466,9 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         ControlFlow::Continue(None)
     }
 
-    /// Ends an app at the deadline, with the state `why` for which it waited. A write under way ends by itself.
+    /// Ends the app with index `item` as timed out, because the deadline has passed; `why` says what it still
+    /// waited for. Does nothing if the app has ended, or if its write is under way: the answer to the write ends
+    /// it.
     fn give_up(&mut self, item: usize, list: &AppList, why: Option<String>) -> ControlFlow<()> {
         let task = &self.tasks[item];
         if !task.is_pending() || matches!(task.state, State::UnderWay) {

@@ -16,7 +16,7 @@ const FIRST: Duration = Duration::from_secs(4);
 /// Maximum time for which a later question waits until the evidence about a change is read.
 const EVIDENCE: Duration = Duration::from_secs(1);
 
-/// Interval at which it is looked whether a waiting question can be answered.
+/// Interval of the checks whether a waiting question can be answered.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Maximum number of questions that wait; others stay in the channel.
@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 64;
 /// The questions that wait for an answer.
 #[derive(Default)]
 pub(super) struct Inquiries {
-    /// `None` once nobody asks any more.
+    /// The channel of new questions; `None` once its senders are gone.
     coming: Option<mpsc::Receiver<Inquiry>>,
     /// The questions, with the moment at which each came.
     waiting: Vec<(Instant, Inquiry)>,

@@ -33,8 +33,8 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::follow::FleetWatcher;
 
-/// Interval at which rows are looked at again where it is not known when they change, and at which it is told how
-/// long a cluster is silent.
+/// Interval at which rows are computed again if it is not known when they change, and at which the silence of clusters
+/// is reported.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Reports followed clusters to a hub, until the hub no longer takes messages.
@@ -47,10 +47,10 @@ pub struct Reporter {
     replies: mpsc::Receiver<SourceReply>,
 }
 
-/// What both loops of a reporter use.
+/// The state that both loops of a reporter share.
 struct Shared {
     streams: Mutex<ReportStreams>,
-    /// Notified when there may be something to tell.
+    /// Notified when there may be a message to send.
     news: Notify,
     clock: BootClock,
     begun: Moment,
@@ -59,7 +59,8 @@ struct Shared {
 impl Reporter {
     /// Creates a reporter of the clusters of `watcher`, which sends `messages` to a hub, and gets its `replies`.
     ///
-    /// Both channels may be short: what there is no room for is told later, as it is then.
+    /// Both channels may be short: a change for which there is no room is reported later, in the state that it has
+    /// then.
     pub fn new(
         watcher: FleetWatcher,
         messages: mpsc::Sender<SourceMessage>,
@@ -106,7 +107,7 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the clusters as often as something changes.
+    /// Passes every change of the clusters to the streams, and answers questions. Takes at most half of the time.
     async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller, inquiries: &mut Inquiries) {
         let mut looked: Option<Timestamp> = None;
         // The moment until which nothing is looked at again, so that looking takes at most half of the time.
@@ -161,7 +162,7 @@ impl Shared {
         again.for_each(|at| watcher.plan_again(at));
     }
 
-    /// Sends messages as they are due and as there is room for them.
+    /// Sends messages when they are due and the channel has room; applies replies.
     async fn send(&self, messages: &mpsc::Sender<SourceMessage>, replies: &mut mpsc::Receiver<SourceReply>) {
         loop {
             let wait = {

@@ -12,35 +12,35 @@ use taffrail_api::report::{
 };
 use taffrail_apps::{ClusterId, FreshnessState};
 
-/// The time after which a cluster of which nothing was told is told to be there.
+/// The time without another report after which a heartbeat is sent about a cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The interval of digests. A hub that missed a report believes nothing until the next one, which so comes before the
+/// The interval of digests. A hub that missed a report trusts nothing until the next digest, which comes before the
 /// cluster would no longer count as live.
 pub(super) const DIGEST: Duration = Duration::from_secs(30);
 
-/// The time for which changes are collected that make nothing worse.
+/// The time for which changes are collected that do not make anything worse.
 pub(super) const COLLECTING: Duration = Duration::from_secs(1);
 
 /// The time for which changes of volatile parts are collected.
 pub(super) const VOLATILE: Duration = Duration::from_secs(5);
 
-/// The interval in which statistics of reading are told that are the only difference of the facts about a cluster.
+/// The interval at which statistics of reading are reported if nothing else in the facts about a cluster differs.
 pub(super) const STATISTICS: Duration = Duration::from_secs(60);
 
-/// The time after which the hub is asked again to accept a stream.
+/// The time after which the source asks the hub again to accept a stream.
 pub(super) const REOPEN: Duration = Duration::from_secs(5);
 
 /// Maximum number of halves in one report.
 pub(super) const MAX_HALVES: usize = 256;
 
-/// Maximum number of failures that are told of a cluster.
+/// Maximum number of failures that are reported of a cluster.
 const MAX_ERRORS: usize = 1_000;
 
 /// The reason of the error that apps were left out because a cluster has too many.
 pub(super) const TOO_MANY: &str = "TooManyApps";
 
-/// The reason of the error that something of apps was cut or left out because it is too long.
+/// The reason of the error that parts of apps were shortened or left out because they are too long.
 pub(super) const TOO_LONG: &str = "TooLong";
 
 /// The stream of reports about one cluster.
@@ -48,24 +48,25 @@ pub(super) const TOO_LONG: &str = "TooLong";
 pub(super) struct Stream {
     cluster: ClusterId,
     link: Link,
-    /// True once the hub was asked for a stream.
+    /// True once the source has asked the hub for a stream.
     is_asked: bool,
     halves: HashMap<Arc<HalfId>, HeldHalf>,
     /// The number of apps with a half: those of the cluster itself, and those that others declare for it.
     apps: [usize; 2],
-    /// True if such apps were left out because there are too many.
+    /// True if apps were left out because there are too many: of the cluster itself, and of those that others declare
+    /// for it.
     is_full: [bool; 2],
     /// True if an app was left out because its name is too long.
     is_unnamable: bool,
-    /// The number of halves of which something was cut.
+    /// The number of halves that were shortened.
     cut: usize,
-    /// The halves to tell, by the moment at which they are due.
+    /// The halves to report, by the moment at which they are due.
     due: BTreeSet<(Duration, Arc<HalfId>)>,
     facts: Option<HeldFacts>,
-    /// The digest of the halves that were told.
+    /// The digest of the halves that were reported.
     told: Buckets,
     snapshot: Option<RunningSnapshot>,
-    /// The moment before which no change is told, because evidence for it is being read.
+    /// The moment before which no change is reported, because evidence for it is being read.
     held_until: Duration,
     /// The moment of the last report.
     sent: Duration,
@@ -78,46 +79,46 @@ pub(super) struct Stream {
     is_read: bool,
 }
 
-/// The agreement with the hub about a stream.
+/// The state of a stream between the source and the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// The hub is to be asked for a stream at this moment.
+    /// The stream is not open; the source asks the hub for it at this moment.
     Closed {
         ask_at: Duration,
     },
     Open(StreamPosition),
 }
 
-/// A half as it is now, and as it was told.
+/// The present state of a half, and the mark of the state that was last reported.
 #[derive(Debug)]
 struct HeldHalf {
     /// The contents, and their mark; `None` if the half is gone.
     now: Option<(HalfBody, HalfMark)>,
-    /// True if something in the contents was cut because it was too long.
+    /// True if the contents were shortened because they were too long.
     is_cut: bool,
-    /// The moment at which the age in the contents was right.
+    /// The moment to which the age in the contents refers.
     observed: Duration,
     told: Option<HalfMark>,
-    /// The moment at which the difference is to be told; `None` if there is none, or if the running snapshot tells it.
+    /// The moment at which the difference is reported; `None` if there is none, or if the running snapshot reports it.
     due: Option<Duration>,
-    /// True if the half is in a part of the running snapshot that was not sent.
+    /// True if the half is in a part of the running snapshot that was not sent yet.
     is_in_snapshot: bool,
     pass: u64,
 }
 
-/// The facts about a cluster as they are now, and as they were told.
+/// The present facts about a cluster, and those that were last reported.
 #[derive(Debug)]
 struct HeldFacts {
     now: (ClusterReport, Vec<ErrorRow>),
-    /// The moment at which the age in the facts was right.
+    /// The moment to which the age in the facts refers.
     observed: Duration,
     told: Option<(ClusterReport, Vec<ErrorRow>)>,
-    /// The moment at which they were told.
+    /// The moment at which facts were last reported.
     told_at: Duration,
     due: Option<Duration>,
 }
 
-/// A snapshot of which not all parts were sent.
+/// A snapshot of which not all parts were sent yet.
 #[derive(Debug)]
 struct RunningSnapshot {
     buckets: u64,
@@ -127,7 +128,7 @@ struct RunningSnapshot {
     due: Duration,
 }
 
-/// The next thing to do, with the moment at which it is due.
+/// The kinds of messages to send, each with the moment at which it is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Open,
@@ -139,7 +140,7 @@ enum Task {
 }
 
 impl Stream {
-    /// Creates the stream about a cluster. Nothing is told before [`Stream::set_facts`].
+    /// Creates the stream about a cluster. Nothing is reported before [`Stream::set_facts`].
     pub(super) fn new(cluster: ClusterId, now: Duration) -> Stream {
         Stream {
             cluster,
@@ -182,8 +183,8 @@ impl Stream {
         old.iter().for_each(|id| self.remove(id, now));
     }
 
-    /// Sets what is known of a half at the moment `now`. Beyond [`MAX_APPS`] apps it is left out, and what is
-    /// too long is cut.
+    /// Sets the contents of a half at the moment `now`. Beyond [`MAX_APPS`] apps the half is left out; parts that are
+    /// too long are shortened.
     pub(super) fn set(&mut self, id: HalfId, mut body: HalfBody, key: &RandomState, now: Duration) {
         if !id.app.is_short() {
             self.is_unnamable = true;
@@ -229,7 +230,7 @@ impl Stream {
         self.schedule(&id, due.map(|due| pending.map_or(due, |pending| pending.min(due))));
     }
 
-    /// Removes a half that there is no more.
+    /// Removes a half that no longer exists.
     pub(super) fn remove(&mut self, id: &HalfId, now: Duration) {
         let Some((id, held)) = self.halves.get_key_value(id) else { return };
         let id = id.clone();
@@ -242,14 +243,14 @@ impl Stream {
         }
     }
 
-    /// Sets what is known of the cluster as a whole at the moment `now`.
+    /// Sets the facts about the cluster as a whole at the moment `now`.
     pub(super) fn set_facts(&mut self, facts: ClusterReport, mut errors: Vec<ErrorRow>, now: Duration) {
         let left_out = [
             (
                 self.cut > 0,
                 TOO_LONG,
                 format!(
-                    "texts or labels of {} halves of apps are too long or too many, and are cut",
+                    "texts or labels in {} reports about apps are too long or too many, and are cut",
                     self.cut
                 ),
             ),
@@ -298,7 +299,8 @@ impl Stream {
         (held.now, held.observed) = (new, now);
     }
 
-    /// Sets the moment at which the API server last proved itself. Whatever came by then must have been set before.
+    /// Sets the moment at which the API server last proved itself. The caller must have set everything that came until
+    /// then.
     pub(super) fn set_heard(&mut self, heard: Option<Duration>) {
         self.heard = heard;
     }
@@ -308,12 +310,12 @@ impl Stream {
         self.held_until = until;
     }
 
-    /// Returns true if the hub may know of the cluster.
+    /// Returns true if the hub may know the cluster.
     pub(super) fn is_known(&self) -> bool {
         self.is_asked
     }
 
-    /// Returns true if apps were left out for which there is room now.
+    /// Returns true if apps were left out, and there is room for them now.
     pub(super) fn has_room(&self) -> bool {
         self.is_full.into_iter().zip(self.apps).any(|(is_full, apps)| is_full && apps < MAX_APPS)
     }
@@ -339,14 +341,14 @@ impl Stream {
         }
     }
 
-    /// Ends the stream of this epoch; the hub is asked for another one.
+    /// Ends the stream of this epoch; the source then asks the hub for another one.
     pub(super) fn refused(&mut self, epoch: u64, now: Duration) {
         if matches!(self.link, Link::Open(position) if position.epoch == epoch) {
             self.link = Link::Closed { ask_at: now + COLLECTING };
         }
     }
 
-    /// Begins a snapshot of the halves that were told and are in `buckets`; of all halves if these are all buckets.
+    /// Begins a snapshot of those halves in `buckets` that were reported; of all halves if `buckets` has all buckets.
     fn begin_snapshot(&mut self, buckets: u64, now: Duration) {
         let is_all = buckets == u64::MAX;
         let is_part =
@@ -367,7 +369,7 @@ impl Stream {
         self.snapshot = Some(RunningSnapshot { buckets, part: 0, left, due: now });
     }
 
-    /// Returns the moment at which something is to be told; `None` if nothing is known of the cluster.
+    /// Returns the moment at which the next message is due; `None` if nothing is known of the cluster.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.next_task().map(|(due, _)| due)
     }
@@ -424,8 +426,8 @@ impl Stream {
         })))
     }
 
-    /// Returns the time since the API server last proved itself. While changes wait longer than they should, nothing
-    /// newer than they are was told.
+    /// Returns the age to report: the time since the API server last proved itself, but not less than the time by
+    /// which a change is overdue. So the hub does not take the state before that change for newer than it is.
     fn age(&self, now: Duration) -> Option<Duration> {
         let waits = self.due.first().map(|(due, _)| now.saturating_sub(*due)).unwrap_or_default();
         self.heard.map(|heard| now.saturating_sub(heard).max(waits))
@@ -482,7 +484,7 @@ impl Stream {
         Content::Changes { changed, gone }
     }
 
-    /// Sets the moment at which a half is to be told.
+    /// Sets the moment at which a half is reported.
     fn schedule(&mut self, id: &Arc<HalfId>, due: Option<Duration>) {
         let Some(held) = self.halves.get_mut(id) else { return };
         if let Some(old) = std::mem::replace(&mut held.due, due) {
@@ -520,7 +522,7 @@ fn other_half(id: &HalfId) -> HalfId {
 }
 
 impl HeldHalf {
-    /// Returns the half as it is told at the moment `now`; `None` if it is gone.
+    /// Returns the half as it is reported at the moment `now`; `None` if it is gone.
     fn tell(&mut self, id: &HalfId, now: Duration) -> Option<Half> {
         self.told = self.now.as_ref().map(|(_, mark)| *mark);
         let (body, mark) = self.now.as_ref()?;
@@ -535,7 +537,7 @@ impl HeldHalf {
 }
 
 impl HeldFacts {
-    /// Returns the moment at which the facts `new` are to be told in place of `told`; `None` if they are equal.
+    /// Returns the moment at which the facts `new` are reported in place of `told`; `None` if they are equal.
     fn due_of(
         &self,
         told: &(ClusterReport, Vec<ErrorRow>),

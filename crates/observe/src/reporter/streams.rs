@@ -12,16 +12,16 @@ use super::stream::Stream;
 
 /// The streams of reports of one source.
 ///
-/// Moments are durations since some start, by a clock that runs on while the machine sleeps. Messages are made when they
-/// are taken: while nobody takes them, only the newest state of each half is kept.
+/// Moments are durations since some start, by a clock that runs on while the machine sleeps. A message is made only
+/// when the caller takes it; until then the newest state of each half is kept.
 #[derive(Debug, Default)]
 pub(super) struct ReportStreams {
-    /// The key of the fingerprints, which nobody else knows.
+    /// The secret key of the fingerprints.
     key: RandomState,
     streams: HashMap<ClusterId, Stream>,
-    /// The moment at which each stream has something to tell.
+    /// The moment at which the next message of each stream is due.
     due: BTreeSet<(Duration, ClusterId)>,
-    /// The clusters that are no longer reported, and of which the hub was not told so.
+    /// The clusters that are no longer reported, and of which the hub was not informed yet.
     closed: VecDeque<ClusterId>,
 }
 
@@ -87,17 +87,17 @@ impl ReportStreams {
         }
     }
 
-    /// Sets a half that `cluster` tells.
+    /// Sets a half that `cluster` reports.
     pub(super) fn set(&mut self, cluster: &ClusterId, id: HalfId, body: HalfBody, now: Duration) {
         self.with(cluster, |stream, key| stream.set(id, body, key, now));
     }
 
-    /// Removes a half that `cluster` told.
+    /// Removes a half that `cluster` reported.
     pub(super) fn remove(&mut self, cluster: &ClusterId, id: &HalfId, now: Duration) {
         self.with(cluster, |stream, _| stream.remove(id, now));
     }
 
-    /// Sets what is known of the cluster as a whole.
+    /// Sets the facts about the cluster as a whole.
     pub(super) fn set_facts(
         &mut self,
         cluster: &ClusterId,
@@ -125,7 +125,7 @@ impl ReportStreams {
         self.streams.values().any(Stream::has_room)
     }
 
-    /// Takes a message of the hub.
+    /// Applies a message of the hub.
     pub(super) fn take(&mut self, reply: &SourceReply, now: Duration) {
         match reply {
             SourceReply::Accepted { cluster, epoch } => {

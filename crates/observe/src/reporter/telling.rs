@@ -28,15 +28,15 @@ const MAX_ID: usize = MAX_NAME;
 /// The progress of reading a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// It has not answered yet.
+    /// The cluster has not answered yet.
     Connecting,
-    /// An answer is missing that its apps need.
+    /// An answer that the cluster's apps need is missing.
     Unsettled,
-    /// All that its apps need was answered, or it cannot be reached.
+    /// All answers that the cluster's apps need have come, or the cluster cannot be reached.
     Settled,
 }
 
-/// What was told of a fleet, as far as it is needed to tell what changed.
+/// Compares a fleet with its last look, and passes the differences to the streams of reports.
 #[derive(Debug, Default)]
 pub(super) struct FleetTeller {
     /// The clusters, by the index of their snapshot.
@@ -50,7 +50,7 @@ pub(super) struct FleetTeller {
     earlier: HashMap<String, ClusterId>,
 }
 
-/// A cluster, and what is told of it.
+/// A cluster, and the state of its reports.
 #[derive(Debug)]
 struct ToldCluster {
     id: ClusterId,
@@ -121,7 +121,7 @@ impl FleetTeller {
         changed.unwrap_or_default()
     }
 
-    /// Tells `streams` when each cluster last proved itself.
+    /// Passes the moment at which each cluster last proved itself to `streams`.
     pub(super) fn hear(&self, heard: &[Option<Duration>], streams: &mut ReportStreams) {
         for (cluster, heard) in self.clusters.iter().zip(heard).filter(|(cluster, _)| !cluster.is_alias) {
             streams.set_heard(&cluster.id, *heard);
@@ -208,7 +208,7 @@ impl FleetTeller {
         is_new
     }
 
-    /// Tells of the rows that changed, and of those that are gone; returns the indexes of their clusters.
+    /// Passes the rows that changed, and those that are gone, to `streams`; returns the indexes of their clusters.
     fn tell_changed(
         &self,
         fleet: &FleetSnapshot,
@@ -232,7 +232,8 @@ impl FleetTeller {
         touched
     }
 
-    /// Tells both halves of the row with this index. Of several rows of one name, only the first is told.
+    /// Passes both halves of the row with this index to `streams`. Of several rows of one name, only the first is
+    /// reported.
     fn tell(
         &self,
         fleet: &FleetSnapshot,
@@ -290,7 +291,7 @@ impl FleetTeller {
         differs
     }
 
-    /// Tells what is known of each cluster as a whole.
+    /// Passes the facts about each cluster as a whole to `streams`.
     fn tell_facts(&self, fleet: &FleetSnapshot, streams: &mut ReportStreams, now: Duration) {
         let mut errors: BTreeMap<&str, Vec<ErrorRow>> = BTreeMap::new();
         for error in &self.errors {
@@ -320,7 +321,8 @@ fn is_provisional(id: &ClusterId) -> bool {
     id.0.starts_with(PROVISIONAL)
 }
 
-/// Returns true if an identity that a cluster reports can be one: any text may stand in its place.
+/// Returns true if a text that a cluster reports as its identity can be used as one: it is not too long, has no control
+/// characters, and is not like a provisional identity.
 fn is_sound(id: &str) -> bool {
     id.len() <= MAX_ID && !id.starts_with(PROVISIONAL) && !id.contains(char::is_control)
 }
@@ -382,7 +384,7 @@ mod tests {
         snapshot
     }
 
-    /// A fleet that is followed, and the streams about it.
+    /// A test bench: a fleet, the teller about it, its report streams, and the time.
     struct Stage {
         fleet: FleetSnapshot,
         teller: FleetTeller,

@@ -134,7 +134,7 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
 /// function asks this first and costs nothing more.
 fn go_on() -> Result<(), ExecutionError> {
     match is_overdrawn() {
-        true => Err(ExecutionError::function_error("budget", "its evaluation costs too much")),
+        true => Err(ExecutionError::function_error("budget", "evaluating the expression costs too much")),
         false => Ok(()),
     }
 }

@@ -53,13 +53,13 @@ const CEL_NAMES: [&str; 12] = [
 #[non_exhaustive]
 pub enum InvalidExpression {
     /// A text of more than [`MAX_LENGTH`] bytes.
-    #[error("it is longer than {MAX_LENGTH} bytes")]
+    #[error("the expression is longer than {MAX_LENGTH} bytes")]
     TooLong,
     /// More than [`MAX_OPENINGS`] opening brackets and question marks, those in strings included.
-    #[error("it has more than {MAX_OPENINGS} brackets and question marks")]
+    #[error("the expression has more than {MAX_OPENINGS} brackets and question marks")]
     TooDeep,
     /// More than [`MAX_OPERATORS`] operators.
-    #[error("it has more than {MAX_OPERATORS} operators")]
+    #[error("the expression has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.
     #[error("{message} (line {line}, column {column})")]
@@ -72,7 +72,7 @@ pub enum InvalidExpression {
         column: isize,
     },
     /// A name that is not defined for the expression.
-    #[error("it uses the unknown name '{name}'; {known}")]
+    #[error("the expression uses the unknown name '{name}'; {known}")]
     UnknownName {
         /// The unknown name.
         name: String,
@@ -80,10 +80,10 @@ pub enum InvalidExpression {
         known: String,
     },
     /// A crash of the interpreter, or no thread to run it on.
-    #[error("it cannot be parsed: {0}")]
+    #[error("the expression cannot be parsed: {0}")]
     Broken(String),
     /// A parse that exceeded its time limit.
-    #[error("parsing it took longer than {0:?}")]
+    #[error("parsing the expression took longer than {0:?}")]
     TooSlow(std::time::Duration),
 }
 
@@ -167,7 +167,7 @@ impl Program {
         budget::open();
         let said = Value::resolve(&self.expression, &context);
         if budget::is_overdrawn() {
-            return PredicateAnswer::Fault("its evaluation costs too much".to_owned());
+            return PredicateAnswer::Fault("evaluating the expression costs too much".to_owned());
         }
         match said {
             Ok(Value::Bool(true)) => PredicateAnswer::True,

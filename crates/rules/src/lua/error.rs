@@ -45,7 +45,7 @@ pub enum LuaProblem {
     #[error("{0}")]
     Key(&'static str),
     /// A text that is not YAML of the expected shape.
-    #[error("its YAML does not have the expected structure")]
+    #[error("the YAML does not have the expected structure")]
     Yaml(#[source] YamlError),
 }
 

@@ -83,7 +83,7 @@ impl Code {
 
         let fault = |line, problem| LuaError { script: name.to_owned(), line, problem };
         if text.len() > MAX_SCRIPT_BYTES {
-            let problem = format!("it is longer than {} KB", MAX_SCRIPT_BYTES >> 10);
+            let problem = format!("the script is longer than {} KB", MAX_SCRIPT_BYTES >> 10);
             return Err(fault(None, LuaProblem::Syntax(problem)));
         }
         let asks_children = text.contains(CHILDREN);

@@ -146,7 +146,10 @@ impl CaseFile<'_> {
             None => Ok(()),
             Some(action) => {
                 let disabled = if action.disabled { " (disabled)" } else { "" };
-                Err(format!("the action '{}'{disabled} is not among those it should have", action.name))
+                Err(format!(
+                    "the discovery offers '{}'{disabled}, which is not among the expected actions",
+                    action.name
+                ))
             }
         }
     }

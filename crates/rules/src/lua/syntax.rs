@@ -32,7 +32,7 @@ impl Jump {
         match self {
             Jump::Elsewhere { label, .. } => LuaProblem::Goto(label.clone()),
             Jump::TooMany => LuaProblem::Syntax(format!(
-                "it has more than {MAX_JUMPS_AND_LABELS} jumps and labels, or one inside of more than {MAX_NESTED_BLOCKS} blocks"
+                "the script has more than {MAX_JUMPS_AND_LABELS} jumps and labels, or one inside of more than {MAX_NESTED_BLOCKS} blocks"
             )),
         }
     }

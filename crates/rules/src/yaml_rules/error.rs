@@ -25,7 +25,7 @@ pub struct RuleFileError {
 #[non_exhaustive]
 pub enum Problem {
     /// A text that is not YAML.
-    #[error("it is not YAML")]
+    #[error("the file is not YAML")]
     Yaml(#[source] YamlError),
     /// An unknown key.
     #[error("there is no key '{key}' here")]

@@ -36,7 +36,7 @@ pub(super) enum Message {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     Text(Box<str>),
-    /// A field, and the text for it if it is absent.
+    /// A field, and the text to write in its place if it is absent.
     Field(Path, Option<Box<str>>),
     /// A field of the condition, by its index in a [`Row`].
     Condition(usize),

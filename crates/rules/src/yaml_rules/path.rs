@@ -50,7 +50,7 @@ pub enum PathError {
     #[error("brackets may contain only '*', a number or a 'key' in quotes")]
     Bracket,
     /// More than 32 steps.
-    #[error("it has more than {MAX_STEPS} steps")]
+    #[error("the path has more than {MAX_STEPS} steps")]
     TooLong,
 }
 

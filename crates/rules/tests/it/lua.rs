@@ -113,7 +113,7 @@ fn failing_script_cases_are_reported() {
     assert_eq!(
         failed,
         [
-            "doors.example.com/Door/actions/action_test.yaml: discovery of testdata/door.yaml: the action 'burn' is not among those it should have",
+            "doors.example.com/Door/actions/action_test.yaml: discovery of testdata/door.yaml: the discovery offers 'burn', which is not among the expected actions",
             "doors.example.com/Door/actions/action_test.yaml: open of testdata/door.yaml: changes Door b, which it should not",
             "doors.example.com/Door/actions/action_test.yaml: paint of testdata/door.yaml: Door front: spec.colour is null, not \"1\"",
             "doors.example.com/Door/health_test.yaml: ./testdata/../testdata/paused.yaml: there is no file doors.example.com/Door/testdata/paused.yaml",
@@ -498,7 +498,7 @@ fn goto_the_end_of_a_loop_becomes_continue() {
 #[test]
 fn too_long_or_too_deep_scripts_are_refused() {
     let long = format!("return {{}} -- {}", "x".repeat(300 << 10));
-    assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 64 KB");
+    assert_eq!(says(&long), "example.com/Thing/health.lua: the script is longer than 64 KB");
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
     assert_eq!(
         says_of("return {}", &object("Thing", json!({"spec": deep}))),

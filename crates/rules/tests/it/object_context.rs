@@ -218,7 +218,7 @@ fn unmet_ready_expression_is_quoted() {
         "{wrong}"
     );
     let wrong = asks("object.a", &infra).unwrap();
-    assert!(wrong.contains("it uses the unknown name 'object'"), "{wrong}");
+    assert!(wrong.contains("the expression uses the unknown name 'object'"), "{wrong}");
     // It does not apply to other dependencies.
     for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
         assert_eq!(asks("false", &other), None);

@@ -121,7 +121,7 @@ fn ready_expression_decides_if_a_dependency_is_ready() {
     assert_eq!(ready.ask(&of("1"), &of("2")), PredicateAnswer::False);
     assert!(matches!(ready.ask(&of("1"), &json!({})), PredicateAnswer::Missing(_)));
     let wrong = ReadyExpr::read("object.a == 1", &read).unwrap_err();
-    assert!(wrong.to_string().contains("it uses the unknown name 'object'"), "{wrong}");
+    assert!(wrong.to_string().contains("the expression uses the unknown name 'object'"), "{wrong}");
 }
 
 #[test]

@@ -366,7 +366,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ("rules:\n- {status: Failed}\n- {status: Current}", "Widget#2: no object reaches this rule", ""),
         ("rules: []", "'rules' should be a list of rules", ""),
         ("unseen: soon\nrules:\n- {status: Failed}", "'unseen' should be a span of time", ""),
-        ("rules:\n- {status: Failed, status: Current}", "rules.yaml: it is not YAML", ""),
+        ("rules:\n- {status: Failed, status: Current}", "rules.yaml: the file is not YAML", ""),
     ] {
         let text = format!(
             "group: example.com\nsource: https://example.com\nkinds:\n  Widget:\n{}",

@@ -8,7 +8,7 @@ use super::contains;
 use crate::behaviour::Behaviour;
 use crate::state::Inner;
 use crate::target::{Part, Target};
-use crate::write::{Deletion, Propagation, Wanted};
+use crate::write::{Deletion, Propagation, WriteOptions};
 
 /// Deletes or releases the dependents of the owner with this UID, which is being deleted or is gone, by its
 /// deletion policy.
@@ -148,7 +148,7 @@ fn drop_finalizer(inner: &Inner, target: &Target, name: &str) {
 }
 
 fn change(inner: &Inner, target: &Target, change: impl FnOnce(&mut Value)) {
-    let _ = inner.update(target, Part::Main, &Wanted::default(), |mut object| {
+    let _ = inner.update(target, Part::Main, &WriteOptions::default(), |mut object| {
         if let Some(metadata) = object.get_mut("metadata") {
             change(metadata);
         }

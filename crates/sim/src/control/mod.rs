@@ -34,7 +34,7 @@ use crate::state::Inner;
 use crate::store::Object;
 use crate::target::{Part, Target};
 use crate::task::Task;
-use crate::write::Wanted;
+use crate::write::WriteOptions;
 
 pub(crate) use kubelet::node;
 
@@ -227,7 +227,7 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     // An object that is being deleted follows the rules of every update, so that its last finalizer removes it; its
     // status is updated separately.
     let mut status = None;
-    let wanted = Wanted::default();
+    let wanted = WriteOptions::default();
     let set = |mut current: Value| -> Answered<Value> {
         let before = current["status"].clone();
         change(&mut current);
@@ -365,7 +365,7 @@ mod tests {
                     count(&mut object, "client");
                     Ok(object)
                 };
-                inner.update(&target, Part::Main, &Wanted::default(), counted).expect("an update");
+                inner.update(&target, Part::Main, &WriteOptions::default(), counted).expect("an update");
             }
         });
         let counted = cluster.get("v1", "ConfigMap", "default", "counts").expect("the ConfigMap");

@@ -21,7 +21,7 @@ use crate::state::Inner;
 use crate::store::Object;
 use crate::table;
 use crate::target::{Part, Target};
-use crate::write::{Deleted, Deletion, Propagation, UnknownFields, Wanted, Written};
+use crate::write::{Deleted, Deletion, Propagation, UnknownFields, WriteOptions, Written};
 
 pub(super) fn answer(
     inner: &Arc<Inner>,
@@ -70,8 +70,8 @@ pub(super) fn answer(
             }
             if target.resource.is_stored() {
                 let body = body(asked, &target.resource.kind, does)?;
-                let wanted = wanted(asked, "CreateOptions", does)?;
-                let written = inner.create(target, body, &wanted)?;
+                let write_options = write_options(asked, "CreateOptions", does)?;
+                let written = inner.create(target, body, &write_options)?;
                 return Ok(shown(inner, asked, target, &written, form, 201));
             }
             let body = body(asked, &target.resource.kind, does)?;
@@ -89,8 +89,8 @@ pub(super) fn answer(
         }
         "update" => {
             let sent = body(asked, &target.resource.kind, does)?;
-            let wanted = wanted(asked, "UpdateOptions", does)?;
-            let done = inner.update(target, part, &wanted, |current| {
+            let write_options = write_options(asked, "UpdateOptions", does)?;
+            let done = inner.update(target, part, &write_options, |current| {
                 // A uid in the body must be that of the stored object.
                 let (sent_uid, uid) = (&sent["metadata"]["uid"], &current["metadata"]["uid"]);
                 let believed = sent_uid.as_str().unwrap_or_default();
@@ -110,8 +110,8 @@ pub(super) fn answer(
         }
         "patch" => {
             let form_of_patch = patch_form(asked, target, does)?;
-            let wanted = wanted(asked, "PatchOptions", does)?;
-            let done = inner.update(target, part, &wanted, |current| {
+            let write_options = write_options(asked, "PatchOptions", does)?;
+            let done = inner.update(target, part, &write_options, |current| {
                 patch::apply(form_of_patch, &asked.body, current, does)
             })?;
             Ok(shown(inner, asked, target, &done, form, 200))
@@ -194,7 +194,7 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
 }
 
 /// Parses the query parameters and headers of a write request.
-fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
+fn write_options(asked: &Asked, options: &str, does: &Behaviours) -> Answered<WriteOptions> {
     let values: Vec<&str> = asked.query.all("dryRun").collect();
     if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {
         let cause = Cause::unsupported("dryRun", &json!(values), &["All"]);
@@ -208,7 +208,7 @@ fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
     let agent = asked.header(header::USER_AGENT).split('/').next().unwrap_or_default();
     let name = [asked.query.get("fieldManager"), agent, "unknown"].into_iter().find(|name| !name.is_empty());
     let writer = Writer::named(&name.unwrap_or_default().chars().take(128).collect::<String>());
-    Ok(Wanted { dry_run: !values.is_empty(), unknown_fields, writer })
+    Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer })
 }
 
 fn deletion(asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
@@ -235,8 +235,8 @@ fn deletion_of(body: &Value, asked: &Asked, does: &Behaviours) -> Answered<Delet
         }
         _ => None,
     };
-    let dry_run =
-        !wanted(asked, "DeleteOptions", does)?.dry_run && body["dryRun"].as_array().is_none_or(Vec::is_empty);
+    let dry_run = !write_options(asked, "DeleteOptions", does)?.dry_run
+        && body["dryRun"].as_array().is_none_or(Vec::is_empty);
     Ok(Deletion {
         propagation,
         uid: text(&body["preconditions"]["uid"]),
@@ -386,9 +386,9 @@ fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale:
         }
         _ => return Err(ApiError::method_not_allowed()),
     };
-    let mut wanted = wanted(asked, "UpdateOptions", does)?;
-    wanted.writer.subresource = "scale";
-    let written = inner.update(target, Part::Main, &wanted, |current| {
+    let mut write_options = write_options(asked, "UpdateOptions", does)?;
+    write_options.writer.subresource = "scale";
+    let written = inner.update(target, Part::Main, &write_options, |current| {
         let sent = change(scale_of(&current, scale))?;
         let mut changed = current;
         let version = sent["metadata"]["resourceVersion"].clone();

@@ -7,8 +7,8 @@ use crate::assess::assessor::{Assessor, Evaluation};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Examines the binding of an admission policy: if the policy does not exist, the binding checks nothing and is not
-/// well.
+/// Sets the binding of an admission policy InProgress if the policy does not exist: the binding then checks
+/// nothing.
 pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() {
         return;
@@ -20,7 +20,8 @@ pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut E
     }
 }
 
-/// Examines a CertificateSigningRequest: denied and failed are final, so waiting does not help.
+/// Sets a CertificateSigningRequest Failed if it was denied or has failed. Both are final, so waiting does not
+/// help.
 pub(super) fn signing_request(request: &Object<'_>, finding: &mut Evaluation) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) {
         return;

@@ -29,8 +29,8 @@ const MAX_CHAIN: usize = 24;
 /// name one another would otherwise each cost the square of their number.
 pub(super) const MAX_FOLLOWED: usize = 1_000;
 
-/// Maximum number of unproven dependents examined per owner: objects that name it as controller but do not speak for
-/// it.
+/// Maximum number of dependents examined per owner that name it as their controller without proof that they are its
+/// own; see [`Assessor::unproven`].
 const MAX_STRANGERS: usize = 100;
 
 /// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.

@@ -138,8 +138,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
-/// Derives the status of a CronJob from its last run: a Job that failed, one that cannot start, or one that was never
-/// seen.
+/// Sets a CronJob Failed if its last finished Job failed, its active Job cannot run, or its last run left neither a
+/// success nor a Job.
 pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;

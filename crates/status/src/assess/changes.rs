@@ -117,7 +117,7 @@ impl Change {
         }
     }
 
-    /// Returns true if both times are known and differ by a few seconds at most.
+    /// Returns true if the time of the change is known and at most five seconds before or after `when`.
     fn is_near(&self, when: Timestamp) -> bool {
         self.when.is_some_and(|own| own.duration_since(when).abs() <= SLACK * 5)
     }
@@ -450,8 +450,8 @@ fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<Str
     keys.into_iter().filter(differ).cloned().collect()
 }
 
-/// Returns true if two values are equal: by their text, as one server writes equal values equally, or without texts by
-/// their kind, string or integer.
+/// Returns true if two values of objects of one server are equal. Compares their JSON texts, which the server writes in
+/// the same way for equal values; values without a text by their kind, string and integer.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one.text(), other.text()) {
         (Some(one), Some(other)) => one == other,

@@ -84,7 +84,8 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
     }
 }
 
-/// Examines a terminating Pod on a lost node: only the kubelet can confirm that it has ended.
+/// Explains why a Pod on a lost node keeps terminating: only the kubelet can confirm that the Pod has ended.
+/// Sets the message, and leads the cause chain to the node.
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
@@ -93,7 +94,8 @@ fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     }
 }
 
-/// Examines a terminating namespace: the controller's conditions, and the remaining objects.
+/// Explains why a namespace keeps terminating: by the message of its controller's condition, and by a
+/// terminating object that is still in it.
 fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [
@@ -110,8 +112,8 @@ fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation)
     holders(case, finding, case.in_namespace(&object.name()));
 }
 
-/// Follows the object among `objects` that blocks the deletion: a terminating one, preferably one that waits for
-/// something.
+/// Leads the cause chain to the terminating object among `objects` that blocks the deletion, preferably one that
+/// waits for something.
 fn holders(case: &Assessor<'_>, finding: &mut Evaluation, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {

@@ -8,7 +8,7 @@ use crate::event::time;
 use crate::options::Budgets;
 use crate::verdict::Status;
 
-/// Examines a budget: if its controller cannot determine its Pods, it protects none.
+/// Sets a PodDisruptionBudget Failed if its controller cannot determine its Pods, because it then protects none.
 pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
     let Some(condition) = budget.condition("DisruptionAllowed") else { return };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();

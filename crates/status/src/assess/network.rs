@@ -10,7 +10,8 @@ use crate::assess::workloads::is_terminating;
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Examines a Service: a LoadBalancer without an address is InProgress. Missing endpoints are reported by its workload.
+/// Sets a Service of type LoadBalancer InProgress while it has no address, with its newest Warning event as the
+/// message. Missing endpoints are reported by its workload.
 pub(super) fn service(case: &Assessor<'_>, service: &Object<'_>, finding: &mut Evaluation) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
     if !is_balancer
@@ -44,7 +45,8 @@ const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 /// Minimum number of Warning events that count: by then the controller has retried.
 const MIN_WARNINGS: i64 = 3;
 
-/// Examines an Ingress. It may work without an address; but if its controller keeps warning, it is not well.
+/// Sets an Ingress without an address InProgress if its controller has warned at least [`MIN_WARNINGS`] times, and
+/// recently. Without such warnings it stays Current, because it may work without an address.
 pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() || has_address(ingress) {
         return;
@@ -61,7 +63,8 @@ pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut E
     }
 }
 
-/// Examines an APIService by its condition Available.
+/// Sets an APIService Failed if its condition Available is False, and leads the cause chain to the Pods behind its
+/// Service.
 pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding: &mut Evaluation) {
     let Some(available) = api_service.condition("Available") else { return };
     let text = |key| available.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -56,7 +56,7 @@ pub(super) fn claim(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evalu
     }
 }
 
-/// Examines a VolumeAttachment: an attach error counts until the volume is attached.
+/// Sets a VolumeAttachment InProgress if it reports an attach error and is not attached.
 pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Evaluation) {
     let error = attachment.at(&["status", "attachError"]).filter(|error| !error.is_null());
     let is_attached = attachment.at(&["status", "attached"]).and_then(Value::as_bool) == Some(true);

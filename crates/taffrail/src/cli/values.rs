@@ -36,12 +36,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     let value = |category: FindingCategory| {
         PossibleValue::new(category.as_str()).help(match category {
-            FindingCategory::Disagreeing => "The tool and the objects disagree",
+            FindingCategory::Disagreeing => "The delivery tool and the objects disagree, or other reports do",
             FindingCategory::Silent => "A controller or node stopped reporting",
             FindingCategory::Unread => "A scope could not be read",
-            FindingCategory::Skewed => "Clocks differ, or the time of reading is not known",
-            FindingCategory::Suspended => "Switched off on purpose",
-            FindingCategory::Fallback => "No rule knows the kind",
+            FindingCategory::Skewed => "Clocks differ, or the time of observation is not known",
+            FindingCategory::Suspended => {
+                "A user suspended an app or source, or excluded an object from its tool or controller"
+            }
+            FindingCategory::Fallback => "No rule reads the status of the kind, so Ready is only the default",
         })
     };
     PossibleValuesParser::new(FindingCategory::ALL.map(value)).try_map(|word| {

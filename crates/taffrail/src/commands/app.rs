@@ -25,11 +25,11 @@ use crate::source::{self, Source};
 #[derive(PartialEq)]
 pub(crate) struct Sections {
     details: AppDetailList,
-    /// For texts, what is said of each app beside its details.
+    /// For text output, the part of each app that is not in its details.
     beside: Vec<Beside>,
 }
 
-/// What a text says of an app beside its details: its problems, and the remark about unknown differences.
+/// The part of a text about an app that is not in its details: problems, and the remark about unknown differences.
 #[derive(PartialEq)]
 struct Beside {
     problems: Vec<Problem>,

@@ -230,7 +230,7 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     let chosen = |name: &String| {
         column(arguments.what, name).ok_or_else(|| {
             let complaint = CommandError::usage(format!("{} have no column '{name}'", noun(arguments.what)));
-            complaint.hint(format!("there are: {}", column_names(arguments.what).join(", ")))
+            complaint.hint(format!("columns: {}", column_names(arguments.what).join(", ")))
         })
     };
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
@@ -243,7 +243,7 @@ pub(crate) fn column(what: What, name: &str) -> Option<&'static str> {
     all_columns(what).into_iter().find(|column| *column == plain)
 }
 
-/// Returns the names of all columns, in the form that `--columns` takes.
+/// Returns the names of a list's columns as `--columns` takes them: in lower case, with `-` for spaces.
 pub(crate) fn column_names(what: What) -> Vec<String> {
     all_columns(what).iter().map(|name| name.to_lowercase().replace(' ', "-")).collect()
 }
@@ -448,7 +448,7 @@ const MAX_KINDS: usize = 10;
 /// Maximum number of error lines of one cluster; its answers are not trusted to be few.
 const MAX_LINES: usize = 50;
 
-/// What follows from the failure to read a cluster that was never observed.
+/// The text in the error about a cluster that was never observed: what follows from that.
 pub(super) const NOTHING_KNOWN: &str =
     "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
 

@@ -36,8 +36,8 @@ use crate::source::members;
 /// The name of the source that follows clusters in the hub's own process.
 const OBSERVER: &str = "observer";
 
-/// The number of messages that wait between the observer and the hub. What there is no room for is told later, as it is
-/// then.
+/// The number of messages that wait between the observer and the hub. A change for which there is no room is reported
+/// later, in the state that it has then.
 const WAITING: usize = 64;
 
 /// The time that a cluster has to answer first.
@@ -89,7 +89,7 @@ until their clusters answer. One hub can use a folder at one time.
 
 Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
 struct ServeArguments {
-    /// Listen on this address of this machine; port 0 is any free one
+    /// Listen on this loopback address; port 0 takes any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7655")]
     listen: SocketAddr,
 
@@ -201,7 +201,7 @@ async fn follow_and_serve(
     }
 }
 
-/// Saves what changes, and drops old history. Never ends.
+/// Saves changes of the fleet, and drops old history. Never ends.
 async fn keep(index: Arc<FleetIndex>, store: Option<Arc<SqliteStore>>, retain: Duration) {
     match store {
         Some(store) => drop(tokio::join!(index.save(&*store), index.keep_history(&*store, retain))),
@@ -215,7 +215,7 @@ fn hub_clock(clock: &BootClock) -> HubClock {
     HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
-/// Prints where the hub is, and how to ask it.
+/// Prints the URL of the API, and an example request with the token.
 fn tell(console: &Console, address: SocketAddr, token: &Token, clusters: usize) -> io::Result<()> {
     let mut out = console.people();
     let address = address.to_string();

@@ -468,7 +468,7 @@ impl Log {
         Log { cluster, reader, target, request, prefix: String::new(), name: String::new() }
     }
 
-    /// Returns the words before each line, coloured by the status of the container.
+    /// Prints a line of the log after the prefix, which has the colour of the container's status.
     fn print(&self, line: &LogLine, out: &mut impl Write) -> io::Result<()> {
         let line = shown(&line.text, line.left_out);
         if self.prefix.is_empty() {

@@ -80,7 +80,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Use of colours; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
+    /// When to print colours; auto prints them on a terminal, unless NO_COLOR disables or CLICOLOR_FORCE enables them
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 

@@ -26,7 +26,7 @@ pub(super) trait ListRow: NamedRow + Serialize {
     /// repeats the revision.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
-    /// Returns true if there is more to look at than a notice.
+    /// Returns true if the row has a problem that is more than a notice.
     fn has_problem(&self) -> bool;
 
     /// Returns the app, if the row is that of an app, to find others of its name.

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// the time.
 const REST: u32 = 10;
 
-/// The layout of what is added to an output.
+/// The format in which a watching command appends a part to its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Lines, such as the rows of a table, added as they are.
@@ -114,8 +114,8 @@ impl Source for Following {
 
 /// Shows a view once, or with `-w` again and again.
 ///
-/// `run` prints an answer. It gets what was printed last, and if the answer says the same it prints nothing at all;
-/// where whole answers are wanted it gets the default, as if nothing was printed yet.
+/// `run` prints an answer. It receives the answer that was printed last, and prints nothing if the new one is the same.
+/// If whole answers are wanted it receives the default, as if nothing was printed before.
 pub(crate) fn view<P: Default>(
     arguments: &ViewArguments,
     form: Form,
@@ -158,7 +158,8 @@ pub(crate) fn follow<P: Default>(
     }
 }
 
-/// Returns the next frame of a view: whole, or only what is new in it.
+/// A function that returns the next frame of a view. If its flag is true the frame is a whole answer, else only what
+/// differs from the last one.
 type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), CommandError> + 'f;
 
 /// One output of the view: the text for stdout, and the messages for stderr.
@@ -317,14 +318,14 @@ impl From<ListOutput> for Form {
 }
 
 impl GetArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         self.output.into()
     }
 }
 
 impl ExplainArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             ExplainOutput::Table => Form::Text,
@@ -335,7 +336,7 @@ impl ExplainArguments {
 }
 
 impl AppArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             AppOutput::Table => Form::Text,
@@ -346,7 +347,7 @@ impl AppArguments {
 }
 
 impl TreeArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             TreeOutput::Text | TreeOutput::Dot => Form::Text,
@@ -356,7 +357,7 @@ impl TreeArguments {
 }
 
 impl EventsArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             EventsOutput::Table => Form::Lines,
@@ -366,7 +367,7 @@ impl EventsArguments {
 }
 
 impl TrustArguments {
-    /// The shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             TrustOutput::Table | TrustOutput::Wide => Form::Text,

@@ -55,7 +55,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Of::All,
         "How long a view may take to answer; if request-timeout is not set, how long each cluster may take",
     ),
-    one("request-timeout", "request_timeout", Of::All, "How long one request may take; 0 for no limit"),
+    one(
+        "request-timeout",
+        "request_timeout",
+        Of::All,
+        "How long one request to a cluster may take; 0 for no limit",
+    ),
     list(
         "app-label",
         "app_label",

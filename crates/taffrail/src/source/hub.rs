@@ -174,12 +174,13 @@ fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unan
     let unreadable = |why: String| Unanswered::Error(CommandError::unreadable(why));
     if status == StatusCode::OK {
         return serde_json::from_slice(bytes).map_err(|error| {
-            let of_another = CommandError::unreadable(format_args!("its answer is not understood: {error}"));
+            let of_another =
+                CommandError::unreadable(format_args!("the answer of the hub is not understood: {error}"));
             Unanswered::Error(of_another.hint("use the same release of Taffrail as the hub"))
         });
     }
     let problem: HttpProblem = serde_json::from_slice(bytes)
-        .map_err(|_| unreadable(format!("it answered with HTTP status {}", status.as_u16())))?;
+        .map_err(|_| unreadable(format!("the hub answered with HTTP status {}", status.as_u16())))?;
     if let Some(question) = problem.question {
         return Err(Unanswered::Question(question));
     }

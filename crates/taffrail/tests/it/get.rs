@@ -71,7 +71,7 @@ fn a_dump_without_objects_is_not_green() {
     let clusters =
         taffrail(&["get", "clusters", "--from", file.path().to_str().unwrap(), "-o", "json"], "").json();
     assert_eq!(clusters["items"][0]["status"], "Unknown");
-    assert_eq!(clusters["items"][0]["message"], "it holds no objects");
+    assert_eq!(clusters["items"][0]["message"], "the dump holds no objects");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn empty_dump_is_not_reported_as_healthy() {
             let answer = taffrail(&[view, &["--from", from]].concat(), "");
             assert_eq!(answer.code, 3, "{view:?} {}", answer.stderr);
             let told = answer.stderr + &answer.stdout;
-            assert!(told.contains("it holds no objects"), "{view:?} {told}");
+            assert!(told.contains("the dump holds no objects"), "{view:?} {told}");
         }
     }
 }

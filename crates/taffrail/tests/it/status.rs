@@ -130,6 +130,26 @@ fn the_rules_decide() {
 }
 
 #[test]
+fn kstatus_fork_without_the_rules_of_kstatus_is_wrong_usage() {
+    let fork = |arguments: &[&str]| {
+        taffrail(&[&["status", "-f", "-", "--kstatus-fork", "kubernetes-sigs"], arguments].concat(), SECRET)
+    };
+    for rules in [&[] as &[&str], &["--rules", "taffrail"]] {
+        let answer = fork(rules);
+        assert_eq!((answer.code, &*answer.stdout), (2, ""));
+        assert_shown(
+            &answer.stderr,
+            str![[r#"
+error: --kstatus-fork selects a variant of the rules of kstatus
+ hint: add --rules kstatus, or leave --kstatus-fork out
+
+"#]],
+        );
+    }
+    assert_eq!(fork(&["--rules", "kstatus"]).code, 0);
+}
+
+#[test]
 fn exit_status_flag_sets_the_exit_code() {
     let code =
         |arguments: &[&str], input: &str| taffrail(&[&["status", "-f", "-"], arguments].concat(), input).code;

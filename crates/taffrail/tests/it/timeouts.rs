@@ -137,7 +137,7 @@ fn every_command_that_reads_clusters_has_both_times() {
         &["rules", "why"],
     ] {
         let help = taffrail(&[command, &["--help"]].concat(), "").stdout;
-        for meaning in ["How long the command may take", "How long one request may take"] {
+        for meaning in ["How long the command may take", "How long one request to a cluster may take"] {
             assert!(help.contains(meaning), "{command:?}: {meaning}\n{help}");
         }
     }

@@ -631,7 +631,7 @@ fn a_short_name_is_not_enough_where_a_list_failed() {
     let ask = |name: &str| taffrail(&[&["suspend", name][..], &options].concat(), "");
     let answer = ask("shop");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("cannot rule out another app 'shop'"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("cannot rule out a second app 'shop' in "), "{}", answer.stderr);
     assert!(
         answer.stderr.contains("DELIVERY/NAMESPACE/NAME") && answer.stdout.is_empty(),
         "{}",

@@ -112,11 +112,9 @@ impl<'c> Releases<'c> {
         releases
     }
 
-    /// Returns the proofs of which one is required for the stored release to belong to a HelmRelease; empty if none
-    /// is required, because a HelmRelease of that namespace declares it. `None` if no HelmRelease does.
-    ///
-    /// `None` if no HelmRelease declares it; an empty list if one in the same namespace does, which needs no
-    /// proof; otherwise one of the conditions must be met.
+    /// Returns the conditions of which one must be met for a stored release to belong to a HelmRelease; `None` if
+    /// no HelmRelease declares the release, and an empty list if one in the same namespace does, which needs no
+    /// proof.
     pub(crate) fn of(&self, namespace: &str, name: &str) -> Option<Vec<&Elsewhere<'c>>> {
         let names = self.0.get(namespace)?;
         let cut = name.get(..=ReleaseName::KEPT_LENGTH).map(|kept| ReleaseName::Shortened(kept.to_owned()));

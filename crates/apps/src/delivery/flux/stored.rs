@@ -96,7 +96,8 @@ impl DeclaredRelease {
         }
     }
 
-    /// Returns the object that stores the newest version of the release; `None` if none is stored.
+    /// Returns the key of the object that stores the newest version of the release: by the objects that were read,
+    /// else by the status of the HelmRelease. `None` if neither shows one.
     fn stored(&self, storage: &Storage<'_>) -> Option<ObjectKey> {
         let namespace = &*self.storage_namespace;
         let newest = self.names.first().and_then(|name| match name {

@@ -111,9 +111,9 @@ impl<'p> PackageFolders<'p> {
 /// The evidence that an app really delivers a package, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ground {
-    /// Only the declaring object of the app states the folder, which any author could write.
+    /// No proof: only the declaring object of the app states the folder, which any author could write.
     Said,
-    /// Objects outside of the app's own namespace carry the app's mark, which its author alone could not bring
+    /// Objects outside of the app's own namespace carry the app's mark, which the app's author alone could not bring
     /// about.
     Marked,
     /// The app is a RootSync in Config Sync's own namespace, into which only administrators may write.
@@ -148,9 +148,9 @@ pub(super) struct Known {
 /// The objects of a carrier whose files are in the folder of a package.
 struct Part {
     objects: ObjectKeys,
-    /// Their namespaces.
+    /// The namespaces of these objects.
     namespaces: BTreeSet<String>,
-    /// The first object of a namespace that is not one of the package.
+    /// The first object that names the folder although its namespace is not one of the package.
     stranger: Option<ObjectKey>,
 }
 
@@ -159,15 +159,16 @@ pub(super) struct Parted {
     by_folder: HashMap<usize, Part>,
     /// The first object that was not observed, with the reason.
     unobserved: Option<(ObjectKey, String)>,
-    /// The first object of each namespace that does not exist, with the reason.
+    /// The first absent object of each namespace, with the reason.
     absent: BTreeMap<String, (ObjectKey, String)>,
 }
 
 impl Parted {
-    /// Returns what is known of the package in the folder `own`.
+    /// Returns the known objects of the package in the folder with the number `own`, and the reason to doubt that they
+    /// are all.
     ///
-    /// The author of a namespace may delete its objects, so an absent one is a doubt only about packages with objects in
-    /// the same namespace, or without any.
+    /// The author of a namespace may delete its objects, so an absent object is a reason only for packages with objects
+    /// in the same namespace, or without any.
     fn known(&self, own: Option<usize>, app: &Declaration, declaring: &ObjectKey, directory: &str) -> Known {
         let part = own.and_then(|own| self.by_folder.get(&own));
         let objects = part.map(|part| part.objects.clone()).unwrap_or_default();
@@ -300,9 +301,9 @@ fn part(
 
 /// Divides the objects that name a folder into those of its package and others.
 ///
-/// The author of a namespace may write annotations of its objects, and so name any folder. Objects without a namespace
-/// count, and so do those in Namespaces that the package has; without any, those in the namespaces that have most of its
-/// objects.
+/// The author of a namespace may write annotations of its objects, and so name any folder. Cluster-scoped objects
+/// belong to the package, and so do the objects in each namespace whose Namespace object is in the package; if there is
+/// none, those in the namespaces with most of the objects.
 fn of_package(keys: &[&ObjectKey]) -> Part {
     let spaces: HashSet<&str> = keys
         .iter()
@@ -326,7 +327,8 @@ fn of_package(keys: &[&ObjectKey]) -> Part {
     Part { objects: own.into(), namespaces, stranger }
 }
 
-/// Carriers of one folder, or of the folders above a package, that prove as much: what a choice among them needs.
+/// Carriers of one folder, or of the folders above a package, with equal evidence: the facts that a choice among them
+/// needs.
 #[derive(Default)]
 struct Group<'c> {
     /// The first of the carriers of the innermost folder, by the order of the apps.
@@ -334,7 +336,7 @@ struct Group<'c> {
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     named: Vec<&'c Carrier>,
     count: usize,
-    /// The home and namespace of all carriers; `None` if they are not of one.
+    /// The home and namespace of all carriers; `None` if they are of several.
     author: Option<(usize, &'c str)>,
 }
 
@@ -358,18 +360,18 @@ impl<'c> Group<'c> {
     }
 }
 
-/// The carriers of one folder and branch that deliver into one cluster, by what they prove.
+/// The carriers of one folder and branch that deliver into one cluster, grouped by their evidence and by their author.
 #[derive(Default)]
 struct Site<'c> {
     by_ground: BTreeMap<Ground, Group<'c>>,
-    /// By home and namespace.
+    /// The carriers by the home and namespace that declare them.
     by_author: HashMap<(usize, &'c str), Group<'c>>,
 }
 
 /// The carriers of one folder and branch, by the cluster into which they deliver.
 type Sites<'c> = BTreeMap<Option<usize>, Site<'c>>;
 
-/// Of the carriers that sync the folder of a package into one cluster, those that prove most.
+/// Those carriers that sync the folder of a package into one cluster with the strongest evidence that they deliver it.
 pub(super) struct Choice<'c> {
     pub(super) ground: Ground,
     /// The carrier of the innermost folder, by the order of the apps.
@@ -384,7 +386,7 @@ pub(super) struct Choice<'c> {
 
 /// An index of carriers by the repository, branch and folder that they sync.
 ///
-/// Each folder is summed up once: authors may make many carriers of one folder, and many packages in it.
+/// The carriers of each folder are grouped once: authors may make many carriers of one folder, and many packages in it.
 pub(super) struct Carriers<'c> {
     folders: Folders<'c>,
     by_branch: HashMap<(usize, Option<&'c str>), Sites<'c>>,
@@ -405,8 +407,8 @@ impl<'c> Carriers<'c> {
         carriers
     }
 
-    /// Returns the carriers that sync a folder or one of its parents, and prove most that they deliver the package in it,
-    /// which the namespace `author` declares: one choice per cluster.
+    /// Returns the carriers that sync a folder or one of its parents and have the strongest evidence that they deliver
+    /// the package in it, which the namespace `author` declares: one choice per cluster.
     pub(super) fn of_folder(
         &self,
         repository: &Repository,

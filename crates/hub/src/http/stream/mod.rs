@@ -33,7 +33,8 @@ const PACE: Duration = Duration::from_millis(250);
 /// The time after which a stream says that the hub is there, if it has no frame.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The time after which a stream ends. Its client comes back with its token or session, which may be valid no more.
+/// The time after which a stream ends. Its client then connects again with its token or session, which may have
+/// become invalid.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
 
 /// The age of a view beyond which the publisher is not trusted to follow the clock.
@@ -83,7 +84,7 @@ struct Connection {
     sent: Instant,
 }
 
-/// The state of a stream while its client is there; then it is parked.
+/// The stream of a connected client; it is parked when the client disconnects.
 struct Client {
     hub: Arc<HubApi>,
     state: Option<StreamState>,
@@ -140,7 +141,7 @@ fn current(hub: &HubApi) -> Arc<FleetView> {
     if age > MAX_VIEW_AGE { Arc::new(hub.index.view()) } else { view }
 }
 
-/// Makes the next frame on a thread that may take its time. Returns nothing if that failed.
+/// Makes the next frame on a thread for blocking work. Returns `None` if that failed.
 async fn frame(mut client: Client, view: Arc<FleetView>) -> Option<(Option<Bytes>, Client)> {
     let permit = Arc::clone(&client.hub.computed).acquire_owned().await.ok()?;
     let made = tokio::task::spawn_blocking(move || {

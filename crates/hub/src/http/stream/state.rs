@@ -18,7 +18,7 @@ const MAX_KEPT: usize = 16;
 /// The greatest number of bytes of these frames.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
-/// A stream: what its client holds after the last frame.
+/// A stream: the pages that its client holds after the last frame.
 #[derive(Debug)]
 pub(crate) struct StreamState {
     /// The beginning of the identities of frames: run and stream.
@@ -67,7 +67,8 @@ impl StreamState {
         is_whole.then_some(frames)
     }
 
-    /// Drops what need not be kept while no client is there.
+    /// Drops the view of the last frame and the watches of pages, which are not needed while no client is
+    /// connected.
     pub(crate) fn pause(&mut self) {
         self.seen = None;
         self.pages.iter_mut().for_each(|page| page.watch = None);

@@ -66,12 +66,12 @@ impl Subscription {
         }
         let rows: usize = found.iter().map(Subscription::rows).sum();
         match found.len() {
-            0 => Err(wrong("it is missing").hint("subscribe=NAME:apps?status=Failed")),
+            0 => Err(wrong("no page is given").hint("subscribe=NAME:apps?status=Failed")),
             1..=MAX_SUBSCRIPTIONS if rows <= MAX_ALL_ROWS => Ok(found),
             1..=MAX_SUBSCRIPTIONS => {
                 Err(wrong(format!("all pages have more than {MAX_ALL_ROWS} rows together")))
             }
-            _ => Err(wrong(format!("there are more than {MAX_SUBSCRIPTIONS}"))),
+            _ => Err(wrong(format!("more than {MAX_SUBSCRIPTIONS} pages are given"))),
         }
     }
 
@@ -153,13 +153,13 @@ mod tests {
         let many: Vec<String> = (0..21).map(|number| format!("subscribe=n{number}:counts")).collect();
         let full: Vec<String> = (0..11).map(|number| format!("subscribe=n{number}:apps?limit=100")).collect();
         for (query, why) in [
-            ("", "it is missing"),
+            ("", "no page is given"),
             ("subscribe=a", "'a' is not NAME:VIEW?QUERY"),
             ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters, changes"),
             ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),
             ("subscribe=a:apps&subscribe=a:counts", "the name 'a' is given twice"),
             ("subscribe=a:apps?limit%3D101", "the page 'a' has more than 100 rows"),
-            (&many.join("&"), "there are more than 20"),
+            (&many.join("&"), "more than 20 pages are given"),
             (&full.join("&"), "all pages have more than 1000 rows together"),
         ] {
             assert_eq!(read(query), Err(format!("parameter 'subscribe': {why}")), "{query}");

@@ -58,7 +58,7 @@ async fn all_history(
     }
 }
 
-/// Every page size gives the same entries once each, the latest first, and nothing of other pairs or times.
+/// Checks that every page size gives the same entries once each, the latest first, and none of other pairs or times.
 pub(crate) async fn history_is_read_in_pages(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let mut random = fastrand::Rng::with_seed(4);
@@ -98,7 +98,7 @@ pub(crate) async fn history_is_read_in_pages(fixture: &impl Fixture) {
     assert_eq!(all_history(&store, &pair_id(0), 5..5, 10).await, []);
 }
 
-/// A batch that is written again, because its acknowledgement was lost, changes nothing.
+/// Checks that a batch which is written again, because its acknowledgement was lost, changes nothing.
 pub(crate) async fn writing_twice_changes_nothing(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let batch = Batch {
@@ -122,7 +122,7 @@ pub(crate) async fn writing_twice_changes_nothing(fixture: &impl Fixture) {
     assert_eq!(all_pairs(&store, 10).await, pairs);
 }
 
-/// A sync that has ended stays so when an older record of it comes late; another end replaces it.
+/// Checks that a sync which has ended stays so when an older record of it comes late; another end replaces it.
 pub(crate) async fn a_running_sync_does_not_replace_its_end(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let write = async |record: &SyncRecord| {
@@ -144,7 +144,7 @@ pub(crate) async fn a_running_sync_does_not_replace_its_end(fixture: &impl Fixtu
     assert!(write(&ended).await.contains(&HistoryEntry::Sync(ended)));
 }
 
-/// History begins with the first moment up to which everything was recorded; no earlier state is made up.
+/// Checks that history begins with the first moment up to which everything was recorded; no earlier state is made up.
 pub(crate) async fn moments_before_history_began_are_refused(fixture: &impl Fixture) {
     let store = fixture.open().await;
     assert_eq!(store.recorded().await.unwrap(), HistoryRange::default());
@@ -201,8 +201,8 @@ async fn check(store: &impl Store, log: &Log, random: &mut fastrand::Rng, since:
     }
 }
 
-/// The states of 1,000 random pairs and moments equal those of a plain list: at first, after a restart, after history was
-/// dropped, and after a restore.
+/// Checks that the states of 1,000 random pairs and moments equal those of a plain list: at first, after a restart,
+/// after history was dropped, and after a restore.
 pub(crate) async fn states_at_equal_a_naive_log(fixture: &impl Fixture) {
     let mut random = fastrand::Rng::with_seed(11);
     let mut log = Log::default();
@@ -239,7 +239,7 @@ pub(crate) async fn states_at_equal_a_naive_log(fixture: &impl Fixture) {
     check(&store, &log, &mut random, 0).await;
 }
 
-/// What was dropped is refused, and does not come back when a tool remembers it.
+/// Checks that dropped history is refused, and does not come back when a tool remembers it.
 pub(crate) async fn dropped_history_is_refused(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let batch = Batch {
@@ -266,7 +266,7 @@ pub(crate) async fn dropped_history_is_refused(fixture: &impl Fixture) {
     assert_eq!(store.state_at(pair_id(1), at(2 * DAY)).await.unwrap(), Some(state_of(3)));
 }
 
-/// Pairs that are gone are forgotten with the last of their history; those that exist keep their state.
+/// Checks that pairs which are gone are forgotten with the last of their history; those that exist keep their state.
 pub(crate) async fn dropping_history_forgets_what_nothing_needs(fixture: &impl Fixture) {
     let store = fixture.open().await;
     for number in 0..3 {

@@ -8,7 +8,7 @@ use super::samples::unusual_pair;
 use super::{Fixture, all_pairs, at, batch_of, limit, pair, pair_id, saving};
 use crate::store::{Batch, ClusterRecord, Cursor, PageQuery, Store, StoreError, Token};
 
-/// All pairs are read again after a restart, whatever the size of the pages.
+/// Checks that all pairs are read again after a restart, whatever the size of the pages.
 pub(crate) async fn pairs_come_back_after_a_restart(fixture: &impl Fixture) {
     let saved: Vec<_> = (0..250).map(|number| pair(number, number % 3)).collect();
     let store = fixture.open().await;
@@ -21,7 +21,8 @@ pub(crate) async fn pairs_come_back_after_a_restart(fixture: &impl Fixture) {
     }
 }
 
-/// Every field comes back, with texts that databases and JSON treat in special ways, and without one of the halves.
+/// Checks that every field comes back, with texts that databases and JSON treat in special ways, and without one of
+/// the halves.
 pub(crate) async fn unusual_texts_come_back(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let texts =
@@ -46,7 +47,7 @@ pub(crate) async fn unusual_texts_come_back(fixture: &impl Fixture) {
     assert!(all_pairs(&store, 100).await.contains(&with_nul));
 }
 
-/// A pair that is replaced or gone leaves nothing of its former halves.
+/// Checks that a pair which is replaced or gone leaves nothing of its former halves.
 pub(crate) async fn gone_and_replaced_pairs_leave_nothing(fixture: &impl Fixture) {
     let store = fixture.open().await;
     store.write(saving(vec![pair(7, 0), pair(27, 0), pair(8, 0)])).await.unwrap();
@@ -62,7 +63,7 @@ pub(crate) async fn gone_and_replaced_pairs_leave_nothing(fixture: &impl Fixture
     assert!(all_pairs(&store, 10).await.contains(&back));
 }
 
-/// Of several batches, whether they share a commit or not, the last one decides.
+/// Checks that of several batches, whether they share a commit or not, the last one decides.
 pub(crate) async fn batches_are_saved_in_order(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let removal = || Batch { gone: BTreeSet::from([pair_id(1)]), ..Batch::default() };
@@ -80,7 +81,7 @@ pub(crate) async fn batches_are_saved_in_order(fixture: &impl Fixture) {
     store.write(Batch::default()).await.unwrap();
 }
 
-/// A saved epoch only grows, and is kept over restarts and for sources that a record does not name.
+/// Checks that a saved epoch only grows, and is kept over restarts and for sources that a record does not name.
 pub(crate) async fn epochs_never_become_smaller(fixture: &impl Fixture) {
     let record = |id: &str, epochs: &[(&str, u64)]| ClusterRecord {
         id: ClusterId(id.to_owned()),
@@ -110,7 +111,7 @@ pub(crate) async fn epochs_never_become_smaller(fixture: &impl Fixture) {
     assert_eq!(store.clusters().await.unwrap(), [record("b", &[])]);
 }
 
-/// Tokens are kept over restarts, and a revoked one is gone.
+/// Checks that tokens are kept over restarts, and that a revoked one is gone.
 pub(crate) async fn tokens_are_created_listed_and_revoked(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let (first, second) = (Token::generate().unwrap(), Token::generate().unwrap());
@@ -129,7 +130,7 @@ pub(crate) async fn tokens_are_created_listed_and_revoked(fixture: &impl Fixture
     assert_eq!(store.tokens().await.unwrap(), [with_rights]);
 }
 
-/// A backup has all that was acknowledged before it, and a store restored from it goes on.
+/// Checks that a backup has all that was acknowledged before it, and that a store restored from it goes on.
 pub(crate) async fn a_backup_holds_what_was_saved_before_it(fixture: &impl Fixture) {
     let store = fixture.open().await;
     let saved: Vec<_> = (0..100).map(|number| pair(number, 0)).collect();
@@ -151,7 +152,8 @@ pub(crate) async fn a_backup_holds_what_was_saved_before_it(fixture: &impl Fixtu
     assert!(store.state_at(pair_id(300), at(7)).await.unwrap().is_some());
 }
 
-/// Without space nothing is acknowledged, all that was acknowledged can be read, and the store says why.
+/// Checks that without space nothing is acknowledged, all that was acknowledged can be read, and the store says
+/// why.
 pub(crate) async fn a_full_store_acknowledges_nothing_and_can_be_read(fixture: &impl Fixture) {
     let store = fixture.open_nearly_full().await;
     assert!(store.health().await.unwrap().is_writable);
@@ -177,7 +179,7 @@ pub(crate) async fn a_full_store_acknowledges_nothing_and_can_be_read(fixture: &
     assert!(store.health().await.unwrap().is_writable);
 }
 
-/// A text that is not a cursor of the list is an error, not another page.
+/// Checks that a text which is not a cursor of the list is an error, not another page.
 pub(crate) async fn cursors_of_others_are_refused(fixture: &impl Fixture) {
     let store = fixture.open().await;
     store.write(batch_of(1, 5)).await.unwrap();

@@ -21,7 +21,7 @@ const MAX_ROWS: usize = 10_000;
 /// The columns of a row of `summaries`, in its order.
 pub(super) type Summary = [Option<i64>; 22];
 
-/// What is to be said of a pair that is not well, beside its summary.
+/// The details of a pair that is not well, beyond its summary.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Detail {

@@ -39,7 +39,7 @@ pub(super) enum Command {
     Close { reply: Reply<()> },
 }
 
-/// The way to the task.
+/// The handle of the task that writes.
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<Command>,

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
         let complaint = CommandError::usage("a dump cannot be changed");
-        return Err(complaint.hint("--dry-run=client shows what would be written"));
+        return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
     let begun = Instant::now();

@@ -12,6 +12,10 @@ use crate::command_error::CommandError;
 /// Begin of the first line of the demo's kubeconfig; the id of the demo's process follows.
 const MARK: &str = "# Written by taffrail demo, process ";
 
+/// The hint under an error about the kubeconfig file.
+const NEW_FILE: &str = "name a file that does not exist yet with --kubeconfig FILE, or omit the flag: the demo then \
+                        uses a new temporary file";
+
 /// A file that only its owner can read. It is removed on drop.
 pub(super) struct PrivateFile {
     path: PathBuf,
@@ -55,7 +59,7 @@ impl PrivateFile {
         };
         write().map_err(|error| {
             let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
-            complaint.with_source(&error).hint("choose another file with --kubeconfig FILE")
+            complaint.with_source(&error).hint(NEW_FILE)
         })
     }
 }
@@ -96,8 +100,8 @@ fn folder() -> Result<PathBuf, CommandError> {
             }
         }
     }
-    let complaint = CommandError::unreadable(format!("cannot create a folder in {}", base.display()));
-    let complaint = complaint.hint("choose another file with --kubeconfig FILE");
+    let what = format!("cannot create a folder for the demo's kubeconfig in {}", base.display());
+    let complaint = CommandError::unreadable(what).hint(NEW_FILE);
     Err(match &last {
         Some(error) => complaint.with_source(error),
         None => complaint,
@@ -126,14 +130,14 @@ fn may_be_written(path: &Path) -> Result<(), CommandError> {
         }
     };
     match owner {
-        None => Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(
-            "give --kubeconfig a file that does not exist yet, or omit it: the demo then uses a new temporary file",
-        )),
+        None => {
+            Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(NEW_FILE))
+        }
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
             let what =
                 format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
-            Err(CommandError::usage(what).hint("choose another file with --kubeconfig, or omit it"))
+            Err(CommandError::usage(what).hint(NEW_FILE))
         }
         Some(_) => Ok(()),
     }

@@ -71,7 +71,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Skip this much of the first round of faults, which takes five minutes: 90s, 2m
+    /// Start at this time of the first round of faults, such as 90s or 2m; a round takes five minutes [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 

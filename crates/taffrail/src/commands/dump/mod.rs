@@ -25,7 +25,7 @@ use crate::source;
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("request_timeout", |it| it.help("How long one request may take, such as 5s; 0 for no limit [default: 30s]")),
+    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; 0 for no limit [default: 30s]")),
     after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
@@ -62,8 +62,8 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take, such as 30s or 10m; what was not read by then is recorded as not read. In this
-    /// release, without --request-timeout, how long one request may take [default: 30m]
+    /// How long the command may take for each cluster, such as 30s or 10m; objects not read by then are recorded as not
+    /// read [default: 30m]. In this release, without --request-timeout, this is instead how long one request may take
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
@@ -228,8 +228,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
         return Ok(vec![Target::File { path: output.to_owned(), in_folder: false }]);
     }
     if output.exists() && !output.is_dir() {
-        let complaint = CommandError::usage(format!("{} is a file", output.display()));
-        return Err(complaint.hint("several clusters need a folder, which gets one file per cluster"));
+        let what = format!("several clusters are selected, and {} is a file", output.display());
+        return Err(CommandError::usage(what).hint("name a folder with -o DIR: it gets one file per cluster"));
     }
     file::folder(output).map_err(|error| {
         CommandError::unreadable(format!("cannot make the folder {}", output.display())).with_source(&error)

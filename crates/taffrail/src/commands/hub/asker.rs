@@ -34,7 +34,7 @@ const TURN: Duration = Duration::from_secs(2);
 /// The time in which each cluster must answer. With [`TURN`] it is less than that of a request to the hub.
 const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(7)), request: None };
 
-/// The answers to questions about the clusters that a hub follows.
+/// The part of the hub that answers questions about the clusters that it follows.
 pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
     members: FleetMembers,

@@ -25,12 +25,12 @@ const MIN_RETAIN: Duration = Duration::from_secs(86_400);
 /// The data folder of a hub.
 #[derive(Debug, Args)]
 pub(super) struct DataArguments {
-    /// Folder in which the hub keeps what it knows [default: taffrail/hub in $XDG_DATA_HOME, else in ~/.local/share]
+    /// Folder in which the hub stores the fleet and its history [default: taffrail/hub in $XDG_DATA_HOME, else in ~/.local/share]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 }
 
-/// Write a copy of what a hub keeps, also while it runs.
+/// Write a copy of the store of a hub, also while it runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub(super) struct BackupArguments {
     data: DataArguments,
 }
 
-/// Put a copy that `taffrail hub backup` wrote in the place of what a hub keeps.
+/// Replace the store of a hub by a copy that `taffrail hub backup` wrote.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -65,7 +65,7 @@ pub(crate) struct OverviewArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Print the overview once, on a terminal too
+    /// Print the overview once, also on a terminal
     #[arg(long, conflicts_with = "watch")]
     pub(crate) once: bool,
 

@@ -8,7 +8,7 @@ use taffrail_status::Verdict;
 use super::WhyArguments;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit};
-use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput};
+use crate::commands::status::{self, InputFormat, StatusArguments, StatusOutput};
 use crate::output::answer::Console;
 use crate::output::{Phrase, printable};
 use crate::phrase;
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, C
             TextOutput::Json => StatusOutput::Json,
         },
         rules: arguments.whose.rules.clone(),
-        kstatus_fork: KstatusFork::Flux,
+        kstatus_fork: None,
         augment: false,
         exit_status: false,
         watch: false,

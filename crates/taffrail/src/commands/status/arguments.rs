@@ -63,9 +63,9 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Variant of kstatus to follow where the variants differ
-    #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
-    pub(crate) kstatus_fork: KstatusFork,
+    /// With --rules kstatus, the variant of kstatus to follow where the variants differ [default: flux]
+    #[arg(long, value_enum)]
+    pub(crate) kstatus_fork: Option<KstatusFork>,
 
     /// Print the objects themselves with the standard conditions added (json, jsonl or yaml)
     #[arg(long)]

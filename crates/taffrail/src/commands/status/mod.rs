@@ -29,7 +29,8 @@ use crate::output::answer::Console;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
-pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput};
+use arguments::KstatusFork;
+pub(crate) use arguments::{InputFormat, StatusArguments, StatusOutput};
 use judge::{Answers, Judge};
 use print::Printer;
 
@@ -44,6 +45,10 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
         return Err(CommandError::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
+    }
+    if arguments.kstatus_fork.is_some() && !arguments.rules.is_kstatus() {
+        let complaint = CommandError::usage("--kstatus-fork selects a variant of the rules of kstatus");
+        return Err(complaint.hint("add --rules kstatus, or leave --kstatus-fork out"));
     }
     let judge = Judge {
         rules: rules(arguments),
@@ -86,8 +91,8 @@ fn processors() -> usize {
 
 fn rules(arguments: &StatusArguments) -> RulesWithOptions {
     let fork = match arguments.kstatus_fork {
-        KstatusFork::Flux => Fork::Flux,
-        KstatusFork::KubernetesSigs => Fork::KubernetesSigs,
+        None | Some(KstatusFork::Flux) => Fork::Flux,
+        Some(KstatusFork::KubernetesSigs) => Fork::KubernetesSigs,
     };
     let source = &arguments.source;
     arguments.rules.with_options(Budgets::default(), source.patience(), &source.trust).with_fork(fork)

@@ -111,7 +111,7 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
             .default_value("5m")
             .help("How long the command may take to answer, such as 5m or 90s, with the wait until the app is ready"),
         "request_timeout" => argument.default_value("5s").help(
-            "How long one request may take, such as 5s; 0 for no limit. In this release also how long each cluster may take to answer first",
+            "How long one request to a cluster may take, such as 5s; 0 for no limit. In this release also how long each cluster may take to answer first",
         ),
         _ => argument,
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
             let complaint = CommandError::usage("a dump cannot be changed");
-            return Err(complaint.hint("--dry-run=client shows what would be written"));
+            return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
         }
         let fleet = source::dumps(&arguments.source, console)?;
         let list = fleet.apps(&[]);
@@ -135,11 +135,11 @@ fn chosen<'l>(
     let mut apps = Vec::new();
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
-            let what =
-                format!("cannot rule out another app '{name}': {}: {}", error.cluster, error.error.message);
-            return Err(
-                CommandError::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME")
+            let what = format!(
+                "cannot rule out a second app '{name}' in {}: {}",
+                error.cluster, error.error.message
             );
+            return Err(CommandError::unreadable(what).hint("name the app in full: DELIVERY/NAMESPACE/NAME"));
         }
         apps.extend(named::find(verb.as_str(), name, &arguments.which, list)?);
     }

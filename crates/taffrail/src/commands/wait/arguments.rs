@@ -124,7 +124,7 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// How long one request may take, such as 5s; 0 for no limit [default: no limit]
+    /// How long one request to a cluster may take, such as 5s; 0 for no limit [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 

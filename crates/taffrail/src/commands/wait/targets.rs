@@ -81,8 +81,9 @@ impl ReadQuery {
                 self.app(word)?;
             } else {
                 let object = word.parse().map_err(|_| {
-                    CommandError::usage(format!("'{word}' is not a valid target"))
-                        .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name")
+                    CommandError::usage(format!("'{word}' names neither an object nor an app")).hint(
+                        "name an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name, an app as app/NAME",
+                    )
                 })?;
                 self.words.push(TargetArg::Object(object));
             }
