@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, KindCatalog, Read, ReadQuery, Rounds, ServedKind, Snapshot, Target, plan_reads};
+use taffrail_apps::{
+    Answer, KindCatalog, Objects as _, Read, ReadQuery, Rounds, ServedKind, Snapshot, Target, plan_reads,
+};
 use taffrail_object::{LabelSelector, Projection};
 use taffrail_status::ActiveRules;
 
