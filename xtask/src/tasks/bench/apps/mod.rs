@@ -77,12 +77,14 @@ apiVersion: v1
 kind: Namespace
 metadata:
   name: bench
+  labels: {kustomize.toolkit.fluxcd.io/name: bench, kustomize.toolkit.fluxcd.io/namespace: bench}
 ---
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: web
   namespace: bench
+  labels: {kustomize.toolkit.fluxcd.io/name: bench, kustomize.toolkit.fluxcd.io/namespace: bench}
 spec:
   replicas: 200
   strategy:
@@ -106,12 +108,14 @@ apiVersion: v1
 kind: Namespace
 metadata:
   name: bench
+  labels: {kustomize.toolkit.fluxcd.io/name: bench, kustomize.toolkit.fluxcd.io/namespace: bench}
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: settings
   namespace: bench
+  labels: {kustomize.toolkit.fluxcd.io/name: bench, kustomize.toolkit.fluxcd.io/namespace: bench}
 data: {currency: EUR}
 ---
 ${KUSTOMIZATION}
