@@ -23,21 +23,13 @@ impl Hub {
         Hub::with(demo, &[])
     }
 
-    /// Starts a hub of the clusters of a kubeconfig with this text, which keeps nothing.
-    pub(super) fn of_clusters(kubeconfig: &str, clusters: usize) -> Hub {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config");
-        std::fs::write(&file, kubeconfig).unwrap();
-        Hub::serving(file.to_str().unwrap(), clusters, "127.0.0.1:0", &[])
-    }
-
     /// Starts a hub of all clusters of the demo with further arguments.
     fn with(demo: &Demo, more: &[&str]) -> Hub {
         Hub::serving(demo.kubeconfig().to_str().unwrap(), 12, "127.0.0.1:0", more)
     }
 
     /// Starts a hub of so many clusters of a kubeconfig, which listens at `listen`.
-    fn serving(kubeconfig: &str, clusters: usize, listen: &str, more: &[&str]) -> Hub {
+    pub(super) fn serving(kubeconfig: &str, clusters: usize, listen: &str, more: &[&str]) -> Hub {
         let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", listen];
         let mut command = command(&[&arguments, more].concat());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
@@ -67,24 +59,12 @@ impl Hub {
         &self.token
     }
 
-    /// Sends a request with the token, and returns the connection, on which the answer will come.
-    pub(super) fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
-        let bearer = format!("Authorization: Bearer {}\r\nContent-Length: {}\r\n", self.token, body.len());
-        self.send_with(method, path, &bearer, body)
-    }
-
-    fn send_with(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let host = &self.address;
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n{body}");
-        stream.write_all(request.as_bytes()).unwrap();
-        stream
-    }
-
     /// Returns the status and the body of the answer to `GET path`, sent with these headers.
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
-        let mut stream = self.send_with("GET", path, headers, "");
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
