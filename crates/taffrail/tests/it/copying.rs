@@ -67,7 +67,14 @@ fn commands_read_the_dumps_that_were_read() {
     }
     copied.sort();
     copied.dedup();
-    assert_shown(&copied.join("\n"), str![]);
+    assert_shown(&copied.join("\n"), str![[r#"
+app label/shop/shop --from 'it'\''s of prod' --now [TIME]
+explain pod/p1 -n shop --from 'it'\''s of prod' --now [TIME]
+get apps --suspended --delivery flux-kustomization --from 'it'\''s of prod' --now [TIME]
+get apps -o name --from 'it'\''s of prod' --now [TIME]
+get resources --in-namespace media --from 'it'\''s of prod' --now [TIME]
+resume flux-kustomization/flux-system/web --from 'it'\''s of prod' --now [TIME]
+"#]]);
     for line in copied {
         // Nothing is written to a dump.
         if line.starts_with("resume") {
@@ -105,7 +112,7 @@ fn commands_read_the_clusters_that_were_read() {
         &at(&["app", "nothing-like-it"]),
         str![[r#"
 error: there is no app 'nothing-like-it'
- hint: 'taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config' lists all
+ hint: `taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config` lists all
 
 "#]],
     );
@@ -113,7 +120,7 @@ error: there is no app 'nothing-like-it'
         &at(&["actions", "pod/web", "-n", "default"]),
         str![[r#"
 error: there is no pod 'web' in namespace default
- hint: choose a namespace with -n NAMESPACE, or search all: 'taffrail actions pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config'
+ hint: choose a namespace with -n NAMESPACE, or search all: `taffrail actions pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
 
 "#]],
     );
@@ -121,13 +128,13 @@ error: there is no pod 'web' in namespace default
         &at(&["logs", "pod/web", "-n", "default"]),
         str![[r#"
 error: there is no pod 'web'
- hint: choose a namespace with -n NAMESPACE, or search all: 'taffrail logs pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config'
+ hint: choose a namespace with -n NAMESPACE, or search all: `taffrail logs pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
 
 "#]],
     );
     let hinted = at(&["wait", "shop", "-n", "shop", "--timeout", "1s"]);
     let hint = hinted.lines().find(|line| line.contains("taken for a kind"));
-    assert_shown(hint.unwrap_or_else(|| panic!("{hinted}")), str![]);
+    assert_shown(hint.unwrap_or_else(|| panic!("{hinted}")), str![" hint: 'shop' is taken for a kind of objects; for the app of that name: `taffrail wait app/shop -n shop --context 'one,tw*' --kubeconfig [TMP]/config`"]);
     let told = at(&["actions", "pod/web", "-n", "default"]);
     for line in commands(&told) {
         let answer = paste(&line, served.folder.path());
