@@ -67,14 +67,17 @@ fn commands_read_the_dumps_that_were_read() {
     }
     copied.sort();
     copied.dedup();
-    assert_shown(&copied.join("\n"), str![[r#"
+    assert_shown(
+        &copied.join("\n"),
+        str![[r#"
 app label/shop/shop --from 'it'\''s of prod' --now [TIME]
 explain pod/p1 -n shop --from 'it'\''s of prod' --now [TIME]
 get apps --suspended --delivery flux-kustomization --from 'it'\''s of prod' --now [TIME]
 get apps -o name --from 'it'\''s of prod' --now [TIME]
 get resources --in-namespace media --from 'it'\''s of prod' --now [TIME]
 resume flux-kustomization/flux-system/web --from 'it'\''s of prod' --now [TIME]
-"#]]);
+"#]],
+    );
     for line in copied {
         // Nothing is written to a dump.
         if line.starts_with("resume") {
@@ -134,7 +137,12 @@ error: there is no pod 'web'
     );
     let hinted = at(&["wait", "shop", "-n", "shop", "--timeout", "1s"]);
     let hint = hinted.lines().find(|line| line.contains("taken for a kind"));
-    assert_shown(hint.unwrap_or_else(|| panic!("{hinted}")), str![" hint: 'shop' is taken for a kind of objects; for the app of that name: `taffrail wait app/shop -n shop --context 'one,tw*' --kubeconfig [TMP]/config`"]);
+    assert_shown(
+        hint.unwrap_or_else(|| panic!("{hinted}")),
+        str![
+            " hint: 'shop' is taken for a kind of objects; for the app of that name: `taffrail wait app/shop -n shop --context 'one,tw*' --kubeconfig [TMP]/config`"
+        ],
+    );
     let told = at(&["actions", "pod/web", "-n", "default"]);
     for line in commands(&told) {
         let answer = paste(&line, served.folder.path());
