@@ -75,8 +75,8 @@ impl<'l> Claimants<'l> {
         if counting.len() < 2 { self.all(cluster, object) } else { counting }
     }
 
-    /// Returns the claimants of the first of `objects` with a confirmed claim, and those of the first with an
-    /// unconfirmed one. `objects` are an object and its controllers, the nearest first.
+    /// Returns the apps with confirmed claims on the first of `objects` that has any, and the apps with unconfirmed
+    /// claims on the first that has any of these. `objects` are an object and its controllers, the nearest first.
     pub(crate) fn nearest<'k>(
         &self,
         cluster: &str,

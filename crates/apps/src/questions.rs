@@ -63,7 +63,7 @@ pub(crate) enum Question<'q> {
 /// answers.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRecord {
-    /// The numbers of the questions, sorted, each once.
+    /// The hashes ([`QuestionLog::number`]) of what the computation looked up, sorted, without duplicates.
     pub(crate) questions: Vec<u64>,
     /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,

@@ -104,8 +104,8 @@ pub struct ReadQuery {
     pub everything_in: BTreeSet<String>,
     /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
-    /// The apps for which, while they are not well, also the objects are read that show the changes before; with
-    /// any value but [`Changes::None`] also for [`ReadQuery::objects`].
+    /// The apps for which, while they are not well, Taffrail also reads the objects that show what changed before the
+    /// failure. Unless it is [`Changes::None`], these are read for [`ReadQuery::objects`] too.
     pub changes: Changes,
 }
 

@@ -272,8 +272,8 @@ impl Rules for Taught<'_> {
     }
 }
 
-/// Returns the origin that the prefix of a verdict's rule name states; `None` for a rule without such a
-/// prefix.
+/// Returns the origin that the first part of a rule name states (`user/…`, `cluster/…`, `shipped/…`); `None` for the
+/// rules of built-in kinds, such as `builtin/Pod`.
 pub fn origin_of(rule: &str) -> Option<Origin> {
     let (first, _) = rule.split_once('/')?;
     [Origin::User, Origin::Cluster, Origin::Shipped].into_iter().find(|origin| origin.as_str() == first)

@@ -19,7 +19,7 @@ use taffrail_status::assess::Change;
 use taffrail_status::{ActiveRules, Status};
 
 use super::select::{asked_for, check_clusters, concerning, hides_apps, not_single, places, reaching};
-use super::{AskedFleet, Extent, FleetFacts, QuestionError, View, differences, reads_apps};
+use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, differences, reads_apps};
 use crate::{AppRow, Explanation, as_text, explained_together, told_in_few};
 
 pub use subject::{InvalidSubject, SubjectName};
@@ -340,13 +340,13 @@ impl View for ExplainView {
         self.names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.check_clusters(&fleet.clusters())?;
         let list = fleet.apps(&[]);
         if self.names.is_empty() {
             return Ok(match self.clusters.is_empty() {
                 // What is not well may have its objects in any cluster.
-                true => Extent::All,
+                true => AskedClusters::All,
                 false => reaching(self.clusters.iter().cloned().collect(), &list),
             });
         }
@@ -360,14 +360,14 @@ impl View for ExplainView {
                 // An object may be in any cluster.
                 _ => match name.cluster() {
                     Some(cluster) => clusters.extend([cluster.to_owned()]),
-                    None if self.clusters.is_empty() => return Ok(Extent::All),
+                    None if self.clusters.is_empty() => return Ok(AskedClusters::All),
                     None => clusters.extend(self.clusters.iter().cloned()),
                 },
             }
         }
         match is_missing && !clusters.is_empty() {
             // Similar names may be those of apps in other clusters.
-            true => Ok(Extent::All),
+            true => Ok(AskedClusters::All),
             false => Ok(reaching(clusters, &list)),
         }
     }

@@ -9,7 +9,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_status::Status;
 
 use super::select::{asked_for, check_clusters, check_named_clusters, keep, reaching};
-use super::{AskedFleet, Extent, FleetFacts, QuestionError, View, reads_apps};
+use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
 
@@ -331,11 +331,11 @@ impl View for ResourcesView {
         }
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         let clusters = &self.rows.filter.clusters;
         check_clusters(clusters, &fleet.clusters())?;
         match clusters.is_empty() {
-            true => Ok(Extent::All),
+            true => Ok(AskedClusters::All),
             false => Ok(reaching(clusters.iter().cloned().collect(), &fleet.apps(&[]))),
         }
     }

@@ -77,11 +77,12 @@ pub trait View {
     ///
     /// # Errors
     /// If the question names something that the fleet does not have.
-    fn extent(&self, _fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
-        Ok(Extent::All)
+    fn extent(&self, _fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+        Ok(AskedClusters::All)
     }
 
-    /// Returns true if the view shows rows of apps only, which do not change while their apps stay the same.
+    /// Returns true if the answer is made only of the judged apps and their objects, as of `get apps` and `get resources`:
+    /// while these stay the same, `-w` does not compute it anew.
     fn shows_rows(&self) -> bool {
         false
     }
@@ -134,7 +135,7 @@ pub enum ViewQuestion {
 
 /// The clusters that must be read to answer a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Extent {
+pub enum AskedClusters {
     /// All clusters.
     All,
     /// The clusters of these names. Of the others an answer needs only their names, states and errors. Without names the

@@ -15,7 +15,7 @@ use taffrail_status::Status;
 use super::select::{
     asked_for, check_clusters, check_named_clusters, concerning, find, inside, places, reaching,
 };
-use super::{AskedFleet, Extent, FleetFacts, QuestionError, View};
+use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View};
 use crate::filter::StatusFilter;
 use crate::{
     AppDetail, AppDetailList, AppTree, EventList, EventRow, TreeList, TreeOptions, TrustFinding, TrustReport,
@@ -56,7 +56,7 @@ impl AppSelection {
         name: Option<&AppQuery>,
         is_deep: bool,
         fleet: &dyn AskedFleet,
-    ) -> Result<Extent, QuestionError> {
+    ) -> Result<AskedClusters, QuestionError> {
         check_clusters(&self.clusters, &fleet.clusters())?;
         let list = fleet.apps(&[]);
         let clusters = match name {
@@ -67,7 +67,7 @@ impl AppSelection {
                 }
                 places(found)
             }
-            None if self.clusters.is_empty() => return Ok(Extent::All),
+            None if self.clusters.is_empty() => return Ok(AskedClusters::All),
             None => self.clusters.iter().cloned().collect(),
         };
         Ok(reaching(clusters, &list))
@@ -165,7 +165,7 @@ impl View for AppView {
         self.apps.reads(Some(&self.name), false)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(Some(&self.name), false, fleet)
     }
 
@@ -259,7 +259,7 @@ impl View for TreeView {
         self.apps.reads(Some(&self.name), false)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(Some(&self.name), true, fleet)
     }
 
@@ -326,7 +326,7 @@ impl View for EventsView {
         self.apps.reads(self.name.as_ref(), true)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(self.name.as_ref(), false, fleet)
     }
 
@@ -392,10 +392,10 @@ impl View for TrustView {
         }
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<Extent, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         // The answer tells what was checked in each cluster.
         match self.apps.clusters.is_empty() {
-            true => Ok(Extent::All),
+            true => Ok(AskedClusters::All),
             false => self.apps.extent(None, false, fleet),
         }
     }

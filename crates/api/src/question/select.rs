@@ -6,7 +6,7 @@ use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, Objects, Scope}
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 
-use super::{Extent, QuestionError};
+use super::{AskedClusters, QuestionError};
 use crate::filter::cluster_names;
 
 /// Checks that the cluster that each of the names gives was asked.
@@ -87,11 +87,11 @@ pub(super) fn places<'l>(apps: impl IntoIterator<Item = &'l App>) -> BTreeSet<St
 
 /// Returns the extent of a question about these clusters: also those that declare an app with objects there, which may
 /// claim any of their objects.
-pub(super) fn reaching(mut clusters: BTreeSet<String>, list: &AppList) -> Extent {
+pub(super) fn reaching(mut clusters: BTreeSet<String>, list: &AppList) -> AskedClusters {
     let homes = list.apps.iter().filter(|app| clusters.contains(&app.app.target));
     let homes: BTreeSet<String> = homes.map(|app| app.app.home.clone()).collect();
     clusters.extend(homes);
-    Extent::Clusters(clusters)
+    AskedClusters::Clusters(clusters)
 }
 
 /// Makes the error for a name that matches no app of `list`, or several.

@@ -91,8 +91,7 @@ pub enum Excess {
 }
 
 impl LeftOut {
-    /// Returns the error about the exceeded limit. The home cluster shows it, because its apps name too much, which
-    /// the target cannot change.
+    /// Returns the error about the exceeded limit, to be shown on the home cluster, whose apps exceed it.
     pub fn error(&self) -> ScopeError {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {

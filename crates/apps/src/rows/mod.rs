@@ -260,8 +260,8 @@ impl AppRows {
         self.without = Some(propagation);
     }
 
-    /// Updates the rows at the time `now`. `changes` has the changes in each of `clusters` since the last update; a
-    /// cluster without a batch causes a full computation. The rules must be those of the last update.
+    /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the last
+    /// update; if it has fewer entries, all rows are computed anew. The rules must be those of the last update.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],

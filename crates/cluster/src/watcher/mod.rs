@@ -198,7 +198,8 @@ struct Shared {
     begun: Moment,
     /// Incremented after the process or its machine was asleep; watches are then reopened.
     woken: watch::Sender<u64>,
-    /// Incremented when all watches become void because the server's state went back in time.
+    /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then ends
+    /// its watch and lists its objects again.
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,

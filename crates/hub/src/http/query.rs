@@ -94,7 +94,7 @@ const AXES: &[&str] = &["health", "sync", "source", "freshness"];
 const GROUPS: &[&str] =
     &["cluster", "home", "namespace", "name", "key", "delivery", "status", "sync", "problem", "source"];
 
-/// All parameters.
+/// All query parameters of the paths that list rows.
 pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "status",

@@ -97,8 +97,9 @@ struct Owner {
     /// The moments at which the changes were received that are not published yet; of very many only some.
     received: Vec<Duration>,
     names: Names,
-    /// The number of reports that were taken, and of those that were refused.
+    /// The number of reports that were accepted.
     reports: u64,
+    /// The number of reports that were refused.
     refused: u64,
     /// The states of the sources of each cluster with several at the last publication.
     states: HashMap<ClusterId, Vec<FreshnessState>>,

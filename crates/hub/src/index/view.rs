@@ -22,7 +22,7 @@ pub struct FleetView {
     moment: HubTime,
     /// The states of all sources, those of one cluster beside each other.
     states: Vec<FreshnessState>,
-    /// The place of the first source of each cluster in `states`.
+    /// The index in `states` of the first source of each cluster.
     first: Vec<usize>,
 }
 

@@ -501,7 +501,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 }
 
-/// An item that is written.
+/// An item of the plan that is to be written to its cluster.
 struct QueuedItem<'r> {
     /// The item's index in the plan.
     item: usize,

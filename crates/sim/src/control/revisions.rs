@@ -10,7 +10,7 @@ use crate::state::Inner;
 pub(super) struct Revisions {
     /// All revisions, the oldest first.
     pub(super) all: Vec<Value>,
-    /// The revision with the current template.
+    /// The ControllerRevision that stores the current template of the workload.
     pub(super) newest: Value,
 }
 

@@ -11,7 +11,7 @@ use crate::phrase;
 pub(super) struct Stopwatch(Instant, Console);
 
 impl Stopwatch {
-    /// Starts a stopwatch if `verbose` is not 0; else returns `None`.
+    /// Starts a stopwatch if the user gave `-v` (`verbose` > 0); returns `None` otherwise.
     pub(super) fn start(verbose: u8, console: &Console) -> Option<Stopwatch> {
         (verbose > 0).then(|| Stopwatch(Instant::now(), console.clone()))
     }

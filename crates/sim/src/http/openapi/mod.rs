@@ -48,10 +48,10 @@ pub(super) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
     }
 }
 
-/// The prefix of references to schemas in OpenAPI v2.
+/// The text with which each `$ref` to a schema begins in OpenAPI v2 documents.
 const V2: &str = "#/definitions/";
 
-/// The prefix of references to schemas in OpenAPI v3.
+/// The text with which each `$ref` to a schema begins in OpenAPI v3 documents.
 const V3: &str = "#/components/schemas/";
 
 fn kind_of(resource: &Resource, version: &str) -> Value {

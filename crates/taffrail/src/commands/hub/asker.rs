@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::question::{
-    ClusterStatuses, Extent, QuestionError, StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
+    AskedClusters, ClusterStatuses, QuestionError, StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
 };
 use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
@@ -59,9 +59,9 @@ impl<A> Prepared<A> {
         let names = match view.extent(fleet) {
             Err(_) if is_narrow => None,
             Err(error) => return Prepared::Answered(Err(error)),
-            Ok(Extent::All) => None,
-            Ok(Extent::Clusters(names)) if names.is_empty() && is_narrow => None,
-            Ok(Extent::Clusters(names)) => Some(names),
+            Ok(AskedClusters::All) => None,
+            Ok(AskedClusters::Clusters(names)) if names.is_empty() && is_narrow => None,
+            Ok(AskedClusters::Clusters(names)) => Some(names),
         };
         let is_asked = |snapshot: &&Snapshot| {
             let is_meant = names.as_ref().is_none_or(|names| names.contains(snapshot.name()));
