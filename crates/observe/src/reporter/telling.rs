@@ -474,7 +474,7 @@ mod tests {
         assert!(stage.look().contains(&("1".to_owned(), 4)), "all halves are told once it was read");
         // A second name of the cluster adds no row.
         stage.fleet.snapshots[1] = Snapshot::lost("eu-by-vpn", "Unreachable", "gone");
-        stage.teller = FleetTeller::knowing(HashMap::from(stage.teller.earlier.clone()));
+        stage.teller = FleetTeller::knowing(stage.teller.earlier.clone());
         stage.streams = ReportStreams::default();
         let told = stage.look();
         assert!(told.iter().all(|(id, _)| id == "1"), "{told:?}");
