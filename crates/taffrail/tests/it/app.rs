@@ -101,7 +101,7 @@ fn each_cluster_of_an_app_has_its_sections() {
     let heads: Vec<&str> =
         answer.stdout.lines().filter(|line| line.starts_with("argo-application ")).collect();
     assert_eq!(heads.len(), 4, "{heads:?}");
-    assert_eq!(heads[0], "argo-application argocd/podinfo-edge-1 in edge-1: Ready, Synced");
+    assert_eq!(heads[0], "argo-application argocd/podinfo-edge-1 of hub in edge-1: Ready, Synced");
     let one = ["app", "applicationset/argocd/podinfo", "--cluster", "edge-2", "-o", "json"];
     let json = of_case(&one, "argo-applicationset-fleet", &[]).json();
     assert_eq!(json["items"].as_array().unwrap().len(), 1);

@@ -31,7 +31,7 @@ helm/ns-3/helm-03
     let edge = ["get", "apps", "--cluster", "edge-1", "-o", "name", "--sort", "name"];
     assert_eq!(
         of_case(&edge, "argo-applicationset-fleet", &[]).stdout,
-        "edge-1/flux-kustomization/flux-system/motd\nedge-1/argo-application/argocd/podinfo-edge-1\n"
+        "edge-1/flux-kustomization/flux-system/motd\nedge-1/argo-application/argocd/podinfo-edge-1@hub\n"
     );
 }
 

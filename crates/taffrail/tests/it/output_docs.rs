@@ -268,6 +268,9 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     }
     compare(of_case(&["explain", declared], "flux-bad-image", &["-o", "json"]));
     compare(super::sameness::twins());
+    super::sameness::samples().into_iter().for_each(&mut compare);
+    let unwell = ["tree", "shop", "--status", "!Ready"];
+    compare(of_case(&unwell, "flux-bad-image", &["-o", "json"]));
     compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);
     super::actions::samples().into_iter().for_each(&mut compare);

@@ -297,7 +297,7 @@ ServiceMonitor   exporter                   NotFound, sync failed   metrics     
     for view in [&["tree", "shop"][..], &["app", "shop"], &["get", "resources"]] {
         let row = well(view).lines().rfind(|line| line.contains("settings")).unwrap().to_owned();
         assert!(
-            row.contains("Ready, sync failed") && row.ends_with("  make sure the CRD is installed"),
+            row.contains("Ready, sync failed") && row.ends_with(" make sure the CRD is installed"),
             "{row}"
         );
     }

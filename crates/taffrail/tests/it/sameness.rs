@@ -281,8 +281,8 @@ fn followed(arguments: &[&str]) -> String {
     line
 }
 
-#[test]
-fn the_home_of_an_app_is_told_where_its_objects_are_elsewhere() {
+/// The dumps of a cluster that declares an app, and of the cluster that holds its objects.
+fn home_and_target() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let hub = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": "argocd", "name": "front"},
@@ -295,6 +295,22 @@ fn the_home_of_an_app_is_told_where_its_objects_are_elsewhere() {
         json!({"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "default"});
     std::fs::write(folder.path().join("prod.yaml"), format!("# server: https://prod.example.com\n{own}\n"))
         .unwrap();
+    folder
+}
+
+/// Answers about an app that another cluster declares.
+pub(crate) fn samples() -> Vec<Answer> {
+    let folder = home_and_target();
+    let from = ["-o", "json", "--from", folder.path().to_str().unwrap()];
+    let front = "prod/argo-application/argocd/front@dev";
+    let views: [&[&str]; 4] =
+        [&["explain", front], &["explain", front, "web"], &["explain", "configmap/web"], &["trust"]];
+    views.into_iter().map(|view| taffrail(&[view, &from].concat(), "")).collect()
+}
+
+#[test]
+fn the_home_of_an_app_is_told_where_its_objects_are_elsewhere() {
+    let folder = home_and_target();
     let from = folder.path().to_str().unwrap();
     let table = taffrail(&["get", "apps", "-A", "--from", from], "").stdout;
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
