@@ -11,6 +11,9 @@ pub const LIVE: Duration = Duration::from_secs(45);
 /// The age up to which an observation is stale; beyond, the cluster is lost: ten heartbeats.
 pub const LOST: Duration = Duration::from_secs(150);
 
+/// The resolution of the moments at which states change: that of the times in the history of a hub.
+const RESOLUTION: Duration = Duration::from_micros(1);
+
 /// The number of proofs in a row after which a cluster that was not live is live again, so that one that flaps is not
 /// shown green between two silences.
 const RECOVERED: u8 = 2;
@@ -78,7 +81,7 @@ impl Liveness {
     /// Returns the moment after `at` at which the state changes without another report; `None` if it does not.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         let proved = self.proved?;
-        let ends = [LIVE, LOST].map(|age| proved + age + Duration::from_millis(1));
+        let ends = [LIVE, LOST].map(|age| proved + age + RESOLUTION);
         ends.into_iter().find(|end| *end > at)
     }
 }
@@ -134,7 +137,7 @@ mod tests {
         assert_eq!(liveness.next_change(seconds(0)), None);
         liveness.prove(seconds(0), seconds(0));
         let end = liveness.next_change(seconds(0)).unwrap();
-        let before = end - Duration::from_millis(1);
+        let before = end - RESOLUTION;
         assert_eq!([before, end].map(|at| liveness.state(at)), [FreshnessState::Live, FreshnessState::Stale]);
         let end = liveness.next_change(end).unwrap();
         assert_eq!(liveness.state(end), FreshnessState::Lost);

@@ -87,14 +87,26 @@ impl Vitals {
         self.liveness.state(at)
     }
 
+    /// Returns the state of the cluster as a whole at the moment `at`: that of the source, or the worse one that the
+    /// source reports for the cluster.
+    pub fn cluster_state(&self, at: Duration) -> FreshnessState {
+        self.own.map_or(FreshnessState::Live, |own| own.state).max(self.state(at))
+    }
+
+    /// Returns the state of a half at the moment `at`, if `cluster` is that of its cluster; `own` is the state that its
+    /// source reported for it. A cluster that is not live speaks for all of its halves; a half speaks for itself only
+    /// while its cluster is live.
+    pub fn state_of(cluster: FreshnessState, own: FreshnessState) -> FreshnessState {
+        if cluster == FreshnessState::Live { own } else { cluster }
+    }
+
     /// Returns the freshness of the cluster as a whole at the moment `at`, which the wall clock shows as `now`.
     pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
-        let stream = self.liveness.freshness(at, now);
-        self.own.map_or(stream, |own| own.freshness(at.saturating_sub(self.told), now).worst(stream))
+        self.freshness_of(None, Duration::ZERO, at, now)
     }
 
     /// Returns the freshness of a half that was received at the moment `received`; `own` is the freshness that its
-    /// source reported for it, `None` if it is live. The result is at most the freshness of the cluster.
+    /// source reported for it, `None` if it is live. It is that of the cluster unless that is live.
     pub fn freshness_of(
         &self,
         own: Option<NotLive>,
@@ -102,8 +114,30 @@ impl Vitals {
         at: Duration,
         now: Timestamp,
     ) -> Freshness {
-        let cluster = self.freshness(at, now);
-        own.map_or(cluster, |own| own.freshness(at.saturating_sub(received), now).worst(cluster))
+        let own_state = own.map_or(FreshnessState::Live, |own| own.state);
+        Freshness {
+            state: Vitals::state_of(self.cluster_state(at), own_state),
+            observed_at: self.age_of(own, received, at).and_then(|age| before(now, age)),
+        }
+    }
+
+    /// Returns the age at the moment `at` of the last observation of a half, as [`freshness_of`](Vitals::freshness_of)
+    /// shows it; `None` if there never was one.
+    pub fn age_of(&self, own: Option<NotLive>, received: Duration, at: Duration) -> Option<Duration> {
+        let aged = |not_live: NotLive, told: Duration| {
+            not_live.age.map(|age| age.saturating_add(at.saturating_sub(told)))
+        };
+        let of_source = self.age(at);
+        if self.cluster_state(at) == FreshnessState::Live {
+            return own.map_or(of_source, |own| aged(own, received));
+        }
+        let state = self.state(at);
+        let Some(told) = self.own else { return of_source };
+        // A source that has never observed the cluster knows less than the hub, which knows of an earlier run.
+        let earlier = of_source.filter(|_| state != FreshnessState::Live);
+        let told = (told.state, aged(told, self.told).or(earlier));
+        // The less fresh one decides; of equally fresh ones the older.
+        told.max((state, of_source)).1
     }
 
     /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
@@ -535,14 +569,6 @@ fn take_syncs(half: &mut Half) -> Option<ToldSyncs> {
 
 fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {
     KeptHalf { body: Arc::from(body), received, fingerprint }
-}
-
-impl NotLive {
-    /// Returns the freshness at the time `now`, when `passed` has gone by since the source reported it.
-    fn freshness(self, passed: Duration, now: Timestamp) -> Freshness {
-        let observed_at = self.age.and_then(|age| before(now, age.saturating_add(passed)));
-        Freshness { state: self.state, observed_at }
-    }
 }
 
 #[cfg(test)]

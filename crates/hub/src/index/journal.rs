@@ -200,17 +200,22 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Notes a publication at a moment: the pairs that changed, and the transitions of their states. The fleet has so many
-    /// `pairs`.
+    /// Notes a publication at a moment: the pairs that `turned` before because time passed, those that changed, and the
+    /// transitions of their states. The fleet has so many `pairs`.
     pub(crate) fn publication(
         &self,
         moment: HubTime,
+        turned: &[Transition],
         changes: &[PairChange],
         transitions: &[Transition],
         pairs: usize,
     ) {
         let mut pending = self.pending();
         pending.published = Some(moment);
+        for Transition { at, pair, before, after, .. } in turned {
+            let (pair, before, after) = (PairRef(Arc::clone(pair)), before.clone(), after.clone());
+            pending.transitions.push_back(PendingTransition { pair, at: *at, before, after });
+        }
         let is_new = |change: &&PairChange| match (&change.before, &change.after) {
             (Some(before), Some(after)) => !is_same(before, after),
             _ => true,
@@ -246,7 +251,8 @@ impl Journal {
         for (pair, before) in gone {
             pending.transitions.push_back(PendingTransition { pair, at, before, after: None });
         }
-        let changed = changes.iter().any(|change| is_new(&change)) || !transitions.is_empty();
+        let has_moved = !turned.is_empty() || !transitions.is_empty();
+        let changed = has_moved || changes.iter().any(|change| is_new(&change));
         pending.bound(pairs);
         if changed {
             pending.noted += 1;

@@ -49,7 +49,7 @@ use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
 pub use view::FleetView;
 
-use crate::clock::HubClock;
+use crate::clock::{HubClock, HubTime};
 use crate::fleet::{Disagreement, FleetError, FleetState, Tells};
 
 /// The time for which changes are collected before they are published together.
@@ -278,12 +278,22 @@ impl FleetIndex {
             Some((published, changes)) => (Arc::new(published), changes),
             None => (self.published(), Vec::new()),
         };
+        let (mut turned, mut news) = (Vec::new(), Vec::new());
+        // What turned meanwhile by time alone was shown from that moment on, and reports are shown from now on.
+        let mut before = Arc::clone(&last);
+        for (at, place) in last.turns_until(moment.at) {
+            let now = journal::time_of(at, moment).max(last.moment().now);
+            let view = Arc::make_mut(&mut before);
+            let found = recent::turn(view, place, HubTime { at, now });
+            news.extend(found.iter().filter_map(|transition| recent::row(view, transition)));
+            turned.extend(found);
+        }
         let view = Arc::new(FleetView::new(Arc::clone(&fleet), moment));
-        let transitions = recent::transitions(&last, &view, &changes);
-        let news = transitions.iter().filter_map(|transition| recent::row(&view, transition));
-        lock(&self.recent).extend(news.collect());
+        let transitions = recent::transitions(&before, &view, &changes);
+        news.extend(transitions.iter().filter_map(|transition| recent::row(&view, transition)));
+        lock(&self.recent).extend(news);
         if let Some(journal) = &self.journal {
-            journal.publication(moment, &changes, &transitions, fleet.pairs());
+            journal.publication(moment, &turned, &changes, &transitions, fleet.pairs());
         }
         let is_new = fleet.version != last.fleet().version;
         if is_new {

@@ -3,13 +3,15 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use taffrail_api::hub::{AppChange, PairState};
 use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
-use super::pair::{Pair, Summary, worst_problem};
+use super::pair::{Pair, Place, Summary, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
+use crate::clock::HubTime;
 
 /// The number of changes that are kept.
 const MAX_RECENT: usize = 10_000;
@@ -48,6 +50,8 @@ impl RecentChanges {
 /// A change of the state of a pair between two views.
 #[derive(Debug)]
 pub(crate) struct Transition {
+    /// The time of the change.
+    pub(crate) at: Timestamp,
     /// The pair after the change; if it is gone, before it.
     pub(crate) pair: Arc<Pair>,
     /// The pair before, if its objects were in another cluster.
@@ -79,20 +83,45 @@ pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChang
             if !is_turned || told.contains(&Arc::as_ptr(pair)) {
                 continue;
             }
-            let before = old.now(place, summary);
-            let after = new.now(place, summary);
-            if before == after {
-                continue;
-            }
-            let (before, after) = (state(pair, before), state(pair, after));
-            if before != after {
-                let (pair, is_news) = (Arc::clone(pair), was_heard(old, pair));
-                let (before, after) = (Some(before), Some(after));
-                found.push(Transition { pair, moved: None, before, after, is_news });
-            }
+            let is_news = was_heard(old, pair);
+            found.extend(turn_of(pair, old.now(place, summary), (new, place, summary), is_news));
         }
     }
     found
+}
+
+/// Moves a view on to a moment at which the cluster at a place turns because time passes, and no other since the moment of
+/// the view. Returns the changes of state of the pairs that rest on the cluster.
+pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<Transition> {
+    let fleet = Arc::clone(view.fleet());
+    let mut before = Vec::new();
+    for (shown, cluster) in fleet.all().filter(|(it, cluster)| *it == place || cluster.pairs.guests > 0) {
+        let resting = cluster.pairs.iter().filter(|(pair, _)| shown == place || pair.home.cluster == place);
+        before.extend(resting.map(|(pair, summary)| (shown, pair, summary, view.now(shown, summary))));
+    }
+    view.turn(place, moment);
+    let of =
+        |(shown, pair, summary, before)| turn_of(pair, before, (view, shown, summary), was_heard(view, pair));
+    before.into_iter().filter_map(of).collect()
+}
+
+/// Returns the change of the state of a pair from `before` to a new view, in which it has the same summary; `None` if there
+/// is none.
+fn turn_of(
+    pair: &Arc<Pair>,
+    before: PairNow,
+    (new, place, summary): (&FleetView, Place, &Summary),
+    is_news: bool,
+) -> Option<Transition> {
+    let after = new.now(place, summary);
+    if before == after {
+        return None;
+    }
+    let (before, after) = (state(pair, before), state(pair, after));
+    let (at, pair) = (new.moment().now, Arc::clone(pair));
+    let is_turned = before != after;
+    let (before, after) = (Some(before), Some(after));
+    is_turned.then_some(Transition { at, pair, moved: None, before, after, is_news })
 }
 
 fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<Transition> {
@@ -108,7 +137,7 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     let is_news = before.is_some() || was_heard(old, &pair);
     let [before, after] = [(old, before), (new, after)].map(|(view, pair)| of(view, pair.as_ref()?));
     let is_same = before == after && moved.is_none();
-    (!is_same).then_some(Transition { pair, moved, before, after, is_news })
+    (!is_same).then_some(Transition { at: new.moment().now, pair, moved, before, after, is_news })
 }
 
 /// Returns true if the home of a pair had reported all its apps.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::filter::SortField;
 use taffrail_api::hub::{AnswerState, PairState};
-use taffrail_api::report::HalfSide;
+use taffrail_api::report::{HalfBody, HalfSide, NotLive};
 use taffrail_api::{AppRow, ClusterRow};
 use taffrail_apps::{Axis, ProblemSeverity, SyncState};
 use taffrail_status::Status;
@@ -25,7 +25,10 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
     let home = if random.bool() { cluster } else { "hub" };
     let named = app(home, ["a/web", "a/db", "b/web", "b/queue"][random.usize(..4)]);
     let health = Status::ALL[random.usize(..Status::ALL.len())];
-    match random.u32(..12) {
+    let state = [FreshnessState::Stale, FreshnessState::Lost].get(random.usize(..4)).copied();
+    let age = (random.u8(..4) > 0).then(|| Duration::from_secs(random.u64(..300)));
+    let not_live = state.map(|state| NotLive { state, age });
+    match random.u32(..15) {
         0 => fleet.open(cluster, source),
         1 if random.u32(..4) == 0 => fleet.forget(cluster, source),
         2 => {
@@ -49,6 +52,18 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
             fleet.remove(if side == HalfSide::Declared { home } else { cluster }, &named, side);
         }
         10 => fleet.send(cluster, source, taffrail_api::report::Content::Heartbeat),
+        11 => fleet.facts(cluster, source, |facts| facts.not_live = not_live, Vec::new()),
+        12 => {
+            let mut half = observed(&named, health, "is not ready");
+            if let HalfBody::Observed(body) = &mut half.body {
+                body.not_live = not_live;
+            }
+            fleet.change(cluster, source, vec![half]);
+        }
+        13 => {
+            let half = declared(&named, home, |half| half.not_live = not_live);
+            fleet.change(home, source, vec![half]);
+        }
         _ => fleet.pass(random.u64(..40)),
     }
 }
@@ -442,4 +457,27 @@ fn names_that_no_app_has_any_more_are_forgotten() {
         let filter = AppFilter { text: format!("app-{round}-7"), ..AppFilter::default() };
         assert_eq!(pages(&view, &filter, Some(SortField::Name)).len(), 11, "round {round}");
     }
+}
+
+#[test]
+fn rows_of_a_lost_cluster_have_one_freshness_in_every_answer() {
+    let apps = [("shop/db", Status::Current, ""), ("shop/web", Status::Current, "")];
+    let fleet = SampleFleet::new().with("eu", &apps);
+    // A watch breaks before the source finds out that the whole cluster is lost.
+    let mut half = observed(&app("eu", "shop/db"), Status::Current, "");
+    if let HalfBody::Observed(body) = &mut half.body {
+        body.not_live = Some(NotLive { state: FreshnessState::Stale, age: Some(Duration::from_secs(30)) });
+    }
+    fleet.change("eu", "observer", vec![half]);
+    fleet.pass(7);
+    let lost = NotLive { state: FreshnessState::Lost, age: Some(Duration::from_secs(7)) };
+    fleet.facts("eu", "observer", |facts| facts.not_live = Some(lost), Vec::new());
+    fleet.index.publish();
+    let view = fleet.index.view();
+    let told: BTreeSet<_> =
+        rows(&view).iter().map(|row| (row.freshness.state, row.freshness.observed_at, row.since)).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told.iter().all(|(state, ..)| *state == FreshnessState::Lost), "{told:?}");
+    assert_eq!(view.counts().get(Status::Unknown), 2);
+    assert_eq!(view.attention(&AppFilter::default(), 10).items.len(), 1);
 }

@@ -16,11 +16,11 @@ use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
 
 /// A published fleet at one moment of the hub's clock.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FleetView {
     fleet: Arc<PublishedFleet>,
     moment: HubTime,
-    /// The states of all sources, those of one cluster beside each other.
+    /// The states of all clusters as each of their sources tells, those of one cluster beside each other.
     states: Vec<FreshnessState>,
     /// The index in `states` of the first source of each cluster.
     first: Vec<usize>,
@@ -62,9 +62,35 @@ impl FleetView {
         for cluster in &fleet.clusters {
             first.push(states.len());
             let sources = cluster.iter().flat_map(|cluster| &cluster.sources);
-            states.extend(sources.map(|source| source.vitals.state(moment.at)));
+            states.extend(sources.map(|source| source.vitals.cluster_state(moment.at)));
         }
         FleetView { fleet, moment, states, first }
+    }
+
+    /// Returns the moments after that of this view and until `end` at which a cluster turns because time passes, each with
+    /// its place; the earliest first.
+    pub(crate) fn turns_until(&self, end: Duration) -> Vec<(Duration, Place)> {
+        let mut turns = Vec::new();
+        for (place, cluster) in self.fleet.all() {
+            for source in &cluster.sources {
+                let next = |at: &Duration| source.vitals.next_change(*at);
+                let all = std::iter::successors(next(&self.moment.at), next);
+                turns.extend(all.take_while(|at| *at <= end).map(|at| (at, place)));
+            }
+        }
+        turns.sort_unstable();
+        turns.dedup();
+        turns
+    }
+
+    /// Moves the view on to a moment until which no cluster turns but the one at this place.
+    pub(crate) fn turn(&mut self, place: Place, moment: HubTime) {
+        self.moment = moment;
+        let Some(cluster) = self.fleet.cluster(place) else { return };
+        let states = self.states.iter_mut().skip(self.first.get(place).copied().unwrap_or(usize::MAX));
+        for (state, source) in states.zip(&cluster.sources) {
+            *state = source.vitals.cluster_state(moment.at);
+        }
     }
 
     /// Returns the moment.
@@ -77,19 +103,24 @@ impl FleetView {
         &self.fleet
     }
 
-    /// Returns the state of a source of the cluster at a place.
+    /// Returns the state of the cluster at a place as one of its sources tells.
     fn state(&self, place: Place, source: u16) -> FreshnessState {
         let first = self.first.get(place);
         let state = first.and_then(|first| self.states.get(first + usize::from(source)));
         state.copied().unwrap_or(FreshnessState::Lost)
     }
 
-    /// Returns the places of clusters of which a source has another state than in `old`, or is not live and proved itself
-    /// since, and of those that `old` does not have.
+    /// Returns the places of clusters that have another state than in `old`, or a source with another one, or are not live and
+    /// proved themselves since; and of those that `old` does not have.
     pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
         let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
             let (own, before) = (self.states_of(*place), old.states_of(*place));
             let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
+            // The time of the last observation may change although the cluster was not live before either.
+            let state = |source: &PublishedSource, view: &FleetView| source.vitals.state(view.moment.at);
+            if cluster.sources.iter().any(|source| state(source, self) != state(source, old)) {
+                return true;
+            }
             if Arc::ptr_eq(known, cluster) || own.iter().all(|state| *state == FreshnessState::Live) {
                 return false;
             }
@@ -141,8 +172,9 @@ impl FleetView {
     /// Returns the parts of a pair that change with time alone; `place` is that of the cluster that shows the pair.
     pub(crate) fn now(&self, place: Place, summary: &Summary) -> PairNow {
         let observed = summary.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
-        let observed = observed.max(summary.observed);
-        let declared = self.state(summary.home.cluster, summary.home.source).max(summary.declared);
+        let observed = Vitals::state_of(observed, summary.observed);
+        let declared = self.state(summary.home.cluster, summary.home.source);
+        let declared = Vitals::state_of(declared, summary.declared);
         let is_live = |state| state == FreshnessState::Live;
         let is_dark = !is_live(observed) || !is_live(declared);
         let (axes, severity) = match is_dark {
@@ -186,17 +218,10 @@ impl FleetView {
         self.moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
     }
 
-    /// Returns the moment of the hub's clock at which something that is not live was observed last.
+    /// Returns the moment of the hub's clock at which a half was observed last.
     fn proved(&self, vitals: &Vitals, own: Option<NotLive>, received: Duration) -> Option<Duration> {
         let at = self.moment.at;
-        let stream = (vitals.state(at), vitals.age(at).map(|age| at.saturating_sub(age)));
-        let Some(own) = own else { return stream.1 };
-        let own = (own.state, own.age.map(|age| received.saturating_sub(age)));
-        // The less fresh of both; of equal ones the older.
-        match stream.0.cmp(&own.0).then_with(|| own.1.cmp(&stream.1)) {
-            std::cmp::Ordering::Less => own.1,
-            _ => stream.1,
-        }
+        vitals.age_of(own, received, at).map(|age| at.saturating_sub(age))
     }
 
     fn source(&self, place: Place, source: u16) -> Option<&PublishedSource> {

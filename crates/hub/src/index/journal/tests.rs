@@ -19,13 +19,14 @@ fn store_that_cannot_be_written_costs_a_bounded_number_of_transitions() {
     for number in 0..count {
         let moment = HubTime { at: Duration::ZERO, now: Timestamp::from_second(number as i64).unwrap() };
         let transition = Transition {
+            at: moment.now,
             pair: Arc::clone(&pairs[number % 10]),
             moved: None,
             before: number.checked_sub(10).map(state),
             after: Some(state(number)),
             is_news: true,
         };
-        journal.publication(moment, &[], &[transition], pairs.len());
+        journal.publication(moment, &[], &[], &[transition], pairs.len());
     }
     let JournalCounts { pending, lost } = journal.counts();
     assert!(pending <= MAX_TRANSITIONS + 20, "{pending}");

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::hub::PairState;
-use taffrail_api::report::Content;
+use taffrail_api::report::{Content, LOST};
 use taffrail_apps::{FreshnessState, SyncAttempt, SyncResult};
 use taffrail_status::Status;
 
+use crate::clock::HubTime;
+use crate::index::journal::{self, pair_id};
 use crate::index::samples::{SampleFleet, app, declared, id, observed};
 use crate::index::tests::disturb;
-use crate::index::{journal::pair_id, recent};
+use crate::index::{FleetView, recent};
 use crate::store::sqlite::{SqliteStore, restore};
 use crate::store::{HistoryEntry, PageQuery, PairId, Store, StoreError};
 
@@ -45,14 +47,23 @@ async fn save(fleet: &SampleFleet, store: &impl Store) {
     }
 }
 
-/// Returns the states of all pairs as views show them.
+/// Returns the states of all pairs as the last view showed them.
 fn states(fleet: &SampleFleet) -> BTreeMap<PairId, PairState> {
-    let view = fleet.index.last_view();
+    states_of(&fleet.index.last_view())
+}
+
+/// Returns the states of all pairs as a view shows them, which are those of its rows.
+fn states_of(view: &FleetView) -> BTreeMap<PairId, PairState> {
     let of = |(place, cluster): (usize, &Arc<crate::index::published::PublishedCluster>)| {
-        let pairs = cluster.pairs.iter();
-        let state =
-            |(pair, summary): (&Arc<_>, &_)| (pair_id(pair), recent::state(pair, view.now(place, summary)));
-        pairs.map(state).collect::<Vec<_>>()
+        let state = |(pair, summary): (&Arc<_>, &_)| {
+            let state = recent::state(pair, view.now(place, summary));
+            let row = view.row(pair);
+            assert_eq!((state.health, state.effective), (row.health, row.effective), "{row:?}");
+            assert_eq!(state.sync, row.sync.effective, "{row:?}");
+            assert_eq!(recent::past_freshness(&state), row.freshness.state, "{row:?}");
+            (pair_id(pair), state)
+        };
+        cluster.pairs.iter().map(state).collect::<Vec<_>>()
     };
     view.fleet().all().flat_map(of).collect()
 }
@@ -155,6 +166,19 @@ async fn cluster_that_was_saved_before_it_told_its_apps_is_stale_after_a_restart
 struct Log(BTreeMap<PairId, BTreeMap<Timestamp, Option<PairState>>>);
 
 impl Log {
+    /// Notes what live answers show from the last publication on, until the present moment: the fleet that was published,
+    /// at each of the moments at which a cluster of these tests can turn.
+    fn note_answers(&mut self, fleet: &SampleFleet) {
+        let (end, last) = (fleet.index.clock().time(), fleet.index.last_view());
+        let seconds = last.moment().at.as_secs()..end.at.as_secs();
+        // Later all that can turn has turned.
+        for second in seconds.take(LOST.as_secs() as usize + 1) {
+            let at = Duration::from_secs(second) + Duration::from_micros(1);
+            let moment = HubTime { at, now: journal::time_of(at, end) };
+            self.note(moment.now, &states_of(&FleetView::new(fleet.index.published(), moment)));
+        }
+    }
+
     fn note(&mut self, at: Timestamp, shown: &BTreeMap<PairId, PairState>) {
         for (pair, times) in &mut self.0 {
             if !shown.contains_key(pair) && times.last_key_value().is_some_and(|(_, last)| last.is_some()) {
@@ -220,6 +244,7 @@ async fn history_equals_what_views_showed_through_restarts_retention_and_restore
             fleet.pass(86_400 / 2);
         }
         (0..random.usize(1..4)).for_each(|_| disturb(&fleet, &mut random));
+        log.note_answers(&fleet);
         fleet.index.publish();
         log.note(fleet.now(), &states(&fleet));
         if random.u8(..4) == 0 {
