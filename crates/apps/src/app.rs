@@ -99,7 +99,7 @@ impl Resource {
         self
     }
 
-    /// Replaces status and message of the entry, so that its cause chain ends at the object itself.
+    /// Replaces status and message of the entry, and its cause chain by a single step: the object itself.
     pub(crate) fn turned(self, status: Status, message: &str) -> Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }

@@ -98,9 +98,9 @@ struct Overlap {
     is_doubtful: bool,
 }
 
-/// The answer to which app an object belongs.
+/// The app that has an object, or the reason to think that none has.
 pub(crate) enum Claimed {
-    /// An app has the object: it claims it, or an operation of the app creates it as a hook.
+    /// An app of the list has the object: as a declared object, or as a hook or a Job that its operations create.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
@@ -285,7 +285,8 @@ impl<'a> Claims<'a> {
         reported
     }
 
-    /// Returns an error for each object that several apps claim, each with the index of its cluster.
+    /// Returns an error for each object that several apps claim, with the index of its cluster. Beyond 100 objects of
+    /// a cluster, one error counts the rest.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut errors = Vec::new();
         let error = |object: &ObjectKey, message| {
@@ -335,7 +336,7 @@ fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
     }
 }
 
-/// Returns true if the annotations of an object mark it as a hook.
+/// Returns true if the annotations of an object mark it as a hook of Argo CD or Helm.
 fn is_hook(object: &taffrail_object::Object<'_>) -> bool {
     let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
     says("argocd.argoproj.io/hook") || says("helm.sh/hook")

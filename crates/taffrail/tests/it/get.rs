@@ -15,7 +15,7 @@ fn apps_of_a_dump() {
         &answer.stdout,
         str![[r#"
 NAMESPACE     NAME     DELIVERY   STATUS              SINCE   SYNC        APPLIED              MESSAGE
-flux-system   config   ks         Ready, OutOfSync    40m     OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and its controller has not applied it
+flux-system   config   ks         Ready, OutOfSync    40m     OutOfSync   main@sha1:0e260ed7   the source has main@sha1:cd484da3, and the controller of the app has not applied it
 flux-system   db       ks         Ready (suspended)   -       Suspended   main@sha1:0e260ed7   it is suspended: its delivery tool applies no changes by itself; the source has main@sha1:cd484da3
 flux-system   web      ks         InProgress          35s     Syncing     main@sha1:0e260ed7   containers with unready status: [web]
 web           cache    hr         InProgress          20s     Syncing     20.0.3               Running 'upgrade' action with timeout of 5m0s

@@ -209,7 +209,7 @@ pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool
     listed.split(',').any(|pattern| matches(pattern.trim().as_bytes(), namespace.as_bytes()))
 }
 
-/// Returns true if `text` matches a pattern with `*` and `?`.
+/// Returns true if the whole `text` matches a pattern with `*` and `?`.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     // The position of the last star, and the position in `text` from which the part after it was tried last.
@@ -264,7 +264,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     namespaces
 }
 
-/// Returns true if a list is made only to prove an Argo CD.
+/// Returns true if a list is made only to prove an Argo CD, by its kind and its label or field selector.
 pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
     let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
     [BINDING, ROLE].iter().any(is) && fields == Some(ALL_BINDINGS)
