@@ -1,5 +1,5 @@
-//! The judge of the apps of a fleet: the rolled-up status of the objects of each, and the revisions that its delivery tool
-//! reports.
+//! The judge of the apps of a fleet: the rolled-up status of the objects of each, and the revisions that its delivery
+//! tool reports.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -541,5 +541,5 @@ fn a_failed_comparison_without_a_message_is_a_problem() {
     let row = row(&holding("prod", &[app, settings()]));
     let problem = row.problem().unwrap();
     assert_eq!((problem.axis, &*problem.state), (Axis::Sync, "Unknown"));
-    assert_eq!(problem.message, "its delivery tool does not say why");
+    assert_eq!(problem.message, "the sync state is unknown, and the delivery tool does not say why");
 }
