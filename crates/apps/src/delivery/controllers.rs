@@ -90,7 +90,7 @@ pub(crate) struct Stopped {
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
 type Place = (String, &'static str, String);
 
-/// A cache of the workloads found of each controller in each namespace: an entry per workload, `None` for one that runs.
+/// A cache of the workloads found of each controller in each namespace: one entry per workload, `None` if it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 

@@ -61,7 +61,8 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces with objects of the apps that `wanted` selects, or of apps that these deliver.
+/// Returns the namespaces of the objects and the declaring objects of the apps that `wanted` selects, and of the apps
+/// that these deliver.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

@@ -472,8 +472,8 @@ fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     Some((git("repo")?, branch, git("dir").unwrap_or_default()))
 }
 
-/// Returns the URL of the repository, the branch (`None` if pinned) and the folder that a Kustomization syncs, from it and
-/// its GitRepository; `None` if its source is not a GitRepository with a known URL.
+/// Returns the URL of the repository, the branch (`None` if pinned) and the folder that a Kustomization syncs, from it
+/// and its GitRepository; `None` if its source is not a GitRepository with a known URL.
 fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Option<Followed> {
     let objects = fleet.objects(home);
     let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
