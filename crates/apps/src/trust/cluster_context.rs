@@ -1,4 +1,4 @@
-//! One cluster as the searches for findings see it.
+//! The cluster, apps and times that the searches for findings share.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -35,7 +35,7 @@ pub(super) struct ClusterContext<'a> {
     claimants: &'a Claimants<'a>,
     /// The indexes of the apps that an object of this cluster declares, by the object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The indexes of the apps declared in this cluster, by the object that decides their status.
+    /// The indexes of the apps declared in this cluster that are not well, by their worst object.
     worst: HashMap<&'a ObjectKey, Vec<usize>>,
     /// CustomResourceDefinitions by the group and kind that they define; filled at the first use.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
@@ -161,7 +161,7 @@ impl<'a> ClusterContext<'a> {
         command::taffrail(words, namespace, self.context)
     }
 
-    /// Returns the command that explains an app; `None` if it cannot be written safely.
+    /// Returns the command `taffrail explain` for an app; `None` if a name in it could be taken for an option.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
         command::explain(&app.app, self.context.is_some())
     }
@@ -189,7 +189,7 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command that describes an object; `None` if it cannot be written safely.
+    /// Returns the command `kubectl describe` for an object; `None` if a name in it could be taken for an option.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -295,7 +295,8 @@ impl<'a> ClusterContext<'a> {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
-    /// Returns the Pods that a workload controls; `None` if some may not have been read.
+    /// Returns the Pods that a workload controls, those of a Deployment by its ReplicaSets. `None` if some may not have
+    /// been read, or if no ReplicaSet of a Deployment was read.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
