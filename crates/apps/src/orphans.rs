@@ -67,7 +67,8 @@ impl AppList {
                 let is_orphan = own.apps.is_empty() && own.declares.is_none();
                 is_orphan.then(|| {
                     let listed = own.listed.iter().take(MAX_NAMED);
-                    let listed = listed.map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
+                    let listed = listed
+                        .map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
                     Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key }
                 })
             })

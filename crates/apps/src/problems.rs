@@ -166,7 +166,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         SyncState::Unknown if app.trouble.is_some() => {
             let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
             let since = declaring.as_ref().and_then(|observed| unknown_since(app.delivery, observed));
-            let says = if trouble.is_empty() { "the sync state is unknown, and the delivery tool does not say why" } else { trouble };
+            let says = if trouble.is_empty() {
+                "the sync state is unknown, and the delivery tool does not say why"
+            } else {
+                trouble
+            };
             found.push(about(problem).since(since).says(says));
         }
         _ => {}
@@ -235,18 +239,25 @@ fn syncing(
     let (since, says) = match app.delivery {
         Delivery::Helm => {
             let trouble = app.trouble.as_deref().unwrap_or_default();
-            (helm::tried_at(app, fleet), format!("the last Helm operation on the release has not finished: {trouble}"))
+            (
+                helm::tried_at(app, fleet),
+                format!("the last Helm operation on the release has not finished: {trouble}"),
+            )
         }
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
-        Delivery::ConfigSync => {
-            (config_sync::syncing_since(object?), "the Config Sync reconciler of the app has not finished".to_owned())
-        }
+        Delivery::ConfigSync => (
+            config_sync::syncing_since(object?),
+            "the Config Sync reconciler of the app has not finished".to_owned(),
+        ),
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);
         }
         Delivery::Kpt => {
             let since = delivery::written(object?, &["status"]);
-            (since, "some objects of the app wait to be applied, and nothing applies them by itself".to_owned())
+            (
+                since,
+                "some objects of the app wait to be applied, and nothing applies them by itself".to_owned(),
+            )
         }
         // The app that delivers a package reports it itself, and a label syncs nothing.
         Delivery::Porch | Delivery::Label | Delivery::Taffrail => return None,

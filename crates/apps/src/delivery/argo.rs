@@ -588,7 +588,11 @@ fn out_of_sync(
         let since = drifted();
         let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "the desired revision was synced, but these objects still differ from it".to_owned())
+        (
+            severity,
+            since,
+            "the desired revision was synced, but these objects still differ from it".to_owned(),
+        )
     } else {
         let is_old = compared.is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
@@ -628,7 +632,7 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     };
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
     let problem = Problem::new(Axis::Health, &*word, severity).since(since);
-    Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
+    Some(problem.says(format!("Argo CD calls the app {word}, {says}")).about(declaring.key))
 }
 
 /// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …; `None` if it reports

@@ -388,7 +388,9 @@ impl Package<'_> {
             (SyncState::Failed, _) => by.trouble.clone(),
             (SyncState::Unknown, Some(synced)) if applied.is_none() => {
                 let (synced, newest) = (shorten(synced), newest.name());
-                Some(format!("commit {synced} is synced; cannot tell whether it contains {newest} of the package"))
+                Some(format!(
+                    "commit {synced} is synced; cannot tell whether it contains {newest} of the package"
+                ))
             }
             (SyncState::Unknown, _) => by.trouble.clone(),
             _ => None,

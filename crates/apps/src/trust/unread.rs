@@ -346,8 +346,9 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
-        let message =
-            format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
+        let message = format!(
+            "the source cannot be fetched, so its newest revision may not be the one that is Ready: {why}"
+        );
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))
     };

@@ -178,7 +178,11 @@ impl Bench<'_> {
         let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
             || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
-            return vec![self.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet"))];
+            return vec![self.said(
+                subject(),
+                None,
+                Opinion::unobserved("Taffrail has not read the objects yet"),
+            )];
         }
         let scope = Scope::Kind { kind: kind.clone(), namespace: namespace.map(str::to_owned) };
         if let Some(error) = self.snapshot.errors().iter().find(|error| error.scope == scope)
@@ -393,7 +397,11 @@ impl Bench<'_> {
                 Some(key) => {
                     let own = home.objects([key]).into_iter().next();
                     let Some(own) = own else {
-                        return self.said(subject, None, Opinion::unobserved("Taffrail has not read it yet"));
+                        return self.said(
+                            subject,
+                            None,
+                            Opinion::unobserved("Taffrail has not read the app yet"),
+                        );
                     };
                     return Judgement { subject, cluster: self.snapshot.name().to_owned(), uid: None, ..own };
                 }
@@ -531,7 +539,7 @@ pub(super) fn apps(
                 judgements.push(bench.said(
                     subject(),
                     None,
-                    Opinion::unobserved("Taffrail has not read it yet"),
+                    Opinion::unobserved("Taffrail has not read the apps of the cluster yet"),
                 ));
             } else if *until == Until::Deleted
                 && found.is_empty()

@@ -306,7 +306,7 @@ impl Wait {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
                         judgement.verdict = WaitState::Unobserved;
-                        judgement.message = "its dependents are still being read".into();
+                        judgement.message = "Taffrail is still reading the dependents of the object".into();
                         judgement.status = None;
                         judgement.chain.clear();
                     }
@@ -319,7 +319,7 @@ impl Wait {
                 has_gone |= is_other || judgement.verdict == WaitState::Met;
                 if has_gone && judgement.verdict == WaitState::Waiting {
                     judgement.verdict = WaitState::Met;
-                    judgement.message = "it was deleted, and another object of its name exists".into();
+                    judgement.message = "the object was deleted, and another one of its name exists".into();
                     judgement.chain.clear();
                 }
             }

@@ -328,7 +328,10 @@ fn applied_revision_is_not_shown_as_wanted() {
     assert!(behind.contains("OutOfSync: the desired revision is c2"), "{behind}");
     let history = "  history: [{revision: c2, deployedAt: '2026-03-01T11:30:00Z'}]\n  operationState:";
     let same = ask(&["app", "shop"], &drifted.replace("  operationState:", history)).stdout;
-    assert!(same.contains("OutOfSync: the desired revision is applied, but ConfigMap shop/settings differs"), "{same}");
+    assert!(
+        same.contains("OutOfSync: the desired revision is applied, but ConfigMap shop/settings differs"),
+        "{same}"
+    );
 }
 
 #[test]
