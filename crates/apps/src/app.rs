@@ -220,6 +220,7 @@ pub struct AppList {
     pub apps: Vec<App>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<AppError>,
-    /// The namespaces with apps that were left out because their cluster has too many, each with the name of its cluster.
+    /// The namespaces with apps that were left out because their cluster has too many, each with the name of its
+    /// cluster.
     pub left_out: BTreeSet<(String, String)>,
 }

@@ -129,8 +129,8 @@ impl<'a> Fleet<'a> {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// Returns the cluster that a declaration in the cluster `home` names as the target of its app, out of reach if that
-    /// is not in the fleet.
+    /// Returns the cluster that a declaration in the cluster `home` names as the target of its app, out of reach if
+    /// that is not in the fleet.
     pub(crate) fn find(&self, home: usize, target: Target) -> Destination {
         match target {
             Target::Home => Destination::Cluster(home),

@@ -25,8 +25,8 @@
 //!
 //! * `delivery` has a file for each tool that delivers apps.
 //! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
-//! * [`plan_reads`] plans what to read of a live cluster, and [`plan_watches`] what to follow of one. Neither has a list
-//!   of the evidence to read: objects that `assess` looks up and does not find are read next.
+//! * [`plan_reads`] plans what to read of a live cluster, and [`plan_watches`] what to follow of one. Neither has a
+//!   list of the evidence to read: objects that `assess` looks up and does not find are read next.
 //! * [`AppRows`] keeps the rows of apps up to date while clusters are followed: `questions` records each lookup made in
 //!   a cluster while a row is judged, `rows/changed.rs` turns a batch of changes (`snapshot/batch.rs`) into the lookups
 //!   that may have another result now, and `rows/graph.rs` knows which rows depend on them.

@@ -37,8 +37,8 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.find(objects, || place, find, |_| true)
     }
 
-    /// Returns the cached value for the key `place`, and records the lookups made to compute it in the log of `objects`;
-    /// `None` if it is not cached.
+    /// Returns the cached value for the key `place`, and records the lookups made to compute it in the log of
+    /// `objects`; `None` if it is not cached.
     pub(crate) fn known(&self, objects: &dyn Objects, place: &K) -> Option<V> {
         let known = self.0.borrow();
         let (found, asked) = known.get(place)?;

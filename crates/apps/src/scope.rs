@@ -70,8 +70,8 @@ impl fmt::Display for Scope {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScopeError {
-    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not
-    /// judged.
+    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or
+    /// not judged.
     pub scope: Scope,
     /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
     pub reason: String,

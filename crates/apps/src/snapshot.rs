@@ -179,8 +179,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns a copy of the cluster without its objects, all of which then count as unobserved: with its name, identity
-    /// and freshness, and with `errors` in place of those of reading it.
+    /// Returns a copy of the cluster without its objects, all of which then count as unobserved: with its name,
+    /// identity and freshness, and with `errors` in place of those of reading it.
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
         let ClusterFacts { name, id, unverified, compared, servers, version, freshness, .. } = &self.facts;
@@ -438,8 +438,8 @@ impl Snapshot {
         self.objects.len() as u64
     }
 
-    /// Removes all objects except those that declare apps, and all errors. The removed objects then count as unobserved,
-    /// for the reason `why`.
+    /// Removes all objects except those that declare apps, and all errors. The removed objects then count as
+    /// unobserved, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -644,8 +644,8 @@ impl Snapshot {
         self.lost.is_some()
     }
 
-    /// Returns true if this single object was read with at least the projection `wanted`, even if that failed; also true
-    /// if a read of its metadata failed or found no object.
+    /// Returns true if this single object was read with at least the projection `wanted`, even if that failed; also
+    /// true if a read of its metadata failed or found no object.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()

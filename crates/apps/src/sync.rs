@@ -107,8 +107,8 @@ pub struct ObjectSync {
     /// and `app` search for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
-    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of such
-    /// objects.
+    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of
+    /// such objects.
     #[serde(default, skip_serializing_if = "is_false")]
     pub incomplete: bool,
 }

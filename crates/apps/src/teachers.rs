@@ -22,8 +22,8 @@ pub(crate) struct Settings {
     pub(crate) standing: Standing,
 }
 
-/// A cache of three facts about namespaces with an Argo CD: the proof of it, its health scripts, and the namespaces that
-/// it serves.
+/// A cache of three facts about namespaces with an Argo CD: the proof of it, its health scripts, and the namespaces
+/// that it serves.
 #[derive(Default)]
 pub(crate) struct Standings {
     known: Memo<(String, String), Standing>,
@@ -53,8 +53,8 @@ impl Standings {
     }
 
     /// Returns the ConfigMap with the health scripts that apply to an Application: that of the controller which its
-    /// status names, if this is a known Argo CD that serves its namespace; otherwise that in its own namespace. `None` if
-    /// there are no scripts.
+    /// status names, if this is a known Argo CD that serves its namespace; otherwise that in its own namespace. `None`
+    /// if there are no scripts.
     pub(crate) fn settings(
         &self,
         objects: &dyn Objects,

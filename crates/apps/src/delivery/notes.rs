@@ -35,9 +35,9 @@ impl ReleaseErrors {
         ReleaseErrors { cluster, key: key.to_owned(), prefix: String::new() }
     }
 
-    /// Makes errors refer to the object that declares `app`, in another cluster than `target`, which stores the release:
-    /// any author in one cluster can name a release of another one, which is not at fault. `None` if no object declares
-    /// `app`.
+    /// Makes errors refer to the object that declares `app`, in another cluster than `target`, which stores the
+    /// release: any author in one cluster can name a release of another one, which is not at fault. `None` if no
+    /// object declares `app`.
     pub(super) fn of_claim(app: &Declaration, target: &str) -> Option<ReleaseErrors> {
         let key = app.declaring.clone()?;
         let prefix = format!("{}: in cluster {target}, ", app.declaring_name());

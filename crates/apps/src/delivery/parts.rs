@@ -227,8 +227,8 @@ impl Parts {
         index
     }
 
-    /// Reads a part; returns it with true if it may be kept. If it may not, the lookups made for it are recorded as made
-    /// by the running computation.
+    /// Reads a part; returns it with true if it may be kept. If it may not, the lookups made for it are recorded as
+    /// made by the running computation.
     fn read(
         &mut self,
         objects: &dyn Objects,

@@ -260,9 +260,9 @@ impl AppRows {
         self.without = Some(propagation);
     }
 
-    /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the last
-    /// update; if it has another number of entries, all rows are computed without earlier results. The rules must be
-    /// those of the last update.
+    /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the
+    /// last update; if it has another number of entries, all rows are computed without earlier results. The rules must
+    /// be those of the last update.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],

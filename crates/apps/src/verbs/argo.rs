@@ -144,7 +144,8 @@ fn prunes(object: &Object<'_>) -> bool {
 }
 
 /// Returns `Waiting` until Argo CD has done the requested refresh of the Application `object`, and, if `syncs`, until
-/// its sync operation has ended: `Failed` if that failed, otherwise `Done`. `name` is the Application's name in messages.
+/// its sync operation has ended: `Failed` if that failed, otherwise `Done`. `name` is the Application's name in
+/// messages.
 pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
     if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
         return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));

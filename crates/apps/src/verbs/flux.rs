@@ -117,9 +117,9 @@ fn source(
     Ok(Some(step(&observed, patch, until(requested))))
 }
 
-/// Returns `Waiting` until Flux has handled the request `requested` (the annotation's value) to `object`; then `Done` if
-/// the condition `Ready` is true, `Failed` if it is false, and `Waiting` while it says that the object is progressing
-/// or waits for a dependency. `name` is the object's name in messages.
+/// Returns `Waiting` until Flux has handled the request `requested` (the annotation's value) to `object`; then `Done`
+/// if the condition `Ready` is true, `Failed` if it is false, and `Waiting` while it says that the object is
+/// progressing or waits for a dependency. `name` is the object's name in messages.
 pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
     if object.text(&["status", "lastHandledReconcileAt"]) != requested {
         return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));

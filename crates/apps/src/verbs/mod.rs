@@ -2,8 +2,8 @@
 //! the tool has handled them.
 //!
 //! This module writes nothing. [`plan`] computes the patches, [`Step::progress`] reads from an object if the tool has
-//! handled its patch, and [`settled`] reads from an app if it is ready. For a verb that a tool does not support, [`plan`]
-//! returns a [`Refusal`] with a hint.
+//! handled its patch, and [`settled`] reads from an app if it is ready. For a verb that a tool does not support,
+//! [`plan`] returns a [`Refusal`] with a hint.
 
 mod argo;
 mod flux;
@@ -132,11 +132,11 @@ pub enum Progress {
 }
 
 impl Step {
-    /// Returns `Done` if the object in `home` shows that the delivery tool has handled this step, `Failed` if that failed
-    /// or the object was deleted, otherwise `Waiting` with a message.
+    /// Returns `Done` if the object in `home` shows that the delivery tool has handled this step, `Failed` if that
+    /// failed or the object was deleted, otherwise `Waiting` with a message.
     ///
-    /// `version` is the resource version of the object after the patch; an Application with an older one is `Waiting`. A
-    /// step that only writes a field is `Done` as soon as the object is read.
+    /// `version` is the resource version of the object after the patch; an Application with an older one is `Waiting`.
+    /// A step that only writes a field is `Done` as soon as the object is read.
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
