@@ -181,11 +181,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         let message = match flux::newer(&app.sync) {
             Some(newer) => {
                 format!(
-                    "it is suspended: its delivery tool applies no changes by itself; the source has {}",
+                    "the app is suspended: its delivery tool applies no changes by itself; the source has {}",
                     shorten(newer)
                 )
             }
-            None => "it is suspended: its delivery tool applies no changes by itself".to_owned(),
+            None => "the app is suspended: its delivery tool applies no changes by itself".to_owned(),
         };
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
