@@ -356,7 +356,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         own
     }
 
-    /// Judges an object by the rules that all apps share; caches the result if several apps may need it.
+    /// Judges an object by the rules that all apps share. Caches the result for all apps if the object is large or not
+    /// well; if `place` names a claimant that pays for it, for that claimant alone.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);

@@ -189,8 +189,8 @@ impl<'a> Claims<'a> {
         Claimed::ByNone(named)
     }
 
-    /// Returns the apps with objects in this cluster that a mark names; `marks` are all marks that the object
-    /// carries.
+    /// Returns the apps with objects in this cluster that a mark names. `marks` are all marks that the object carries:
+    /// if one of them is another mark of a HelmRelease, HelmReleases are left out.
     fn shown<'s>(
         &'s self,
         cluster: usize,
@@ -227,7 +227,9 @@ impl<'a> Claims<'a> {
         found.into_iter().map(counting).collect()
     }
 
-    /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other.
+    /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other:
+    /// all, perhaps as doubtful, if the object carries the mark of none of them; else those that [`contenders`]
+    /// returns.
     fn contenders(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey, claimants: &[usize]) -> Overlap {
         let found = metadata_of(fleet.objects(cluster), key);
         let is_named = |app: &Arc<Declaration>| match &found {
@@ -257,7 +259,8 @@ impl<'a> Claims<'a> {
         authors.into_iter().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns those of `overlaps` that are reported one by one, in the order of their objects.
+    /// Returns those of `overlaps` that are reported one by one, at most [`MOST_OVERLAPS`], in the order of their
+    /// objects. Of the doubtful ones of the same authors it takes at most [`MOST_DOUBTFUL`].
     ///
     /// One namespace with many overlaps does not displace the others: namespaces take turns. Doubtful ones come last,
     /// and there the authors take turns, as they can list the objects of any namespace.

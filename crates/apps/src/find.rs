@@ -278,7 +278,8 @@ impl AppQuery {
         }
     }
 
-    /// Returns the full names of the apps whose names are most similar to the query, for a hint.
+    /// Returns the full names of at most five apps whose names are similar to that of the query, the most similar
+    /// first.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 

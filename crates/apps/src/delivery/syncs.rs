@@ -68,7 +68,8 @@ fn message(text: &str) -> Words {
     cut(text).as_ref().into()
 }
 
-/// Returns the last attempt by the condition Ready; `None` while it runs or waits.
+/// Returns the last attempt to apply a revision, from the condition `Ready`; `None` while it runs or waits, or if its
+/// revision or time is not known.
 fn by_condition(object: &Object<'_>) -> Option<SyncAttempt> {
     let ready = Condition::find(object, "Ready")?;
     let revision = |field: &str| text(object.root(), &["status", field]);

@@ -34,7 +34,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Returns numbers at their maximum: no stage delays another, so all stages are planned at once.
+    /// Makes rounds of which none are left: no stage delays another, so all stages are planned at once.
     pub fn spent() -> Rounds {
         Rounds { delays: MAX_ROUNDS, named: NamedEvidence::default() }
     }

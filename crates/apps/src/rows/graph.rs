@@ -185,7 +185,7 @@ impl<S: Clone> Graph<S> {
         self.given_up.push(node);
     }
 
-    /// Ends an update, so that cached values of the next update get new nodes.
+    /// Ends an update: cached values of the next update get new nodes, and the numbers of removed nodes may be reused.
     pub(super) fn finish(&mut self) {
         self.shared = HashMap::new();
         self.free.append(&mut self.given_up);

@@ -220,12 +220,13 @@ impl<'a> ClusterContext<'a> {
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
     }
 
-    /// Returns the indices of the apps that declare an object.
+    /// Returns the indices of all apps that claim an object of this cluster, confirmed or not.
     pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
         self.claimants.all(self.name(), key)
     }
 
-    /// Returns the indices of the apps whose claims on an object count against each other.
+    /// Returns the indices of the apps whose claims on an object of this cluster count against each other; of all that
+    /// claim it if these are fewer than two.
     pub(super) fn contenders(&self, key: &ObjectKey) -> Vec<usize> {
         self.claimants.contenders(self.name(), key)
     }
@@ -240,13 +241,13 @@ impl<'a> ClusterContext<'a> {
         Some((claimed, [nearest.confirmed, nearest.unconfirmed].concat()))
     }
 
-    /// Iterates over the indices of the apps in this cluster that the object `key` declares.
+    /// Iterates over the indices of the selected apps that the object `key` of this cluster declares.
     pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.declaring.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Iterates over the indices of the apps in this cluster whose worst object is `key`.
+    /// Iterates over the indices of the selected apps declared in this cluster whose worst object is `key`.
     pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.worst.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
@@ -343,7 +344,7 @@ impl<'a> ClusterContext<'a> {
     }
 }
 
-/// Returns the object `key`; `None` if it is absent or was not read.
+/// Returns the object `key` as it was read, whole or as metadata; `None` if it is absent or was not read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
     match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),

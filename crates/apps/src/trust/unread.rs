@@ -253,8 +253,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Returns the indices of the apps whose verdict would have more evidence if `kind` could be read in
-    /// `namespace` (`None`: in all).
+    /// Returns the indices of the apps with objects of `kind` in `namespace` (`None`: in all), and, if `kind` is
+    /// evidence about others (see [`EVIDENCE`]), of the apps with workloads there.
     fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
         let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
         let own = self.kinds.get(&(&*kind.group, &*kind.kind));

@@ -454,7 +454,8 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
-/// Returns the state of an app whose objects are well: the desired revision must be applied.
+/// Returns the state of an app whose objects are well, by its sync: `Hopeless` if the sync failed, or the app is
+/// suspended before the desired revision; `Waiting` if it is OutOfSync, syncing or has another problem; otherwise `Met`.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -489,8 +490,8 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the state of an app with a problem that is more than a notice: `Unobserved` if its worst problem is one of
-/// freshness, `Waiting` for any other, such as a stopped controller; `None` if there is no such problem.
+/// Returns the state of an app whose worst problem is more than a notice: `Unobserved` for a problem of freshness,
+/// `Waiting` for any other, such as a stopped controller; `None` if there is no such problem.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {

@@ -237,9 +237,8 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read.
-///
-/// Health scripts there may apply to Applications, or bare names in marks may name them.
+/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read: those that the user's settings do
+/// not name, and in which health scripts may apply to Applications, or marks may name Applications by bare names.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let looked_into = Namespaces::of(objects, trust).looked_into;
     let mut namespaces = BTreeSet::new();
