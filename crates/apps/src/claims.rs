@@ -252,7 +252,7 @@ impl<'a> Claims<'a> {
         Overlap { claimants: counting.into_iter().map(|(place, _)| place).collect(), is_doubtful: false }
     }
 
-    /// Returns the namespaces whose authors make these claims, as one text.
+    /// Returns the homes and namespaces that declare these apps as one text, sorted, each once: `0/shop 1/web`.
     fn authors(&self, claimants: &[usize]) -> String {
         let apps = claimants.iter().filter_map(|&place| self.apps.get(place));
         let authors: BTreeSet<String> = apps.map(|app| format!("{}/{}", app.home, app.namespace)).collect();

@@ -291,7 +291,7 @@ impl<'a> ClusterContext<'a> {
         self.now.duration_since(at)
     }
 
-    /// Returns true if at least one Pod of a namespace was read.
+    /// Returns true if at least one Pod of a namespace was read whole.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }

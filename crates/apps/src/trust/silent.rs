@@ -161,7 +161,8 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects whose newest generation the controller has not observed for too long.
+/// Finds objects whose newest generation the controller has not observed for [`MAX_REACTION_TIME`], or since an unknown
+/// time.
 fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
