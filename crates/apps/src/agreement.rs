@@ -34,7 +34,7 @@ const FLUX_LABELS: [&str; 4] = [
     "helm.toolkit.fluxcd.io/name",
 ];
 
-/// The annotations by which other tools mark objects.
+/// The annotations in which Helm, Argo CD, Config Sync, kpt and Taffrail name the app of an object.
 const TOOL_ANNOTATIONS: [&str; 6] = [
     "meta.helm.sh/release-name",
     "meta.helm.sh/release-namespace",
@@ -104,8 +104,10 @@ impl Mark {
         Mark::new(Tool::HelmCut, namespace, kept)
     }
 
-    /// Returns the marks that Argo CD writes for an Application, with `label` as its tracking label. `is_elsewhere`
-    /// is true for an Application outside of Argo CD's own namespace, whose marks contain its namespace.
+    /// Returns the marks that Argo CD may write for an Application, as tracking id and as the label with key `label`
+    /// (cut to 63 characters): those with `namespace_name` and, unless `is_elsewhere`, those with the bare name.
+    ///
+    /// `is_elsewhere` is true for an Application outside of Argo CD's own namespace.
     pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
         let with_namespace = format!("{namespace}_{name}");
         let names = if is_elsewhere { vec![with_namespace] } else { vec![name.to_owned(), with_namespace] };
@@ -136,7 +138,7 @@ impl Mark {
     }
 
     /// Returns the marks that `object` carries, the strongest first. `labels` are the label keys by which
-    /// Argo CD may track.
+    /// Argo CD may track; these labels count only if the object has no tracking id.
     pub(crate) fn all(key: ObjectKeyRef<'_>, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
         let Some(metadata) = object.at(&["metadata"]) else { return Vec::new() };
         let [own_labels, annotations] = metadata.pick(["labels", "annotations"]);
@@ -170,8 +172,10 @@ impl Mark {
         marks
     }
 
-    /// Returns the mark of the release to which a Helm hook seems to belong, as hooks carry no mark; `None`
-    /// for other objects.
+    /// Returns the mark of the release to which a Helm hook seems to belong, as hooks carry no mark: the release that
+    /// the label `app.kubernetes.io/instance` names, in the namespace of the hook.
+    ///
+    /// `None` if the object is not a Helm hook, or lacks this label or `app.kubernetes.io/managed-by: Helm`.
     pub(crate) fn of_hook(key: ObjectKeyRef<'_>, object: &Object<'_>) -> Option<Mark> {
         let metadata = object.at(&["metadata"])?;
         let [labels, annotations] = metadata.pick(["labels", "annotations"]);
@@ -191,7 +195,8 @@ impl Mark {
         matches!(self.tool, Tool::Label(_))
     }
 
-    /// Returns true if only the delivery tool writes such a mark, unlike a label that any user may set.
+    /// Returns true if only the delivery tool writes such a mark: false for a tracking label of Argo CD, which any
+    /// user may set, and for the start of a shortened release name.
     pub(crate) fn is_written_by_tool(&self) -> bool {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
     }
@@ -247,7 +252,7 @@ impl Mark {
     }
 }
 
-/// Formats like [`crate::AppRef`]: `helm shop/web`.
+/// Formats like [`crate::AppRef`], `helm shop/web`, or as `the inventory ID` for a mark of kpt.
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.app() {
@@ -350,7 +355,8 @@ impl Claimant {
         self.marks.iter().any(Mark::is_of_helm_release)
     }
 
-    /// Returns true if one of `marks`, those that an object carries, is a mark of this claimant.
+    /// Returns true if one of `marks`, those that an object carries, is a mark of this claimant. False if this
+    /// claimant is a HelmRelease and the object carries the mark of another HelmRelease.
     pub(crate) fn is_named(&self, marks: &[Mark]) -> bool {
         let flux = |mark: &&Mark| mark.tool == Tool::HelmRelease;
         // The mark of a HelmRelease is more reliable than the name of a release, which several may choose.
@@ -384,9 +390,9 @@ impl Claimant {
 
     /// Returns true if health rules of the claimant may give this object a better status than the default rules do.
     ///
-    /// That needs an object in the claimant's own namespace, or a mark that an author in another namespace
-    /// could not have made the claim fit. The author of a HelmRelease chooses the name of the release, so for
-    /// it only the mark that helm-controller writes counts.
+    /// True for an object in the claimant's own namespace, and for one that carries a mark of the claimant. The
+    /// author of a HelmRelease chooses the name of the release, so for it only the mark that helm-controller writes
+    /// counts.
     pub(crate) fn may_better(
         &self,
         cluster: usize,

@@ -99,7 +99,7 @@ impl Resource {
         self
     }
 
-    /// Replaces status and message of the entry, so that its cause chain ends at the object itself.
+    /// Replaces status and message of the entry, and its cause chain by a single step: the object itself.
     pub(crate) fn turned(self, status: Status, message: &str) -> Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
@@ -220,6 +220,7 @@ pub struct AppList {
     pub apps: Vec<App>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<AppError>,
-    /// The namespaces with apps that were left out because their cluster has too many, each with the name of its cluster.
+    /// The namespaces with apps that were left out because their cluster has too many, each with the name of its
+    /// cluster.
     pub left_out: BTreeSet<(String, String)>,
 }

@@ -1,5 +1,5 @@
-//! The judge of the apps of a fleet: the rolled-up status of the objects of each, and the revisions that its delivery tool
-//! reports.
+//! The judge of the apps of a fleet: the rolled-up status of the objects of each, and the revisions that its delivery
+//! tool reports.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,8 +28,7 @@ use crate::words::{Said, Words};
 /// The reason for objects that were not judged because of a cost limit.
 const NOT_JUDGED: &str = "NotJudged";
 
-/// The maximum number of namespaces of a cluster that are reported one by one because objects were not
-/// judged.
+/// The maximum number of errors per cluster for namespaces with objects that were not judged.
 const MOST_UNJUDGED: usize = 50;
 
 /// Finds the apps in `clusters` and judges them at the time `now`.
@@ -98,8 +97,8 @@ pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Del
     (cluster, namespace, name, delivery, home)
 }
 
-/// Returns the errors of reading the fleet, those of the declarations `found`, `more`, and one for objects that were not
-/// judged, each once.
+/// Returns the errors of reading the fleet, those of the declarations `found`, `more`, and one for each namespace with
+/// objects that were not judged because of a cost limit; sorted, each once.
 pub(crate) fn errors(
     fleet: &Fleet<'_>,
     found: &Declarations,
@@ -118,7 +117,8 @@ pub(crate) fn errors(
     errors.into_iter().map(named).collect()
 }
 
-/// Returns one error per namespace with objects that were not judged because of a cost limit, for the first 50.
+/// Returns one error per namespace with objects that were not judged because of a cost limit, for the first 50
+/// namespaces; the last error contains the number of further ones.
 fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     let unjudged = costs.unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
@@ -171,7 +171,8 @@ struct Place<'a> {
     cluster: usize,
     key: &'a ObjectKey,
     found: &'a Presence<'a>,
-    /// The namespace of the app that claims the object without a mark on it; `None` if a mark confirms the claim.
+    /// The account of the app that pays for judging the object, see [`Judge::payer`]; `None` if a mark on the object,
+    /// or its namespace, confirms the app's claim.
     claimant: Option<&'a str>,
 }
 
@@ -299,7 +300,7 @@ impl<'f, 'a> Judge<'f, 'a> {
     }
 
     /// Returns the health that the delivery tool reports for an app whose objects are in a cluster that was
-    /// not queried: `Argo CD: Healthy`; `None` if there is no report.
+    /// not queried: `Argo CD: Healthy`. `None` for other apps, and if Argo CD or Flux reports no health.
     fn tool_says(&self, app: &Declaration) -> Option<String> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
             return None;
@@ -317,7 +318,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Returns the objects of an app that its delivery tool reports as not synced.
+    /// Returns the objects of an app that Argo CD reports as not synced; empty for apps of other delivery tools.
     fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
         let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
         let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key.as_ref()).present());
@@ -355,7 +356,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         own
     }
 
-    /// Judges an object by the rules that all apps share; caches the result if several apps may need it.
+    /// Judges an object by the rules that all apps share. Caches the result for all apps if the object is large or not
+    /// well; if `place` names a claimant that pays for it, for that claimant alone.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);
@@ -376,8 +378,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
-    /// Returns the Argo CD scripts among `teachers`, the objects with rules for the app; `None` if its delivery
-    /// tool is not Argo CD, whose rules differ from app to app.
+    /// Returns the Argo CD scripts among `teachers`, the objects with rules for the app. `None` if there are none, or
+    /// if the app's delivery tool is not Argo CD: the rules of other tools differ from app to app.
     fn lesson(&self, app: &Declaration, teachers: &[Teacher<'_>]) -> Option<Lesson> {
         // The rules of Kustomizations and HelmReleases are their own.
         let is_shared = app.delivery == Delivery::ArgoApplication;

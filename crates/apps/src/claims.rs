@@ -98,9 +98,9 @@ struct Overlap {
     is_doubtful: bool,
 }
 
-/// The answer to which app an object belongs.
+/// The app that has an object, or the reason to think that none has.
 pub(crate) enum Claimed {
-    /// An app has the object: it claims it, or an operation of the app creates it as a hook.
+    /// An app of the list has the object: as a declared object, or as a hook or a Job that its operations create.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
@@ -189,8 +189,8 @@ impl<'a> Claims<'a> {
         Claimed::ByNone(named)
     }
 
-    /// Returns the apps with objects in this cluster that a mark names; `marks` are all marks that the object
-    /// carries.
+    /// Returns the apps with objects in this cluster that a mark names. `marks` are all marks that the object carries:
+    /// if one of them is another mark of a HelmRelease, HelmReleases are left out.
     fn shown<'s>(
         &'s self,
         cluster: usize,
@@ -227,7 +227,9 @@ impl<'a> Claims<'a> {
         found.into_iter().map(counting).collect()
     }
 
-    /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other.
+    /// Returns those of `claimants`, which are indexes of apps, whose claims on an object count against each other:
+    /// all, perhaps as doubtful, if the object carries the mark of none of them; else those that [`contenders`]
+    /// returns.
     fn contenders(&self, fleet: &Fleet<'_>, cluster: usize, key: &ObjectKey, claimants: &[usize]) -> Overlap {
         let found = metadata_of(fleet.objects(cluster), key);
         let is_named = |app: &Arc<Declaration>| match &found {
@@ -250,14 +252,15 @@ impl<'a> Claims<'a> {
         Overlap { claimants: counting.into_iter().map(|(place, _)| place).collect(), is_doubtful: false }
     }
 
-    /// Returns the namespaces whose authors make these claims, as one text.
+    /// Returns the homes and namespaces that declare these apps as one text, sorted, each once: `0/shop 1/web`.
     fn authors(&self, claimants: &[usize]) -> String {
         let apps = claimants.iter().filter_map(|&place| self.apps.get(place));
         let authors: BTreeSet<String> = apps.map(|app| format!("{}/{}", app.home, app.namespace)).collect();
         authors.into_iter().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns those of `overlaps` that are reported one by one, in the order of their objects.
+    /// Returns those of `overlaps` that are reported one by one, at most [`MOST_OVERLAPS`], in the order of their
+    /// objects. Of the doubtful ones of the same authors it takes at most [`MOST_DOUBTFUL`].
     ///
     /// One namespace with many overlaps does not displace the others: namespaces take turns. Doubtful ones come last,
     /// and there the authors take turns, as they can list the objects of any namespace.
@@ -285,7 +288,8 @@ impl<'a> Claims<'a> {
         reported
     }
 
-    /// Returns an error for each object that several apps claim, each with the index of its cluster.
+    /// Returns an error for each object that several apps claim, with the index of its cluster. Beyond 100 objects of
+    /// a cluster, one error counts the rest.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut errors = Vec::new();
         let error = |object: &ObjectKey, message| {
@@ -335,7 +339,7 @@ fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
     }
 }
 
-/// Returns true if the annotations of an object mark it as a hook.
+/// Returns true if the annotations of an object mark it as a hook of Argo CD or Helm.
 fn is_hook(object: &taffrail_object::Object<'_>) -> bool {
     let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
     says("argocd.argoproj.io/hook") || says("helm.sh/hook")

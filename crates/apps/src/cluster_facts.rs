@@ -78,7 +78,8 @@ impl ClusterFacts {
         self.catalog.as_ref()?.get(&GroupKind::new(group, kind))
     }
 
-    /// Returns true if `kind` has a status subresource in `version`; `None` if discovery did not find out.
+    /// Returns true if `kind` has a status subresource in `version`; `None` if discovery did not find this version of
+    /// the kind.
     pub(crate) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let served = self.served(group, kind)?;
         (served.version == version).then_some(served.has_status_subresource)

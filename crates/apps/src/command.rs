@@ -47,8 +47,8 @@ pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Optio
     placed("taffrail", words, namespace, context)
 }
 
-/// Returns the command `taffrail explain` for an app; if `must_name`, with the clusters. `None` if a word could be
-/// taken for an option.
+/// Returns the command `taffrail explain` for an app; if `must_name`, with `--context` and the app's home and target
+/// cluster. `None` if a word could be taken for an option.
 pub fn explain(app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
@@ -80,7 +80,8 @@ pub fn resource(group: &str, kind: &str) -> String {
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
-/// Returns true if a word needs no quotes in any shell, even inside a line that a shell runs.
+/// Returns true if a word consists of ASCII letters, digits and `_.:/@-`, so that it needs no quotes in any shell, even
+/// inside a line that a shell runs.
 pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }

@@ -278,7 +278,8 @@ impl AppQuery {
         }
     }
 
-    /// Returns the full names of the apps whose names are most similar to the query, for a hint.
+    /// Returns the full names of at most five apps whose names are similar to that of the query, the most similar
+    /// first.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 
@@ -296,8 +297,8 @@ impl AppQuery {
     }
 }
 
-/// Returns true if the apps have the same key and are really copies of one app: no author with access to a single
-/// namespace could have given them that key.
+/// Returns true if the apps have the same key, and those with the same home cluster, or the same target cluster, are in
+/// one namespace. Only then are they copies of one app, and not given that key by an author of some namespace.
 fn are_joined(apps: &[&App]) -> bool {
     // Apps with one home, or with one target, must be in one namespace.
     let mut namespaces: [HashMap<&str, &str>; 2] = [HashMap::new(), HashMap::new()];
@@ -311,7 +312,7 @@ fn are_joined(apps: &[&App]) -> bool {
         })
 }
 
-/// Joins the first names with commas; the number of the others follows.
+/// Joins the first 20 names with commas; the number of the others follows.
 fn listed(names: &[String]) -> String {
     const MAX_LISTED_NAMES: usize = 20;
 

@@ -34,8 +34,8 @@ pub struct FleetMember<'a> {
 }
 
 impl FleetMember<'_> {
-    /// Returns the identity of the cluster; if another cluster reports the same one, with the server address
-    /// appended. `None` if it is not known.
+    /// Returns the identity of the cluster. If an earlier cluster reports the same one, appends `@` and the server
+    /// address, or the name if no address is known. `None` if the identity is not known.
     pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
@@ -129,7 +129,8 @@ impl<'a> Fleet<'a> {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// Returns the cluster that a declaration in the cluster `home` names as the target of its app.
+    /// Returns the cluster that a declaration in the cluster `home` names as the target of its app, out of reach if
+    /// that is not in the fleet.
     pub(crate) fn find(&self, home: usize, target: Target) -> Destination {
         match target {
             Target::Home => Destination::Cluster(home),
@@ -298,7 +299,7 @@ impl Renewals {
     /// Compares the readings of two clusters, and returns if they are one cluster, two, or unproven.
     ///
     /// They are one if a Lease was renewed in each of them while all versions from the other lay between
-    /// those before and after.
+    /// those before and after; they are two if the other lacks a Lease or has a version of it outside of these.
     pub fn compare(&self, other: &Renewals) -> Sameness {
         let mut moved = [false; 2];
         for (moved, (outer, inner)) in moved.iter_mut().zip([(self, other), (other, self)]) {

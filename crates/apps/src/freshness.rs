@@ -70,8 +70,7 @@ impl Freshness {
         self.state == FreshnessState::Live
     }
 
-    /// Returns `health` if the observation is live; otherwise Unknown, as an old observation may no longer
-    /// hold.
+    /// Returns `health` if the observation is live; otherwise Unknown, as the health may have changed since.
     pub fn effective(&self, health: Status) -> Status {
         if self.is_live() { health } else { Status::Unknown }
     }

@@ -100,8 +100,8 @@ impl<'s> IndexedCluster<'s> {
         Ok(())
     }
 
-    /// Returns the object as it was read one by one, if it was; otherwise `observed`, marked as metadata if the
-    /// index keeps no body of it and its kind is evidence by its presence alone.
+    /// Returns the object as it was read one by one, if it was; otherwise `observed`. That is marked as metadata unless
+    /// the index keeps its body, or its kind is one of those of which the index keeps all fields that `assess` reads.
     fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
         let key = observed.key;
         if let Some(body) = self.bodies.get(&key as &dyn AsObjectKey)
@@ -272,8 +272,9 @@ pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     }
 }
 
-/// Returns true if a compact index must keep the whole of this object because apps are found by it: it declares
-/// apps, is a source, or contains a release or settings.
+/// Returns true if a compact index must keep the whole of this object because apps are found by it: it declares apps or
+/// is a source, a CustomResourceDefinition, an application controller of Argo CD, or a ConfigMap with a Helm release or
+/// settings of Argo CD.
 fn reads_body(object: &Object<'_>) -> bool {
     match (object.group(), object.kind()) {
         ("", "ConfigMap") => {

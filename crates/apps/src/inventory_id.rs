@@ -35,7 +35,8 @@ pub fn parse(id: &str) -> Result<ObjectKey, MalformedEntry> {
     fields().ok_or_else(|| MalformedEntry(id.to_owned()))
 }
 
-/// Formats the inventory id of an object.
+/// Returns the inventory id of an object, `<namespace>_<name>_<group>_<kind>`, with `__` for each `:` in the name of an
+/// RBAC object.
 pub fn format(key: &ObjectKey) -> String {
     let ObjectKey { group, kind, namespace, name } = key;
     let rbac = group == "rbac.authorization.k8s.io"

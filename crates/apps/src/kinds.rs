@@ -120,7 +120,8 @@ impl KindCatalog {
         self.kinds.get(kind)
     }
 
-    /// Returns the reason why discovery of `group` failed; `None` if it did not fail.
+    /// Returns the reason why discovery of `group` failed, also if the list of all groups other than the core group
+    /// could not be read; `None` if it did not fail.
     pub fn broken(&self, group: &str) -> Option<&str> {
         let any = || self.broken.get(KindCatalog::ALL_GROUPS).filter(|_| !group.is_empty());
         self.broken.get(group).or_else(any).map(String::as_str)

@@ -25,14 +25,14 @@
 //!
 //! * `delivery` has a file for each tool that delivers apps.
 //! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
-//! * [`plan_reads`] plans what to read of a live cluster, and [`plan_watches`] what to follow of one. Evidence has no list of
-//!   its own there: what `assess` asks for and does not find is read next.
-//! * [`AppRows`] keeps the rows of apps up to date while clusters are followed: `questions` records each question that
-//!   is asked of a cluster while a row is judged, `rows/changed.rs` turns a batch of changes (`snapshot/batch.rs`) into
-//!   the questions that may have another answer now, and `rows/graph.rs` knows which rows asked them.
+//! * [`plan_reads`] plans what to read of a live cluster, and [`plan_watches`] what to follow of one. Neither has a
+//!   list of the evidence to read: objects that `assess` looks up and does not find are read next.
+//! * [`AppRows`] keeps the rows of apps up to date while clusters are followed: `questions` records each lookup made in
+//!   a cluster while a row is judged, `rows/changed.rs` turns a batch of changes (`snapshot/batch.rs`) into the lookups
+//!   that may have another result now, and `rows/graph.rs` knows which rows depend on them.
 //! * [`wait`] evaluates the condition that a command waits for, and names the objects that do not meet it.
-//! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app, and recognises that the tool has
-//!   handled them; a file for each tool.
+//! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app, and recognises that the tool
+//!   has handled them; a file for each tool.
 //! * [`trust`] looks for signs that a green status is wrong, a file for each sort. What only it needs (leases, the
 //!   workloads of delivery tools) is read only for it.
 //! * [`apps()`] computes the apps.

@@ -1,5 +1,5 @@
-//! A cache of values that many apps need. When an app uses a cached value, the questions asked to compute it count
-//! as asked for this app.
+//! A cache of values that many apps need. When an app uses a cached value, the lookups made to compute it count as
+//! made for this app.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
-/// A cached value, with the questions asked to compute it; `None` if questions are not recorded.
+/// A cached value, with the lookups made to compute it; `None` if lookups are not recorded.
 type Known<V> = (V, Option<Arc<QuestionRecord>>);
 
-/// A cache of computed values by key, each with the questions asked to compute it, if questions are recorded.
+/// A cache of computed values by key, each with the lookups made to compute it, if lookups are recorded.
 #[derive(Debug)]
 pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
 
@@ -28,8 +28,8 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.0.take();
     }
 
-    /// Returns the value for the key `place`, computed by `find` at the first call; its questions count as
-    /// asked in the log of `objects`.
+    /// Returns the value for the key `place`, computed by `find` at the first call; at each call the lookups of `find`
+    /// are recorded in the log of `objects`.
     pub(crate) fn get(&self, objects: &dyn Objects, place: K, find: impl FnOnce() -> V) -> V {
         if let Some(found) = self.known(objects, &place) {
             return found;
@@ -37,7 +37,8 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.find(objects, || place, find, |_| true)
     }
 
-    /// Returns the cached value for the key `place`, and counts its questions as asked; `None` if it is not cached.
+    /// Returns the cached value for the key `place`, and records the lookups made to compute it in the log of
+    /// `objects`; `None` if it is not cached.
     pub(crate) fn known(&self, objects: &dyn Objects, place: &K) -> Option<V> {
         let known = self.0.borrow();
         let (found, asked) = known.get(place)?;

@@ -1,4 +1,4 @@
-//! A wrapper of a cluster that records the questions (reads of its state) asked while a result is computed.
+//! A wrapper of a cluster that records the lookups made in it while a result is computed.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
@@ -12,19 +12,19 @@ use crate::objects::Objects;
 use crate::questions::{Question, QuestionLog};
 use crate::snapshot::labels;
 
-/// Runs `find`, and records only `question` in place of the many questions that `find` asks.
+/// Runs `find`, and records only the lookup `question` in place of the many lookups that `find` makes.
 pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, find: impl FnOnce() -> T) -> T {
     let Some((log, cluster)) = objects.question_log() else { return find() };
     log.ask(cluster, question);
     log.quietly(find)
 }
 
-/// Lists the objects of a kind for a caller that uses only their keys, and records just that question.
+/// Lists the objects of a kind for a caller that uses only their keys, and records only a lookup of these keys.
 pub(crate) fn keys_of<'o>(objects: &'o dyn Objects, group: &str, kind: &str) -> Listing<'o> {
     ask_at_once(objects, &Question::Keys(group, kind), || objects.of_kind(group, kind, None))
 }
 
-/// Returns an object for a caller that uses only its metadata, and records just that question.
+/// Returns an object for a caller that uses only its metadata, and records only a lookup of this metadata.
 pub(crate) fn metadata_of<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
     ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
@@ -47,7 +47,7 @@ pub(crate) fn elapsed(
     elapsed
 }
 
-/// A cluster that records each question asked of it in a log.
+/// A cluster that records each lookup made in it in a log.
 pub(crate) struct Noting<'a> {
     objects: &'a dyn Objects,
     cluster: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Noting<'a> {
 }
 
 impl<'a> Noting<'a> {
-    /// Wraps `objects`, whose questions are recorded in `log` under the index `cluster`.
+    /// Wraps `objects`, in which lookups are recorded in `log` under the index `cluster`.
     pub(crate) fn new(objects: &'a dyn Objects, cluster: usize, log: &'a QuestionLog) -> Noting<'a> {
         Noting { objects, cluster, log }
     }

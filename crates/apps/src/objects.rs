@@ -14,7 +14,8 @@ use crate::questions::{Question, QuestionLog};
 use crate::reading::ReadStats;
 use crate::scope::{Scope, ScopeError};
 
-/// Returns true if the read part of an object, metadata or the whole, is enough to judge it.
+/// Returns true if the part of an object that was read is enough to judge it: true for a whole object, and for metadata
+/// if objects of the kind have no status or the object is being deleted.
 pub fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(observed.key.group, observed.key.kind)
@@ -23,8 +24,8 @@ pub fn suffices(observed: &Observed<'_>) -> bool {
 
 /// One cluster: its objects, and the facts about it as a whole.
 pub trait Objects: ClusterState + Send + Sync {
-    /// Returns the facts about the cluster as a whole. Callers that need their questions recorded use the methods
-    /// below instead.
+    /// Returns the facts about the cluster as a whole. Callers that need their lookups recorded use the methods below
+    /// instead.
     #[doc(hidden)]
     fn facts(&self) -> &ClusterFacts;
 
@@ -42,7 +43,7 @@ pub trait Objects: ClusterState + Send + Sync {
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
-    /// Returns the log of questions, and the index of this cluster in it; `None` if questions are not recorded.
+    /// Returns the log of lookups, and the index of this cluster in it; `None` if lookups are not recorded.
     #[doc(hidden)]
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {
         None
@@ -147,7 +148,7 @@ pub trait Objects: ClusterState + Send + Sync {
     }
 }
 
-/// Returns the facts about a cluster, and records `question`, which they answer.
+/// Returns the facts about a cluster, and records the lookup `question` in its log.
 fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &'o ClusterFacts {
     if let Some((log, cluster)) = objects.question_log() {
         log.ask(cluster, question);
@@ -162,8 +163,8 @@ pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
 }
 
-/// Returns the freshness of what an app's row shows from its home cluster: that of its declaring object or of the
-/// least fresh kind that its delivery tool uses there.
+/// Returns the freshness of what an app's row shows from its home cluster: the worst of those of its declaring object
+/// and of the kinds in its namespace that its delivery tool reads there.
 pub(crate) fn freshness_of_home(
     home: &dyn Objects,
     delivery: Delivery,

@@ -34,8 +34,8 @@ impl AppList {
     /// If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
-    /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, and the Flux sources of
-    /// apps.
+    /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, the Flux sources of
+    /// apps, and namespaces of which the list leaves out apps.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),
@@ -67,7 +67,8 @@ impl AppList {
                 let is_orphan = own.apps.is_empty() && own.declares.is_none();
                 is_orphan.then(|| {
                     let listed = own.listed.iter().take(MAX_NAMED);
-                    let listed = listed.map(|app| format!("listed by {}, which it does not name", app.app));
+                    let listed = listed
+                        .map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
                     Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key }
                 })
             })

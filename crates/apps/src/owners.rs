@@ -45,7 +45,7 @@ impl<'a> Pointing<'a> {
 }
 
 impl Pointers {
-    /// Builds the index of these objects, given as they are written.
+    /// Builds the index of these objects, each given by its key and the root of its JSON text.
     pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Value<'a>)>) -> Pointers {
         let (mut controlled, mut held, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for (key, root) in objects {

@@ -91,7 +91,8 @@ impl Problem {
             || TOOL_SAYS.contains(&&*self.state)
     }
 
-    /// Returns the text that is shown after the status of a Ready app: `sync failed`, `source not found`.
+    /// Returns the text that is shown after the status of a Ready app: `sync failed`, `source not found`. Empty for a
+    /// problem that the status itself shows.
     pub fn words(&self) -> String {
         match (self.axis, &*self.state) {
             (Axis::Health, "Unconfirmed") => "unconfirmed".to_owned(),

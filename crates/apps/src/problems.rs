@@ -63,8 +63,8 @@ pub fn order_problems(mut found: Vec<Problem>, unmarked: Option<Problem>) -> Vec
     found
 }
 
-/// Returns the problem that Argo CD calls an app unhealthy although all of its objects are Current; `None` if it
-/// does not.
+/// Returns the problem that Argo CD calls an app Degraded or Missing although its objects are Current, or it has none;
+/// `None` if it does not.
 fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     if app.delivery != Delivery::ArgoApplication {
         return None;
@@ -166,7 +166,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         SyncState::Unknown if app.trouble.is_some() => {
             let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
             let since = declaring.as_ref().and_then(|observed| unknown_since(app.delivery, observed));
-            let says = if trouble.is_empty() { "its delivery tool does not say why" } else { trouble };
+            let says = if trouble.is_empty() {
+                "the sync state is unknown, and the delivery tool does not say why"
+            } else {
+                trouble
+            };
             found.push(about(problem).since(since).says(says));
         }
         _ => {}
@@ -177,11 +181,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         let message = match flux::newer(&app.sync) {
             Some(newer) => {
                 format!(
-                    "it is suspended: its delivery tool applies no changes by itself; the source has {}",
+                    "the app is suspended: its delivery tool applies no changes by itself; the source has {}",
                     shorten(newer)
                 )
             }
-            None => "it is suspended: its delivery tool applies no changes by itself".to_owned(),
+            None => "the app is suspended: its delivery tool applies no changes by itself".to_owned(),
         };
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
@@ -200,7 +204,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         Delivery::ConfigSync => found.extend(config_sync::problem(home, &declaring, &app.sync, now)),
         // Nothing applies a package again by itself.
         Delivery::Kpt if app.sync.state == SyncState::OutOfSync => {
-            let says = "some of its objects were skipped, and nothing applies them again by itself";
+            let says = "kpt skipped some objects of the app, and nothing applies them again by itself";
             found.push(about(untried(ProblemSeverity::Notice, None)).says(says));
         }
         _ => {}
@@ -235,18 +239,25 @@ fn syncing(
     let (since, says) = match app.delivery {
         Delivery::Helm => {
             let trouble = app.trouble.as_deref().unwrap_or_default();
-            (helm::tried_at(app, fleet), format!("a Helm operation has not finished: {trouble}"))
+            (
+                helm::tried_at(app, fleet),
+                format!("the last Helm operation on the release has not finished: {trouble}"),
+            )
         }
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
-        Delivery::ConfigSync => {
-            (config_sync::syncing_since(object?), "its Config Sync reconciler has not finished".to_owned())
-        }
+        Delivery::ConfigSync => (
+            config_sync::syncing_since(object?),
+            "the Config Sync reconciler of the app has not finished".to_owned(),
+        ),
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);
         }
         Delivery::Kpt => {
             let since = delivery::written(object?, &["status"]);
-            (since, "some of its objects wait to be applied, and nothing applies them by itself".to_owned())
+            (
+                since,
+                "some objects of the app wait to be applied, and nothing applies them by itself".to_owned(),
+            )
         }
         // The app that delivers a package reports it itself, and a label syncs nothing.
         Delivery::Porch | Delivery::Label | Delivery::Taffrail => return None,

@@ -1,6 +1,6 @@
-//! Questions: the reads of a cluster's state while a result is computed.
+//! The lookups that are made in the state of a cluster while a result is computed.
 //!
-//! If the answer to one of them may have changed, that result has to be computed again, and no other.
+//! If one of them may find something else now, that result has to be computed again, and no other.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
@@ -12,7 +12,7 @@ use taffrail_status::assess::ExcessSteps;
 
 use crate::snapshot::Label;
 
-/// A read of the state of one cluster, whose answer may change a result.
+/// A lookup in the state of one cluster. A result that was computed with it may change if it finds something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Question<'q> {
     /// The presence and content of an object.
@@ -59,21 +59,20 @@ pub(crate) enum Question<'q> {
     All,
 }
 
-/// The questions that a computation asked, and the time at which its result may change without a change of their
-/// answers.
+/// The lookups that a computation made, and the time at which its result may change though all of them find the same.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRecord {
-    /// The hashes ([`QuestionLog::number`]) of what the computation looked up, sorted, without duplicates.
+    /// The hashes ([`QuestionLog::number`]) of the lookups, sorted, without duplicates.
     pub(crate) questions: Vec<u64>,
     /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
-    /// The first time at which the result may change though no answer does; `None` if it never does.
+    /// The first time at which the result may change though no object does; `None` if it never does.
     pub(crate) next: Option<Timestamp>,
     /// The computing cost of objects in this computation beyond the limit for each object.
     pub(crate) excess: ExcessSteps,
 }
 
-/// A log of the questions of the running computations, of which one may be nested in another; the innermost is
+/// A log of the lookups made by the running computations, of which one may be nested in another; the innermost is
 /// last.
 #[derive(Debug, Default)]
 pub struct QuestionLog {
@@ -84,7 +83,7 @@ pub struct QuestionLog {
 #[derive(Debug, Default)]
 struct Open {
     asked: QuestionRecord,
-    /// True while questions are not recorded because one question covers them all.
+    /// True while lookups are not recorded because one recorded lookup covers them all.
     is_quiet: bool,
 }
 
@@ -93,8 +92,8 @@ impl QuestionLog {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number that identifies a question about the cluster with this index. It is a hash: if two
-    /// collide, both count as asked.
+    /// Returns the number that identifies a lookup in the cluster with this index. It is a hash: if two lookups
+    /// collide, both count as made.
     pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
         self.hasher.hash_one((cluster, question))
     }
@@ -123,7 +122,7 @@ impl QuestionLog {
         }
     }
 
-    /// Runs `find` and returns its result with the record of the questions that it asked.
+    /// Runs `find` and returns its result with the record of the lookups that it made.
     pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, QuestionRecord) {
         self.open().push(Open::default());
         let found = find();

@@ -250,7 +250,8 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns to what extent a kind was listed, counting only lists with at least the projection `wanted`.
+    /// Returns if a kind was listed in full, only by selectors, or not at all, counting only lists with at least the
+    /// projection `wanted`.
     ///
     /// The list of Helm's ConfigMaps does not count: it says nothing about the other ConfigMaps.
     fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
@@ -306,8 +307,8 @@ impl<'p> Plan<'p> {
         here.flat_map(|app| &app.objects)
     }
 
-    /// Returns the unread objects in other namespaces that the apps of the query's namespace depend on: Flux
-    /// sources, and the apps that deliver the declaring objects.
+    /// Returns the unread objects on which the apps of the query's namespace depend: Flux sources, and, if dependents
+    /// are wanted, the Flux objects that deliver the declaring objects. Empty if the query has no namespace.
     fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
@@ -354,7 +355,8 @@ impl<'p> Plan<'p> {
         new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
     }
 
-    /// Plans the reads of the declared objects, and of the objects of label groups.
+    /// Plans the reads of the declared objects, of the objects of label groups, of the objects, selections and
+    /// namespaces in the query, and of the CustomResourceDefinitions that HelmReleases apply.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);

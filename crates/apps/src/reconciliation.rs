@@ -236,7 +236,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
                 which if which.is_empty() => "the objects in the cluster differ".to_owned(),
                 which => format!("{which} {}", if app.unsynced.len() == 1 { "differs" } else { "differ" }),
             };
-            format!("OutOfSync: the same revision, but {which}")
+            format!("OutOfSync: the desired revision is applied, but {which}")
         }
         (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: the desired revision is {desired}"),
         _ => app.delivery_message.clone(),
@@ -275,7 +275,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
             return ReconciledRow { ready: Some("False".to_owned()), message, ..row };
         }
         Presence::Unobserved(why) => {
-            let message = format!("was not observed: {why}");
+            let message = format!("{} {} was not observed: {why}", key.kind, key.path());
             return ReconciledRow { ready: Some("Unknown".to_owned()), message, ..row };
         }
     };

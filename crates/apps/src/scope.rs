@@ -22,11 +22,11 @@ pub enum Scope {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
     },
-    /// The objects of all kinds in a namespace; empty for cluster-scoped ones.
+    /// The objects of all kinds in the namespace of this name; the cluster-scoped objects if the name is empty.
     Namespace(String),
     /// One object.
     Object(ObjectKey),
-    /// A part of a dump: a file, or a document in it.
+    /// A part of a dump, or another input, in words: a file, a line in it.
     Input(String),
 }
 
@@ -49,7 +49,7 @@ impl Scope {
 }
 
 /// Formats as `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace
-/// shop`, or the key of an object.
+/// shop`, `objects without namespace`, the key of an object, or the words of an input.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,7 +70,8 @@ impl fmt::Display for Scope {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScopeError {
-    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not judged.
+    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or
+    /// not judged.
     pub scope: Scope,
     /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
     pub reason: String,

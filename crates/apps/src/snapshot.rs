@@ -58,16 +58,16 @@ const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 #[non_exhaustive]
 pub enum InsertError {
     /// The document is not a Kubernetes object.
-    #[error("an item that is not a Kubernetes object")]
+    #[error("the item is not a Kubernetes object")]
     NotAnObject(#[source] ObjectError),
     /// The document is an object other than the one that the read requested.
-    #[error("an object that was not requested")]
+    #[error("the object is not one of those that were requested")]
     NotAsked,
     /// A part of the object's key is longer than the API server accepts.
-    #[error("an object with a name of more than {LONGEST_NAME} bytes")]
+    #[error("the name, namespace, kind or group of the object is longer than {LONGEST_NAME} bytes")]
     LongName,
     /// The object has no `metadata.name`.
-    #[error("an object without a name")]
+    #[error("the object has no name")]
     NoName,
 }
 
@@ -83,7 +83,7 @@ pub enum Answer {
         /// The message of the server.
         message: String,
     },
-    /// The read failed for another reason than access.
+    /// The read failed for another reason than denied access.
     Failed {
         /// The reason in one CamelCase word: `Timeout`, `InternalError`, …
         reason: String,
@@ -133,10 +133,10 @@ impl Stored {
     }
 }
 
-/// The meaning of an object that was not found, in a scope that no read covers.
+/// The state of an object that is not in the snapshot and that no read would have returned.
 #[derive(Debug)]
 enum Rest {
-    /// The object does not exist, because a dump contains all objects.
+    /// The object counts as absent, because a dump contains all objects.
     Absent,
     /// The object is unknown; holds the reason.
     Unobserved(&'static str),
@@ -179,8 +179,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the cluster without its objects, of which nothing is known then: its name, identity and freshness, and
-    /// `errors` in place of those of reading it.
+    /// Returns a copy of the cluster without its objects, all of which then count as unobserved: with its name,
+    /// identity and freshness, and with `errors` in place of those of reading it.
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
         let ClusterFacts { name, id, unverified, compared, servers, version, freshness, .. } = &self.facts;
@@ -311,9 +311,9 @@ impl Snapshot {
         self.facts.errors.push_once(error);
     }
 
-    /// Adds an error about a part of a dump that could not be read.
+    /// Adds an error about a part of a dump, `place`, that could not be read.
     ///
-    /// Missing objects may have been in that part, so none counts as absent any more.
+    /// Missing objects may have been in that part, so from then on they count as unobserved, not as absent.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
         self.facts.is_dump = false;
@@ -438,7 +438,8 @@ impl Snapshot {
         self.objects.len() as u64
     }
 
-    /// Removes all objects except those that declare apps. The others then count as unknown, for the reason `why`.
+    /// Removes all objects except those that declare apps, and all errors. The removed objects then count as
+    /// unobserved, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -541,7 +542,7 @@ impl Snapshot {
                     let Err(error) = self.insert_asked(read, document) else { continue };
                     malformed += 1;
                     if malformed <= MOST_MALFORMED {
-                        let message = format!("{scope} holds {error}");
+                        let message = format!("an item of {scope} was left out: {error}");
                         let reason = "Malformed".to_owned();
                         self.report(ScopeError { scope: scope.clone(), reason, message });
                     }
@@ -549,7 +550,7 @@ impl Snapshot {
                 let more = malformed.saturating_sub(MOST_MALFORMED);
                 if more > 0 {
                     let message =
-                        format!("{scope} holds {more} more items that are malformed or were not requested");
+                        format!("{more} more items of {scope} were left out: malformed, or not requested");
                     self.report(ScopeError { scope, reason: "Malformed".to_owned(), message });
                 }
                 self.mark(read, ListOutcome::Listed, None);
@@ -643,7 +644,8 @@ impl Snapshot {
         self.lost.is_some()
     }
 
-    /// Returns true if a read of this single object was answered with at least the projection `wanted`, or failed.
+    /// Returns true if this single object was read with at least the projection `wanted`, even if that failed; also
+    /// true if a read of its metadata failed or found no object.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()
@@ -675,7 +677,8 @@ fn length(document: &OwnedDocument) -> u64 {
     document.text().len() as u64
 }
 
-/// Returns true if a document is one of the objects that `read` requested: a server may send anything.
+/// Returns true if a document is one of the objects that `read` requested, by kind, namespace and name, or is not an
+/// object at all: a server may send anything.
 fn is_answer_to(read: &Read, document: &OwnedDocument) -> bool {
     let Ok(object) = Object::new(document.root()) else { return true };
     let is_kind = object.group() == read.group && object.kind() == read.kind;

@@ -1,4 +1,4 @@
-//! The sync state of apps: the progress of the desired revision into the cluster.
+//! The sync state of apps: if the desired revision is applied in the cluster.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,7 @@ impl std::fmt::Display for SyncState {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sync {
-    /// The sync state: the progress of the desired revision into the cluster.
+    /// The sync state: if the desired revision is applied, being applied, or failed.
     pub state: SyncState,
     /// The revision that the source holds.
     pub desired: Option<String>,
@@ -107,8 +107,8 @@ pub struct ObjectSync {
     /// and `app` search for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
-    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of such
-    /// objects.
+    /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of
+    /// such objects.
     #[serde(default, skip_serializing_if = "is_false")]
     pub incomplete: bool,
 }
@@ -251,7 +251,8 @@ fn without_user(url: &str) -> String {
     }
 }
 
-/// Returns true if the part after the colon of `host:port`, if there is one, is a port.
+/// Returns true if the part of `authority` after its last colon consists of digits, so that it is a port; also if there
+/// is no colon, or for an IPv6 address in brackets.
 fn is_port(authority: &str) -> bool {
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     authority.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())

@@ -22,7 +22,8 @@ pub(crate) struct Settings {
     pub(crate) standing: Standing,
 }
 
-/// A cache of facts about namespaces with an Argo CD, which many Applications share.
+/// A cache of three facts about namespaces with an Argo CD: the proof of it, its health scripts, and the namespaces
+/// that it serves.
 #[derive(Default)]
 pub(crate) struct Standings {
     known: Memo<(String, String), Standing>,
@@ -51,8 +52,9 @@ impl Standings {
         self.served.get(objects, place, || serves(objects, argo, namespace))
     }
 
-    /// Returns the scripts that apply to an Application: those of a known Argo CD that serves its namespace,
-    /// otherwise those in its own namespace; `None` if there are none.
+    /// Returns the ConfigMap with the health scripts that apply to an Application: that of the controller which its
+    /// status names, if this is a known Argo CD that serves its namespace; otherwise that in its own namespace. `None`
+    /// if there are no scripts.
     pub(crate) fn settings(
         &self,
         objects: &dyn Objects,
@@ -84,8 +86,9 @@ pub struct Unheard {
     pub setting: String,
 }
 
-/// Returns the objects whose health rules apply to an app: its declaring object and its tool's settings. The second
-/// value is an object with such rules that is not fully trusted; `None` if all are.
+/// Returns the objects whose health rules apply to an app: its declaring object and, for an Application, the ConfigMap
+/// with scripts of its Argo CD. The second value is an object with such rules that is not fully trusted; `None` if all
+/// are.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,

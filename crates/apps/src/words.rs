@@ -176,7 +176,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Returns the pooled copy of an equal text, or adds this one to the pool.
+    /// Returns the pooled copy of an equal long text, or adds this one to the pool; returns a short text as it is.
     pub(crate) fn words(&mut self, words: Words) -> Words {
         let Words(Kept::Shared(text)) = &words else { return words };
         match self.words.get(text) {

@@ -39,8 +39,8 @@ pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 /// `spec.syncPolicy.automated.enabled`.
 pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
 
-/// Returns true if an Application has a policy for automated sync that is switched off. Argo CD still
-/// compares it.
+/// Returns true if an Application has a policy for automated sync that is switched off: by `enabled: false`, or by its
+/// move to the annotation [`SUSPENDED`]. Argo CD still compares the Application.
 fn is_held(object: &Object<'_>) -> bool {
     match object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null()) {
         Some(policy) => policy.get("enabled").and_then(Value::as_bool) == Some(false),
@@ -48,7 +48,8 @@ fn is_held(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if an Application is suspended: it tells Argo CD to skip it, or not to sync it automatically.
+/// Returns true if an Application is suspended: Argo CD skips it, or its policy for automated sync is switched off.
+/// False for an Application that never had such a policy.
 pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
@@ -61,8 +62,8 @@ const MAX_CONTROLLERS_PER_NAMESPACE: usize = 2;
 /// namespaces come first.
 const MAX_CONTROLLERS: usize = 200;
 
-/// Returns the namespace of the Argo CD controller that an Application's status names, if it is not the
-/// Application's own; else `None`.
+/// Returns the namespace of the Argo CD controller that an Application's status names; `None` if it names none, the
+/// Application's own namespace, or a text that cannot be the name of a namespace.
 ///
 /// Any author who may write the Application can write that field.
 pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
@@ -72,8 +73,9 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
-/// Returns the settings of Argo CDs in a cluster that were not read; `controllers` counts, for each namespace,
-/// how often its Applications name each controller namespace.
+/// Returns the keys of the ConfigMaps with settings of Argo CD that are still to be read in a cluster: those in
+/// namespaces with Applications, and in the controller namespaces that Applications name. `controllers` counts, for
+/// each namespace, how often its Applications name each controller namespace.
 pub(super) fn unread(
     objects: &dyn Objects,
     homes: &Homes,
@@ -94,8 +96,9 @@ pub(super) fn unread(
     maps.into_iter().filter(is_unread).collect()
 }
 
-/// Returns the controller namespaces to read. `named` has, for each namespace, the controller namespaces that its
-/// Applications name, and how often.
+/// Returns at most [`MAX_CONTROLLERS`] controller namespaces to read, those first that most namespaces name. `named`
+/// has, for each namespace, the controller namespaces that its Applications name, and how often; only the
+/// [`MAX_CONTROLLERS_PER_NAMESPACE`] named most often count.
 fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for controllers in named.into_values() {
@@ -404,8 +407,8 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the end, or else the start, of an Application's failed operation; if none failed, the time at which Argo
-/// CD gave up.
+/// Returns the time at which the last operation of an Application ended, or else started. If that operation did not
+/// fail but Argo CD has given up (see [`GIVEN_UP`]), returns the time of that.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
     let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
@@ -493,7 +496,8 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     found
 }
 
-/// Returns the problems of an Application, except a sync that failed or is unknown.
+/// Returns the sync problems of an Application beyond a failed or unknown state: the first object that failed to sync
+/// with a message, being OutOfSync, and, while it is suspended, the sync problem that it would have otherwise.
 ///
 /// `target` is the cluster of its objects, if that was queried.
 pub(crate) fn problems(
@@ -546,9 +550,9 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let says = match runs(object) {
         true => {
             let message = text(object.root(), &["status", "operationState", "message"]).unwrap_or_default();
-            format!("its sync operation is still running: {message}")
+            format!("the sync operation of the Application is still running: {message}")
         }
-        false => "an operation was requested, but Argo CD has not started it".to_owned(),
+        false => "an operation of the Application was requested, but Argo CD has not started it".to_owned(),
     };
     late::problem(home, begun(object), late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
@@ -584,7 +588,11 @@ fn out_of_sync(
         let since = drifted();
         let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "it was synced, but its objects still differ".to_owned())
+        (
+            severity,
+            since,
+            "the desired revision was synced, but these objects still differ from it".to_owned(),
+        )
     } else {
         let is_old = compared.is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
@@ -624,7 +632,7 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     };
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
     let problem = Problem::new(Axis::Health, &*word, severity).since(since);
-    Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
+    Some(problem.says(format!("Argo CD calls the app {word}, {says}")).about(declaring.key))
 }
 
 /// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …; `None` if it reports

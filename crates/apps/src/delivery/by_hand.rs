@@ -1,7 +1,7 @@
 //! What people changed by hand in an object since its delivery tool applied it, by its field managers.
 //!
-//! The API server gives a field to the manager that changed its value, so what a tool had set and somebody changed is no
-//! longer the tool's. A later write by the tool takes it back.
+//! The API server gives a field to the manager that changed its value, so a field that a tool had set and a person
+//! changed is no longer the tool's. A later write by the tool takes it back.
 
 use std::collections::BTreeSet;
 
@@ -53,11 +53,11 @@ fn is_of_people(manager: &str) -> bool {
         || manager.starts_with("kubectl-")
 }
 
-/// Returns what people changed by hand in an object since a tool of `deliveries` applied it; `None` if nothing, or if no
-/// such tool is among the field managers.
+/// Returns the fields that people changed by hand in an object since a tool of `deliveries` applied it; `None` if there
+/// are none, or if no such tool is among the field managers.
 ///
-/// The object's labels and annotations do not count, for a tool may well leave them to people, nor does the status. `steps` is the number of fields that may be read; what is read is
-/// taken from it.
+/// The object's labels and annotations do not count, for a tool may well leave them to people, nor does the status.
+/// `steps` is the number of fields that may be read; the number of fields read is subtracted from it.
 pub(crate) fn changed_by_hand(
     object: &Object<'_>,
     deliveries: &BTreeSet<Delivery>,

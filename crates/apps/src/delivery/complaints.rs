@@ -57,7 +57,8 @@ impl Complaints {
         left.min(number)
     }
 
-    /// Returns one error per namespace with the number of its unreported errors, and resets the counts.
+    /// Returns one error, with the number of errors beyond the limit, for each namespace and subject that exceeded it;
+    /// resets the counts.
     pub(super) fn finish(&mut self) -> Vec<(usize, ScopeError)> {
         let more = |((cluster, namespace, subject), (count, key)): (
             (usize, String, Subject),

@@ -135,8 +135,8 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the errors that only the condition `Syncing` reports; `None` if there are none, or they are of another
-/// commit than `desired`.
+/// Returns the first error in the condition `Syncing` with the condition's message; `None` if there is no error, or it
+/// is of another commit than `desired`.
 fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
     let syncing = Condition::find(object, "Syncing")?;
     let stage = Stage(Some(syncing.0));
@@ -178,7 +178,7 @@ pub(crate) fn problem(
     let fetched = time(declaring.object.at(&["status", "source", "lastUpdate"]))?;
     let is_late = sync.state == SyncState::OutOfSync
         && elapsed(home, fetched, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME;
-    let message = "the source has a newer commit, and its reconciler has not tried it";
+    let message = "the source has a newer commit, and the reconciler of the app has not tried it";
     let problem = problem::untried(ProblemSeverity::Error, Some(fetched));
     is_late.then(|| problem.says(message).about(declaring.key))
 }

@@ -90,7 +90,7 @@ pub(crate) struct Stopped {
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
 type Place = (String, &'static str, String);
 
-/// A cache of the workloads of controllers that were found; `None` for each that runs.
+/// A cache of the workloads found of each controller in each namespace: one entry per workload, `None` if it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
@@ -158,8 +158,8 @@ fn scaled_at(objects: &dyn Objects, workload: &Observed<'_>) -> Option<Timestamp
     events.filter(|event| event.reason == "ScalingReplicaSet").filter_map(|event| event.last).max()
 }
 
-/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch its source. `None` if no
-/// stopped controller is known.
+/// Returns the problem of an app whose controller is stopped, so that nothing will sync it or fetch its source. `None`
+/// if no stopped controller is known; of several, the one with the first [`Axis`] counts.
 pub(crate) fn problem(
     home: &dyn Objects,
     app: &Declaration,

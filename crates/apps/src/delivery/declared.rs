@@ -1,4 +1,4 @@
-//! The app that one object declares: as its own cluster says, and as it is in the fleet.
+//! The app that one object declares: before and after its target cluster is looked up in the fleet.
 
 use std::sync::Arc;
 

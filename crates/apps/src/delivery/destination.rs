@@ -120,7 +120,8 @@ impl Addresses {
         data.filter_map(read).collect()
     }
 
-    /// Returns the target at the address that a ConfigMap holds under the key that Flux reads.
+    /// Returns the target at the address that a ConfigMap holds under the key `address`, which Flux reads; an unknown
+    /// target if there is none.
     pub(super) fn of_config_map(&self, objects: &dyn Objects, home: usize, config_map: &ObjectKey) -> Target {
         let read = || {
             let object = self.object(objects, home, config_map.as_ref())?;

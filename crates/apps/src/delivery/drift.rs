@@ -20,8 +20,10 @@ pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 type Newest = [Option<Timestamp>; 2];
 
 impl Writes {
-    /// Returns the time of the first write after `synced` that made these objects differ from the synced state;
-    /// `None` unless such a write is known for each of them, or if there are more than [`MAX_DATED_OBJECTS`].
+    /// Returns the time at which the first of these objects began to differ from the state synced at `synced`: the
+    /// earliest of their writes after that time, except those by Argo CD.
+    ///
+    /// `None` unless each object has exactly one such write, or if there are more than [`MAX_DATED_OBJECTS`] objects.
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],

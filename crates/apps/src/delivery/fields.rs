@@ -1,7 +1,7 @@
 //! The fields in which an object differs from its declaration, as far as the object itself records them.
 //!
-//! Two records tell: the annotation with what was last applied, and the field managers that wrote after the last sync.
-//! Neither knows what the wanted revision says. Only paths are told: values may be confidential.
+//! Two records show them: the annotation with the last applied configuration, and the field managers that wrote after
+//! the last sync. Neither contains the desired revision. Only paths are shown: values may be confidential.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -24,8 +24,9 @@ const MAX_OBJECTS: usize = 20;
 /// declares: many apps may list one object with long records.
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
-/// The maximum number of values that are compared in one object, and for all apps that one namespace declares.
+/// The maximum number of values that are compared in one object.
 pub(super) const MAX_STEPS: usize = 100_000;
+/// The maximum number of values that are compared for all apps that one namespace declares.
 pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
 /// The maximum number of differing fields that are named for an object; the others are only counted.
@@ -42,7 +43,7 @@ const COMPUTED: [&str; 3] =
     [LAST_APPLIED, "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/restartedAt"];
 
 /// Returns the objects of each app that are not synced, each OutOfSync one with the fields in which it differs, as far
-/// as the object records them. Objects that were not compared in full, because of a bound, are marked.
+/// as the object records them. Objects that were not compared in full, because of a limit, are marked `incomplete`.
 ///
 /// While the desired revision of an app is not the applied one, the last applied configuration of an object is not what
 /// is desired now; then only fields that were written after the last sync are returned.
@@ -216,7 +217,7 @@ impl Paths {
 }
 
 /// Returns the fields whose values differ from the last applied configuration of an object; `None` if there are none,
-/// or if the object does not record that configuration.
+/// or if the object does not record that configuration, is a Secret, or was read as metadata only.
 fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<DifferingFields> {
     let (key, object) = (&observed.key, &observed.object);
     if observed.projection != Projection::Full || (key.group, key.kind) == ("", "Secret") {
@@ -281,7 +282,7 @@ impl Comparison<'_> {
     }
 
     /// Compares two lists: item by item by their `name` if each declared item has a name of its own, otherwise by
-    /// position.
+    /// position. Lists compared by position that differ in length differ as a whole.
     fn items(&mut self, declared: Value<'_>, live: Value<'_>, path: &str, depth: usize) {
         let Some(declared) = self.steps.take(declared.items().into_iter().flatten()) else { return };
         let Some(live) = self.steps.take(live.items().into_iter().flatten()) else { return };
@@ -330,7 +331,8 @@ fn is_empty(value: Value<'_>, depth: usize) -> bool {
     }
 }
 
-/// Returns the fields that others than Argo CD and the controllers of Kubernetes wrote after the last sync, by manager.
+/// Returns the fields that managers other than Argo CD and the controllers of Kubernetes wrote after the time `synced`:
+/// one entry per manager, for at most [`MAX_FIELDS`] managers.
 fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
     let written = object.managed_fields().filter_map(|entry| {
         let manager = text(entry, &["manager"])?;

@@ -75,8 +75,8 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
-/// Returns true for a source kind of Flux: an author of a Kustomization or HelmRelease can name any object as
-/// a source.
+/// Returns true if the object is of a source kind of Flux. A Kustomization or HelmRelease may name any object as its
+/// source, so a key that it names need not be of such a kind.
 pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
@@ -113,8 +113,8 @@ pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a
     }
 }
 
-/// Returns the problems of a Flux app, apart from a failed sync: those of its sources, and a revision left
-/// untried.
+/// Returns the problems of a Flux app, apart from a failed sync: those of its sources, a spec or revision that its
+/// controller has left untried, and, while it is suspended, the failure that it would have otherwise.
 pub(crate) fn problems(
     fleet: &Fleet<'_>,
     home: usize,
@@ -148,7 +148,7 @@ pub(crate) fn problems(
             Some(_) => None,
             None => Some(ProblemSeverity::Waiting),
         };
-        let message = "its controller has not seen the newest spec";
+        let message = "the controller of the app has not observed its newest spec";
         let problem = severity.map(|severity| problem::untried(severity, since));
         found.extend(problem.map(|problem| problem.says(message).about(declaring.key)));
     } else if let Some(fetched) = fetched
@@ -159,15 +159,15 @@ pub(crate) fn problems(
         && elapsed(objects, since, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME
     {
         let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
-        let message = format!("the source has {desired}, and its controller has not applied it");
+        let message = format!("the source has {desired}, and the controller of the app has not applied it");
         let problem = problem::untried(ProblemSeverity::Error, Some(since));
         found.push(problem.says(message).about(declaring.key));
     }
     found
 }
 
-/// Returns the time of the last write to an object's spec; if that is unknown or later than its creation, the
-/// creation time.
+/// Returns the time of the last write to an object's spec, or of its creation, whichever is later; `None` if neither is
+/// known.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
 }
@@ -189,13 +189,14 @@ fn failure(object: &Object<'_>, now: Timestamp) -> Option<String> {
     Some(failed.map_or_else(|| verdict.message.into_owned(), |condition| condition.text("message")))
 }
 
-/// Returns the time since when a Kustomization or HelmRelease that has failed is not ready.
+/// Returns the last transition of the condition `Ready` of a Kustomization or HelmRelease; `None` if the condition is
+/// true, missing or without a time.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     // A condition that is True changed when all was well.
     Condition::find(object, "Ready").filter(|ready| !ready.is("True"))?.since()
 }
 
-/// Returns true if a Flux object is not ready because it waits for a dependency.
+/// Returns true if a Flux object waits for a dependency: it is in progress, and its condition `Ready` is false.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     let is_in_progress = Taffrail
         .judge(object, &ObjectContext::default(), now)
@@ -426,7 +427,7 @@ impl<'a> Reader<'_, 'a> {
             // The message of its last success is not a reason.
             Artifact::Nothing => {
                 let own = ready.as_ref().filter(|ready| !ready.is("True")).map(|ready| ready.text("message"));
-                let trouble = own.unwrap_or_else(|| "its source has no artifact".to_owned());
+                let trouble = own.unwrap_or_else(|| "the source of the app has no artifact".to_owned());
                 return (SyncState::Unknown, Some(trouble));
             }
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
@@ -555,7 +556,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, notes: &mut Notes) -> Artifact {
-        let Some(key) = source else { return Artifact::Unknown("it names no source".to_owned()) };
+        let Some(key) = source else { return Artifact::Unknown("the app names no source".to_owned()) };
         if !is_source(key) {
             return Artifact::Unknown(format!("{} {} is not a Flux source", key.group_kind(), key.path()));
         }
@@ -644,7 +645,7 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let condition =
         ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
     let problem = late::problem(home, condition.since(), late::MAX_SYNC_TIME.max(timeout), now)?;
-    Some(problem.says(format!("its reconciliation takes long: {}", condition.text("message"))))
+    Some(problem.says(format!("the reconciliation of the app takes long: {}", condition.text("message"))))
 }
 
 /// Returns the history entry with the highest version among those whose status `wanted` accepts; `None` if there is

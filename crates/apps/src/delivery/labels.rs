@@ -351,8 +351,8 @@ pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     names.map(|name| (namespace.to_owned(), format!("{name}-{set}-"))).collect()
 }
 
-/// Returns true if `key` is a PersistentVolumeClaim that a StatefulSet created: it has no owner unless the
-/// set is to delete it.
+/// Returns true if `key` is a PersistentVolumeClaim named like one that a StatefulSet created: by one of the prefixes
+/// in `templates`, and a number. Such a claim names an owner only if the set deletes its claims.
 pub(crate) fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;

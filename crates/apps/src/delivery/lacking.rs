@@ -41,8 +41,8 @@ impl Lacking {
         self.0.iter().map(|((_, key), askers)| (key, askers))
     }
 
-    /// Splits the objects for which `is_wanted` is true into those to read first and the rest: those of which every
-    /// asking namespace needs more than [`MAX_FIRST_READS`] objects.
+    /// Splits the objects for which `is_wanted` is true into those to read first and the rest. The rest are the objects
+    /// needed only by namespaces that need more than [`MAX_FIRST_READS`] objects each.
     pub(crate) fn parted(
         &self,
         is_wanted: impl Fn(&ObjectKey) -> bool,

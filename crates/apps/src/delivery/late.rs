@@ -10,8 +10,8 @@ use crate::sync::SyncState;
 /// The time after which a sync in progress is a problem, one hour.
 pub(crate) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// Returns the severity of an operation that has run since `since`: waiting after the time `first`, an error
-/// after `last`, `None` before.
+/// Returns the severity of an operation that has run since `since`: `Waiting` once it has run for `first`, `Error` once
+/// it has run for `last` (or `first`, if that is longer), `None` before.
 ///
 /// Without a start time, the operation counts as waiting: it may have begun a moment or months ago.
 pub(super) fn severity(

@@ -72,8 +72,8 @@ const DECLARING: [&[(&str, &str)]; 2] = [
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Arc<Declaration>>,
-    /// Number of apps at the start of `apps` that tools declare, and that claim their objects; label groups come
-    /// after them.
+    /// Number of apps at the start of `apps` that tools declare, and that claim their objects; packages of Porch and
+    /// label groups come after them.
     pub(crate) delivered: usize,
     /// The errors in declarations, each with the index of the cluster that holds the declaration.
     pub(crate) errors: Vec<(usize, ScopeError)>,
@@ -303,8 +303,8 @@ impl Declarations {
     }
 }
 
-/// Returns the app that an object declares, none if it declares none, from `parts` or by reading it; `place` is the index
-/// that the app has among those of the fleet.
+/// Returns the app that an object declares, from `parts` or by reading the object; no app if it declares none. `place`
+/// is the index that the app has among those of the fleet.
 fn read(
     declaring: &Declaring<'_, '_>,
     fleet: &Fleet<'_>,

@@ -19,7 +19,7 @@ pub(super) struct Complaint {
     pub(super) errors: Vec<ScopeError>,
 }
 
-/// The object of which errors about a stored Helm release are reported.
+/// The object to which reported errors about a stored Helm release refer.
 #[derive(Debug)]
 pub(super) struct ReleaseErrors {
     /// The index of the cluster that holds the object.
@@ -30,13 +30,14 @@ pub(super) struct ReleaseErrors {
 }
 
 impl ReleaseErrors {
-    /// Reports errors of the object of a cluster that stores the release.
+    /// Makes errors refer to the object `key` of a cluster, which stores the release.
     pub(super) fn of_storage(cluster: usize, key: ObjectKeyRef<'_>) -> ReleaseErrors {
         ReleaseErrors { cluster, key: key.to_owned(), prefix: String::new() }
     }
 
-    /// Reports errors of the object that declares `app` in another cluster than `target`, which stores the release: any
-    /// author of a cluster can name a release of another one, which is not the latter's fault.
+    /// Makes errors refer to the object that declares `app`, in another cluster than `target`, which stores the
+    /// release: any author in one cluster can name a release of another one, which is not at fault. `None` if no
+    /// object declares `app`.
     pub(super) fn of_claim(app: &Declaration, target: &str) -> Option<ReleaseErrors> {
         let key = app.declaring.clone()?;
         let prefix = format!("{}: in cluster {target}, ", app.declaring_name());

@@ -1,6 +1,6 @@
-//! Declarations that are kept from one look at the fleet to the next.
+//! A cache of declarations, from one look at the fleet to the next.
 //!
-//! Each is kept until a question that was asked for it may have another answer; then it is read again.
+//! Each is kept until a lookup that was made to read it may have another result; then it is read again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     look: u64,
     clusters: HashMap<usize, OfCluster>,
     claims: Option<KnownClaims>,
-    /// The parts that were read in this look, with the questions asked for each.
+    /// The parts that were read in this look, with the lookups made for each.
     fresh: Vec<(Part, QuestionRecord)>,
     gone: Vec<Part>,
 }
@@ -103,8 +103,8 @@ impl Parts {
         self.gone.push(part.clone());
     }
 
-    /// Returns the parts that were dropped since the last call, and those that were read, with the questions
-    /// asked. A part that was dropped and read again is in both lists.
+    /// Returns the parts that were dropped since the last call, and those that were read, with the lookups made for
+    /// each. A part that was dropped and read again is in both lists.
     pub(crate) fn take_changes(&mut self) -> (Vec<Part>, Vec<(Part, QuestionRecord)>) {
         (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
     }
@@ -188,9 +188,10 @@ impl Parts {
         (found, notes)
     }
 
-    /// Returns the namespaces of a cluster in which an Argo CD is installed.
+    /// Returns the namespaces of a cluster in which an Argo CD is installed, from the cache unless it was told to
+    /// [`forget`](Parts::forget) them.
     ///
-    /// If they changed, the Applications of the cluster are read again.
+    /// If they changed, drops the Applications of the cluster, so that they are read again.
     pub(super) fn argo_homes(&mut self, objects: &dyn Objects, home: usize, trust: &Trust) -> Arc<Homes> {
         let own = self.clusters.get(&home).and_then(|own| own.homes.as_ref());
         if let Some((kept, true)) = own {
@@ -226,8 +227,8 @@ impl Parts {
         index
     }
 
-    /// Reads a part; returns it with true if it may be kept. Otherwise its questions are those of the running
-    /// computation.
+    /// Reads a part; returns it with true if it may be kept. If it may not, the lookups made for it are recorded as
+    /// made by the running computation.
     fn read(
         &mut self,
         objects: &dyn Objects,

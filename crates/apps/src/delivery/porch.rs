@@ -171,10 +171,13 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
     }
     for keys in malformed.into_values() {
         let (told, more) = keys.split_at(keys.len().min(MOST_MALFORMED));
-        let one = "the names of its repository and its package are not DNS-1123 subdomains".to_owned();
+        let one = "the name of its repository or package is not a DNS-1123 subdomain".to_owned();
         let says = told.iter().map(|key| (key, one.clone()));
-        let rest =
-            more.first().map(|key| (key, format!("{} more in its namespace have such names", more.len())));
+        let rest = more.first().map(|key| {
+            let more = more.len();
+            let what = "name a repository or package that is not a DNS-1123 subdomain";
+            (key, format!("{more} {KIND}s in its namespace beyond those listed {what}"))
+        });
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
             let scope = Scope::Object((*key).to_owned());
@@ -213,7 +216,7 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
             None => (directory, of),
             Some(newest) => {
                 let shown: String = directory.chars().take(MAX_SHOWN).collect();
-                let why = format!("the path of its folder, {shown}…, is too long");
+                let why = format!("the path of the package's folder, {shown}…, is too long");
                 (short(directory), Err((newest.observed.key.to_owned(), why)))
             }
         };
@@ -385,7 +388,9 @@ impl Package<'_> {
             (SyncState::Failed, _) => by.trouble.clone(),
             (SyncState::Unknown, Some(synced)) if applied.is_none() => {
                 let (synced, newest) = (shorten(synced), newest.name());
-                Some(format!("{synced} is synced; cannot tell whether it contains {newest}"))
+                Some(format!(
+                    "commit {synced} is synced; cannot tell whether it contains {newest} of the package"
+                ))
             }
             (SyncState::Unknown, _) => by.trouble.clone(),
             _ => None,

@@ -152,7 +152,7 @@ impl ReadReleases {
         (written.map(place), is_limited)
     }
 
-    /// Drops all releases.
+    /// Drops the cached releases, and resets the limits of all namespaces.
     pub(super) fn clear(&self) {
         self.written.clear();
         self.placed.clear();

@@ -1,7 +1,7 @@
 //! The syncs of an app that its delivery tool remembers in the declaring object: the one that runs, and earlier ones.
 //!
-//! A sync is known again by its revision and the time at which it began, so these are taken only from what the tool does
-//! not write again for the same sync.
+//! A sync is identified by its revision and the time at which it began, so both are read only from fields that the tool
+//! does not change for the same sync.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ pub struct SyncAttempt {
     pub message: Words,
 }
 
-/// Returns the syncs that the declaring object `key` of an app records, the latest first, at most [`MAX_SYNCS`]. Empty for
-/// tools other than Flux and Argo CD.
+/// Returns the syncs that the declaring object `key` of an app records, the latest first, at most [`MAX_SYNCS`]. Empty
+/// for tools other than Flux and Argo CD.
 pub fn syncs(key: ObjectKeyRef<'_>, object: &Object<'_>) -> Vec<SyncAttempt> {
     let mut found = match (key.group, key.kind) {
         (flux::KUSTOMIZE, "Kustomization") => of_kustomization(object),
@@ -68,7 +68,8 @@ fn message(text: &str) -> Words {
     cut(text).as_ref().into()
 }
 
-/// Returns the last attempt by the condition Ready; `None` while it runs or waits.
+/// Returns the last attempt to apply a revision, from the condition `Ready`; `None` while it runs or waits, or if its
+/// revision or time is not known.
 fn by_condition(object: &Object<'_>) -> Option<SyncAttempt> {
     let ready = Condition::find(object, "Ready")?;
     let revision = |field: &str| text(object.root(), &["status", field]);
@@ -83,7 +84,7 @@ fn by_condition(object: &Object<'_>) -> Option<SyncAttempt> {
     Some(SyncAttempt { revision, began: at, ended: Some(at), result, message })
 }
 
-/// Returns true for the reasons for which Flux has not tried the revision yet.
+/// Returns true for a reason of the condition `Ready` by which Flux states that it has not tried the revision yet.
 fn is_waiting(reason: &str) -> bool {
     matches!(
         reason,

@@ -27,8 +27,8 @@ const MAX_NAMESPACED_LISTS: usize = 10;
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
-    /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the selected
-    /// apps.
+    /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the apps that
+    /// [`ReadQuery::dependents`](super::ReadQuery::dependents) selects, and in `dependents_in`.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -61,7 +61,8 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces with objects of the apps that `wanted` selects, or of apps that these deliver.
+/// Returns the namespaces of the objects and the declaring objects of the apps that `wanted` selects, and of the apps
+/// that these deliver.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

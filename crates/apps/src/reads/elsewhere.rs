@@ -93,25 +93,26 @@ pub enum Excess {
 impl LeftOut {
     /// Returns the error about the exceeded limit, to be shown on the home cluster, whose apps exceed it.
     pub fn error(&self) -> ScopeError {
-        let LeftOut { target, count, .. } = self;
+        let LeftOut { home, target, count, .. } = self;
         let message = match self.excess {
             Excess::Kinds => format!(
-                "its apps name objects of {count} kinds in {target}; only {MAX_KINDS} of them are read there"
+                "apps of {home} name objects of {count} kinds in {target}; Taffrail reads only {MAX_KINDS} of these kinds \
+                 there"
             ),
             Excess::Places => format!(
-                "its apps name objects in {target} that take {count} lists, one per kind and namespace; only \
-                 {MAX_NAMESPACED_LISTS} are sent there (without -n each kind is listed once)"
+                "apps of {home} name objects in {target} that take {count} lists, one per kind and namespace; Taffrail \
+                 sends only {MAX_NAMESPACED_LISTS} of these (without -n it lists each kind once)"
             ),
             Excess::Singles => format!(
-                "its apps name {count} objects in {target} of kinds that cannot be listed; only {MAX_SINGLE_GETS} of \
-                 them are read there"
+                "apps of {home} name {count} objects in {target} of kinds that cannot be listed; Taffrail reads only \
+                 {MAX_SINGLE_GETS} of these objects"
             ),
             Excess::Namespaces => format!(
-                "its apps have objects in {count} namespaces of {target}; their dependents are read in only \
-                 {MAX_NAMESPACES} of them (without -n in all)"
+                "apps of {home} have objects in {count} namespaces of {target}; Taffrail reads the dependents of these \
+                 objects in only {MAX_NAMESPACES} of these namespaces (without -n in all)"
             ),
             Excess::Objects => format!(
-                "its apps name {count} objects in {target}; only {MAX_FOLLOWED} of them are watched there"
+                "apps of {home} name {count} objects in {target}; Taffrail watches only {MAX_FOLLOWED} of these"
             ),
         };
         let scope = Scope::Input(format!("objects in {target}"));
@@ -238,7 +239,8 @@ fn in_turns(apps: &mut [&Declaration]) {
     apps.sort_by_key(|app| turns.get(&std::ptr::from_ref(*app)).copied());
 }
 
-/// Returns the namespaces, at most `most`, in which dependents of these apps are read in the target cluster.
+/// Returns the namespaces of the target cluster in which dependents of these apps are needed, and the first `most` of
+/// them as granted.
 fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize) -> Share<&'a str> {
     let mut share = Share::of(most);
     for app in apps.iter().filter(|_| *dependents != Dependents::None) {
@@ -266,7 +268,8 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
     still_wanted(clusters, elsewhere(clusters, &Dependents::None, ReadMode::Once).objects)
 }
 
-/// Narrows `elsewhere` to the objects that still have to be read: those not known to be absent.
+/// Narrows `elsewhere` to the objects that still have to be read: those in `clusters` that are not known to be absent,
+/// and were observed or are in a cluster that answers.
 pub fn still_wanted(
     clusters: &[&dyn Objects],
     elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,

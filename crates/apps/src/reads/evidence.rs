@@ -2,8 +2,8 @@
 //!
 //! There is no second list of the evidence that matters for each kind. The objects are assessed with what is
 //! known, and what the assessment looked up in vain is read; what it will look up next is read along with it,
-//! so that a Deployment, its ReplicaSets and their Pods cost one round. Objects that are well ask for
-//! nothing.
+//! so that a Deployment, its ReplicaSets and their Pods cost one round. For objects that are well nothing is
+//! looked up.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -453,7 +453,8 @@ fn is_done(object: &Object<'_>) -> bool {
             .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
 }
 
-/// Returns the kinds that the controller of a `kind` may create as dependents.
+/// Returns the kinds that the controller of a `kind` may create as dependents: for a custom resource the kinds of its
+/// own and related API groups, the built-in workloads, and Pods. Empty for other built-in kinds than workloads.
 fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     let pod = || GroupKind::new("", "Pod");
     let set = || GroupKind::new("apps", "ReplicaSet");

@@ -99,8 +99,9 @@ impl NamedEvidence {
             |scope, message| snapshot.report(ScopeError { scope, reason: "OverLimit".to_owned(), message });
         for (namespace, left_out) in &self.left_out_of {
             let message = format!(
-                "objects here that are not Ready refer to too many others: {left_out} of these were not read, because \
-                 Taffrail reads at most {MAX_READS_OF_NAMESPACE} by name for the objects of one namespace"
+                "objects in namespace {namespace} that are not Ready refer to too many others: {left_out} of these \
+                 were not read, because Taffrail reads at most {MAX_READS_OF_NAMESPACE} by name for the objects of \
+                 one namespace"
             );
             report(Scope::Namespace(namespace.clone()), message);
         }

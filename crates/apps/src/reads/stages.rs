@@ -34,7 +34,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Returns numbers at their maximum: no stage delays another, so all stages are planned at once.
+    /// Makes rounds of which none are left: no stage delays another, so all stages are planned at once.
     pub fn spent() -> Rounds {
         Rounds { delays: MAX_ROUNDS, named: NamedEvidence::default() }
     }
@@ -74,8 +74,8 @@ pub struct ReadPlan {
 /// Objects that are read by name, each with the namespaces of the apps and objects that name it.
 pub type NamedBy = HashMap<ObjectKey, BTreeSet<String>>;
 
-/// Plans the next reads of a cluster that is watched: those for which `is_new` returns true. `rounds` holds, for each
-/// stage, how many more plans may wait for its reads.
+/// Plans the next reads of a cluster that is watched: those for which `is_new` returns true; none if the cluster is
+/// lost. `rounds` counts, for each stage, the plans in which later stages waited for its reads.
 ///
 /// A stage is planned only when the reads of the stages before it are answered, so that no list is made twice; without
 /// rounds left the later ones do not wait. Objects that `rules` call well need no evidence.

@@ -1,4 +1,4 @@
-//! From a changed object to the questions whose answers may have changed.
+//! The lookups that may find something else because an object changed.
 
 use taffrail_object::ObjectKey;
 use taffrail_status::Observed;
@@ -10,7 +10,7 @@ use crate::owners::Pointing;
 use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
 
-/// Calls `tell` with each question whose answer may differ because the object `key` was created (`old` is
+/// Calls `tell` with each lookup that may find something else because the object `key` was created (`old` is
 /// `None`), changed, or deleted (`new` is `None`).
 pub(super) fn questions(
     key: &ObjectKey,
@@ -80,7 +80,7 @@ pub(super) fn questions(
     }
 }
 
-/// Returns true if the labels, annotations, owner references or UID of an object changed.
+/// Returns true if the labels, annotations, owner references or UID of an object changed, or it was created or deleted.
 pub(super) fn is_marked_otherwise(old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) -> bool {
     let (Some(old), Some(new)) = (old, new) else { return true };
     ["labels", "annotations", "ownerReferences", "uid"].into_iter().any(|field| {

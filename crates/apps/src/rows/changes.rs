@@ -46,7 +46,8 @@ impl RowLog {
         }
     }
 
-    /// Returns what was recorded since the last call. `place` returns the index in `apps` of the row with a number.
+    /// Returns the rows that were recorded since the last call; at the first call, that any row may differ. `place`
+    /// returns the index in `apps` of the row with a number.
     pub(super) fn take(&mut self, apps: &[App], place: impl Fn(u32) -> Option<usize>) -> ChangedRows {
         let RowLog { is_recorded, is_all, changed, gone } =
             std::mem::replace(self, RowLog { is_recorded: true, ..RowLog::default() });

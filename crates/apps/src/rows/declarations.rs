@@ -97,7 +97,7 @@ pub(super) fn reconcile(kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
     }
 }
 
-/// Returns true if the app of a declaration has no row.
+/// Returns true if the app of a declaration has no row because its cluster has too many apps.
 pub(super) fn is_left_out(left_out: &ExcessApps, declaring: &Declaring) -> bool {
     match declaring {
         Declaring::Tool(place) => left_out.has_app(*place),

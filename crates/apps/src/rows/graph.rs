@@ -1,7 +1,6 @@
-//! A graph of results and of the questions that were asked to compute them; it tells which results a changed answer
-//! affects.
+//! A graph of computed results and of the lookups made to compute them.
 //!
-//! If the answer to a question changes, it tells which results have to be computed again.
+//! If a lookup may find something else, the graph names the results that have to be computed again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -35,7 +34,7 @@ impl Hasher for AsIs {
     }
 }
 
-/// A set of nodes, usually one. Each question has such a set, so the rare large one is behind a pointer to save memory.
+/// A set of nodes, usually one. Each lookup has such a set, so the rare large one is behind a pointer to save memory.
 #[derive(Debug)]
 enum Nodes {
     One(Node),
@@ -93,7 +92,7 @@ struct Found<S> {
     excess: ExcessSteps,
 }
 
-/// The dependency graph: the questions that each result asked, and the results that asked each question.
+/// The dependency graph: the lookups that each result depends on, and the results that depend on each lookup.
 #[derive(Debug)]
 pub(super) struct Graph<S> {
     nodes: Vec<Option<Found<S>>>,
@@ -135,12 +134,12 @@ impl<S: Clone> Graph<S> {
         self.nodes.get_mut(usize::try_from(node).ok()?)?.as_mut()
     }
 
-    /// Adds a result named `subject` with the questions that its computation asked; returns its node.
+    /// Adds a result named `subject` with the lookups that its computation made; returns its node.
     pub(super) fn add(&mut self, subject: S, asked: QuestionRecord) -> Node {
         self.insert(Subject::Own(subject), asked)
     }
 
-    /// Replaces the questions of a result by those that its new computation asked.
+    /// Replaces the lookups of a result by those that its new computation made.
     pub(super) fn set(&mut self, node: Node, asked: QuestionRecord) {
         let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
@@ -186,7 +185,7 @@ impl<S: Clone> Graph<S> {
         self.given_up.push(node);
     }
 
-    /// Ends an update, so that cached values of the next update get new nodes.
+    /// Ends an update: cached values of the next update get new nodes, and the numbers of removed nodes may be reused.
     pub(super) fn finish(&mut self) {
         self.shared = HashMap::new();
         self.free.append(&mut self.given_up);
@@ -197,7 +196,7 @@ impl<S: Clone> Graph<S> {
         self.moments.first().map(|(next, _)| *next)
     }
 
-    /// Returns true if no computation came near its cost limit, so that the order of computing does not matter.
+    /// Returns true if all computations together stay within their cost limits, so that their order does not matter.
     pub(super) fn is_within_bounds(&self) -> bool {
         self.excess.is_within_bounds()
     }
@@ -210,8 +209,8 @@ impl<S: Clone> Graph<S> {
         }
     }
 
-    /// Appends to `found` the results that used the answer to `question`, without the nodes in `seen`, to which it
-    /// adds them.
+    /// Appends to `found` the results that depend on the lookup with the number `question`, directly or by a cached
+    /// value. Leaves out the nodes in `seen`, and adds the visited ones to it.
     pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
         for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
             self.climb(node, seen, found);

@@ -1,14 +1,14 @@
 //! Rows kept up to date: the apps of a fleet, of which a change recomputes only what it may have changed.
 //!
-//! While declarations are read and rows are judged, each question asked of a cluster is recorded
+//! While declarations are read and rows are judged, each lookup made in a cluster is recorded
 //! ([`crate::questions`]), like in build systems that trace which files a target reads. A batch of changes is turned
-//! into the questions whose answers may have changed ([`changed`]); results that depend on one of them are
+//! into the lookups that may find something else ([`changed`]); results that depend on one of them are
 //! computed again ([`graph`]). So the list equals that of [`apps_by`](crate::apps_by) after any sequence of
 //! changes, at a cost in proportion to the change:
 //!
 //! * A row depends on its objects, their evidence and events, and the sources and controllers of its tool. It
-//!   is judged again when one of these answers may have changed, or at the time at which time alone changes
-//!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
+//!   is judged again when one of these may have changed, or at the time at which time alone changes it: each
+//!   comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declaration of an object is read again when an object that it reads changes; those of other objects
 //!   are kept ([`Parts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
 //!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
@@ -17,7 +17,7 @@
 //!   goes.
 //!
 //! A result that several rows share has a node of its own, so that many rows with one object do not each hold
-//! the questions about it. If a computation may reach the limits of
+//! the lookups made for it. If a computation may reach the limits of
 //! [`Costs`](taffrail_status::assess::Costs), the order in which objects are judged matters: then all rows
 //! are judged at each change, as long as that is so.
 //!
@@ -260,8 +260,9 @@ impl AppRows {
         self.without = Some(propagation);
     }
 
-    /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the last
-    /// update; if it has fewer entries, all rows are computed anew. The rules must be those of the last update.
+    /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the
+    /// last update; if it has another number of entries, all rows are computed without earlier results. The rules must
+    /// be those of the last update.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],
@@ -442,7 +443,7 @@ impl Look<'_, '_> {
     }
 
     /// Judges the app of a declaration. Returns the app with the index of the cluster that shows it, and the record of
-    /// the questions; `None` if the declaration no longer exists.
+    /// the lookups made for it; `None` if the declaration no longer exists.
     fn judged(
         &self,
         judge: &Judge<'_, '_>,
@@ -509,8 +510,8 @@ impl Look<'_, '_> {
         groups
     }
 
-    /// Returns the label group of an object, with the record of the questions; `None` if the object's labels name
-    /// no app.
+    /// Returns the label group of an object, with the record of the lookups made to find it; `None` if the object's
+    /// labels name no app.
     fn place(
         &self,
         groups: &LabelGroups,
@@ -521,7 +522,7 @@ impl Look<'_, '_> {
         let labels = &self.rows.labels;
         labels::named(labels, observed.key, &observed.object)?;
         let (place, mut asked) = self.log.record(|| groups.place(objects, labels, claims, observed));
-        // The only question is that for the controller. Most objects of a cluster have one, so `regroup` finds those
+        // The only lookup is that of the controller. Most objects of a cluster have one, so `regroup` finds those
         // that a controller leaves behind by its UID instead.
         if matches!(place, Place::Controlled) && asked.questions.len() == 1 {
             asked.questions = Vec::new();

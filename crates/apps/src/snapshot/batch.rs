@@ -25,7 +25,7 @@ pub struct ChangeBatch {
     kept: u64,
     /// The kinds whose lists have a new result.
     pub(crate) kinds: HashSet<GroupKind>,
-    /// The objects that were read one by one.
+    /// The objects of which the result of a read by name was recorded or removed.
     pub(crate) sought: HashSet<ObjectKey>,
     /// True if the errors of reading changed.
     pub(crate) has_errors: bool,
@@ -103,8 +103,8 @@ impl ChangeBatch {
 }
 
 impl Snapshot {
-    /// Returns the changes since the last call, and starts to record new ones. The first call says that
-    /// anything may have changed.
+    /// Returns the changes since the last call, and starts to record new ones. The first call returns a batch according
+    /// to which anything may have changed.
     pub fn take_changes(&mut self) -> ChangeBatch {
         let mut changes = self.changes.replace(ChangeBatch::default()).unwrap_or_else(ChangeBatch::all);
         // An object that was set aside and put back is unchanged.

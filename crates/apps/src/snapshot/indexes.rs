@@ -105,7 +105,7 @@ impl Budgets {
     }
 }
 
-/// Returns the labels, with their values, that the selector of a PodDisruptionBudget requires.
+/// Returns the labels with the only value that the selector of a PodDisruptionBudget accepts for each.
 pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
@@ -152,7 +152,7 @@ pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
     is_leaving.then(|| pod.text(&["spec", "nodeName"]))
 }
 
-/// Returns true if two states of a Pod use the same PersistentVolumeClaims.
+/// Returns true if two states of a Pod have the same volumes, and so use the same PersistentVolumeClaims.
 pub(super) fn uses_same(one: &Object<'_>, other: &Object<'_>) -> bool {
     let [one, other] = [one, other].map(|pod| pod.at(&["spec", "volumes"]));
     one.and_then(Value::text) == other.and_then(Value::text)
@@ -317,8 +317,8 @@ impl Snapshot {
         self.indexes.contents.get_or_init(all).get(namespace)
     }
 
-    /// Returns true if controllers in a namespace report Pods but the snapshot has none there, because the dump
-    /// left them out.
+    /// Returns true if controllers in a namespace report Pods but the snapshot has none there, as in a dump that leaves
+    /// them out.
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {
             let mut namespaces = HashMap::new();

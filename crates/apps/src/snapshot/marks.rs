@@ -222,7 +222,8 @@ impl KindMarks {
         !self.namespaces.is_empty()
     }
 
-    /// Returns true if a list with exactly this `target` (selector) was made; a failed list counts.
+    /// Returns true if a list with exactly this `target` (selector) in this namespace (`None`: all) was made with at
+    /// least the projection `wanted`; a failed list counts.
     pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Projection) -> bool {
         let was = |projection| {
             self.selections.contains(&(namespace.map(str::to_owned), target.clone(), projection))

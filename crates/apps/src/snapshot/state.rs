@@ -1,4 +1,4 @@
-//! A snapshot as cluster state: the lookups that assessments use.
+//! The lookups that assessments make in a snapshot: its implementation of [`ClusterState`].
 
 use std::borrow::Cow;
 use std::collections::btree_map::Range;

@@ -45,7 +45,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the message: `was changed by hand since helm-controller applied it: kubectl-edit wrote data.key`.
+/// Returns the message: `the object was changed by hand since helm-controller applied it: kubectl-edit wrote data.key`.
 fn message(Since { tool, changes }: &Since) -> String {
     let words = |ByHand { when, fields }: &ByHand| {
         let by = fields.by.as_deref().unwrap_or_default();
@@ -54,5 +54,5 @@ fn message(Since { tool, changes }: &Since) -> String {
         format!("{by} wrote {}{more}{when}", fields.fields.join(", "))
     };
     let changes: Vec<String> = changes.iter().map(words).collect();
-    format!("was changed by hand since {tool} applied it: {}", changes.join("; "))
+    format!("the object was changed by hand since {tool} applied it: {}", changes.join("; "))
 }

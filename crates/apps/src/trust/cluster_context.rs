@@ -1,4 +1,4 @@
-//! One cluster as the searches for findings see it.
+//! The cluster, apps and times that the searches for findings share.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -35,7 +35,7 @@ pub(super) struct ClusterContext<'a> {
     claimants: &'a Claimants<'a>,
     /// The indexes of the apps that an object of this cluster declares, by the object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The indexes of the apps declared in this cluster, by the object that decides their status.
+    /// The indexes of the apps declared in this cluster that are not well, by their worst object.
     worst: HashMap<&'a ObjectKey, Vec<usize>>,
     /// CustomResourceDefinitions by the group and kind that they define; filled at the first use.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
@@ -161,7 +161,7 @@ impl<'a> ClusterContext<'a> {
         command::taffrail(words, namespace, self.context)
     }
 
-    /// Returns the command that explains an app; `None` if it cannot be written safely.
+    /// Returns the command `taffrail explain` for an app; `None` if a name in it could be taken for an option.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
         command::explain(&app.app, self.context.is_some())
     }
@@ -189,7 +189,7 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command that describes an object; `None` if it cannot be written safely.
+    /// Returns the command `kubectl describe` for an object; `None` if a name in it could be taken for an option.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -220,12 +220,13 @@ impl<'a> ClusterContext<'a> {
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
     }
 
-    /// Returns the indices of the apps that declare an object.
+    /// Returns the indices of all apps that claim an object of this cluster, confirmed or not.
     pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
         self.claimants.all(self.name(), key)
     }
 
-    /// Returns the indices of the apps whose claims on an object count against each other.
+    /// Returns the indices of the apps whose claims on an object of this cluster count against each other; of all that
+    /// claim it if these are fewer than two.
     pub(super) fn contenders(&self, key: &ObjectKey) -> Vec<usize> {
         self.claimants.contenders(self.name(), key)
     }
@@ -240,13 +241,13 @@ impl<'a> ClusterContext<'a> {
         Some((claimed, [nearest.confirmed, nearest.unconfirmed].concat()))
     }
 
-    /// Iterates over the indices of the apps in this cluster that the object `key` declares.
+    /// Iterates over the indices of the selected apps that the object `key` of this cluster declares.
     pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.declaring.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Iterates over the indices of the apps in this cluster whose worst object is `key`.
+    /// Iterates over the indices of the selected apps declared in this cluster whose worst object is `key`.
     pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.worst.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
@@ -290,12 +291,13 @@ impl<'a> ClusterContext<'a> {
         self.now.duration_since(at)
     }
 
-    /// Returns true if at least one Pod of a namespace was read.
+    /// Returns true if at least one Pod of a namespace was read whole.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
-    /// Returns the Pods that a workload controls; `None` if some may not have been read.
+    /// Returns the Pods that a workload controls, those of a Deployment by its ReplicaSets. `None` if some may not have
+    /// been read, or if no ReplicaSet of a Deployment was read.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
@@ -342,7 +344,7 @@ impl<'a> ClusterContext<'a> {
     }
 }
 
-/// Returns the object `key`; `None` if it is absent or was not read.
+/// Returns the object `key` as it was read, whole or as metadata; `None` if it is absent or was not read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
     match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),

@@ -63,7 +63,7 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let message = format!(
-            "counts {}, but {}",
+            "the workload counts {}, but {}",
             count(usize::try_from(claimed).unwrap_or(usize::MAX), "ready Pod", "ready Pods"),
             match (ready.len(), pods.len()) {
                 (_, 0) => "it has no Pods".to_owned(),
@@ -139,7 +139,9 @@ fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         };
         let rule = &resource.rule;
-        let message = format!("is Ready by rule {rule}, which does not read this part of its status: {says}");
+        let message = format!(
+            "the object is Ready by rule {rule}, which does not read this part of its status: {says}"
+        );
         let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
@@ -185,7 +187,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let said = crate::text::line(&text("message"));
-        let message = format!("is valid, but its renewal failed: {said}");
+        let message = format!("the certificate is valid, but its renewal failed: {said}");
         let since = delivery::time(issuing.get("lastTransitionTime"));
         let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
@@ -201,7 +203,7 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
         let Some(run) = run else { continue };
         let message = format!(
-            "keeps no successful Job, so nothing proves that its run of {run} succeeded; keep one \
+            "the CronJob keeps no successful Job, so nothing proves that its run of {run} succeeded; keep one \
              (spec.successfulJobsHistoryLimit) for at least a minute"
         );
         let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
@@ -219,15 +221,16 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let own = app.effective();
         let (severity, reason, message) = match (own, says_well) {
             (Status::Current, false) => {
-                let message =
-                    format!("{tool} calls it {says}, although all of its objects that were read are Ready");
+                let message = format!(
+                    "{tool} calls the app {says}, although all of its objects that were read are Ready"
+                );
                 (Severity::High, "ToolSaysUnwell", message)
             }
             (Status::Failed | Status::NotFound, true) => {
                 let worst =
                     app.worst.as_ref().map(|key| format!("{} {}", key.kind, key.path())).unwrap_or_default();
                 let message =
-                    format!("{tool} calls it {says}, but {worst} is {own}: {tool} alone shows green");
+                    format!("{tool} calls the app {says}, but {worst} is {own}: {tool} alone shows green");
                 (Severity::Medium, "ToolSaysWell", message)
             }
             _ => continue,
@@ -264,7 +267,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Finds objects for which a ResourceGroup reports a status other than that of Taffrail.
+/// Finds objects of green apps for which a ResourceGroup reports Failed, NotFound or Terminating.
 fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {
@@ -301,7 +304,7 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects that several apps claim, and inventories that cannot be read.
+/// Finds objects that several apps claim, and declaring objects with malformed entries.
 fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let errors =
         cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);
@@ -335,7 +338,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             names.push(format!("{more} more"));
         }
         let who = match objects.len() {
-            1 => "is".to_owned(),
+            1 => "the object is".to_owned(),
             number => format!("{number} objects are"),
         };
         let message = format!(

@@ -108,7 +108,7 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = match places.len() {
-        1 => "declares no objects, so Ready says nothing about any workload".to_owned(),
+        1 => "the app declares no objects, so Ready says nothing about any workload".to_owned(),
         number => format!("{number} apps declare no objects, so Ready says nothing about any workload"),
     };
     let finding = Finding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");

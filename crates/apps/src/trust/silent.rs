@@ -161,7 +161,8 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects whose newest generation the controller has not observed for too long.
+/// Finds objects whose newest generation the controller has not observed for [`MAX_REACTION_TIME`], or since an unknown
+/// time.
 fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
@@ -202,7 +203,7 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     }
     let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
         let who = match objects.len() {
-            1 => "was changed, and its controller has not observed the change".to_owned(),
+            1 => "the object was changed, and its controller has not observed the change".to_owned(),
             number => {
                 format!("{number} objects were changed, and their controller has not observed the changes")
             }
@@ -242,7 +243,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     }
     let made = |(kind, (objects, apps)): (GroupKind, (Concerned, BTreeSet<usize>))| {
         let whose = match objects.len() {
-            1 => "it".to_owned(),
+            1 => "this object".to_owned(),
             number => format!("any of these {number} objects"),
         };
         let message = format!(
@@ -289,7 +290,8 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     (!is_handled && cluster.age(since) > MAX_REACTION_TIME).then(|| Forgotten {
         reason: "RequestUnheard",
         since,
-        message: "a reconciliation was requested, but its controller has not handled it".to_owned(),
+        message: "a reconciliation of the app was requested, but its controller has not handled it"
+            .to_owned(),
     })
 }
 
@@ -304,7 +306,7 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
         reason: "Overdue",
         since: last,
         message: format!(
-            "was last reconciled longer ago than its interval of {} allows",
+            "the app was last reconciled longer ago than its interval of {} allows",
             object.text(&["spec", "interval"])
         ),
     })
@@ -327,7 +329,7 @@ fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>)
         reason: "RevisionUntried",
         since,
         message: format!(
-            "{} {} has {}, and its controller has not tried it",
+            "{} {} has {}, and the controller of the app has not tried it",
             source.kind,
             source.path(),
             shorten(desired)
@@ -346,7 +348,7 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
     let message = match old.len() {
-        1 => "Argo CD has not compared it with its source recently".to_owned(),
+        1 => "Argo CD has not compared the Application with its source recently".to_owned(),
         number => format!("Argo CD has not compared {number} Applications with their sources recently"),
     };
     let next = cluster.kubectl(&["get", "pods"], &first.namespace);

@@ -29,8 +29,8 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "the dump has no date, and the newest time in it is {}: all of it may be as old as that; leases and \
-         deadlines are judged at that time (--now sets another)",
+        "the dump does not state when it was written, and the newest time in its objects is {}: every status may be \
+         as old as that; Taffrail judges leases and deadlines at that time (--now sets another)",
         text::ago(newest, cluster.asked_at)
     );
     let apps = cluster.apps().map(|(place, _)| place);
@@ -75,7 +75,8 @@ fn ahead(cluster: &ClusterContext<'_>, farthest: &Farthest, apps: BTreeSet<usize
         others => format!(" ({} as well)", count(others, "other object", "other objects")),
     };
     let message = format!(
-        "contains a time {far} in the future{others}: the clock of this machine or of the time's writer is wrong, so ages and deadlines are wrong too"
+        "the object contains a time {far} in the future{others}: the clock of this machine, or of the one that wrote \
+         the time, is wrong, so ages and deadlines are wrong too"
     );
     let found = finding(Severity::Medium, "FutureTime").object(key, None).says(message);
     found.of(apps).next(cluster.describe(key))
@@ -85,8 +86,10 @@ fn ahead(cluster: &ClusterContext<'_>, farthest: &Farthest, apps: BTreeSet<usize
 fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
-    let message =
-        format!("was last observed {}: what is shown is as old as that", text::ago(at, cluster.asked_at));
+    let message = format!(
+        "the cluster was last observed {}: every status is as old as that",
+        text::ago(at, cluster.asked_at)
+    );
     let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "Stale").says(message).since(Some(at)).of(apps))
 }

@@ -42,10 +42,11 @@ fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let by = authors.pop_first().filter(|_| authors.is_empty()).unwrap_or_default();
         let message = match places.len() {
             1 => format!(
-                "is suspended{by}: what changes at its source, or by hand in the cluster, is not put right"
+                "the app is suspended{by}: its tool applies no changes of its source and reverts none made by hand"
             ),
             number => format!(
-                "{number} apps are suspended{by}: what changes at their sources, or by hand in the cluster, is not put right"
+                "{number} apps are suspended{by}: their tool applies no changes of their sources and reverts none made \
+                 by hand"
             ),
         };
         let next = cluster.taffrail(&["get", "apps", "--suspended", "--delivery", delivery.as_str()], "");
@@ -70,7 +71,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let source = found(cluster.objects, &key);
         let since = source.and_then(|source| written(&source.object, &["spec", "suspend"]));
         let message = format!(
-            "is suspended: Flux does not fetch it, so {} Synced whatever is pushed",
+            "the source is suspended: Flux does not fetch it, so {} Synced whatever is pushed",
             if apps.len() == 1 {
                 "its app stays".to_owned()
             } else {
@@ -96,34 +97,38 @@ const SWITCHES: [Switch; 3] = [
     Switch {
         reason: "Paused",
         kind: "Deployment",
-        message: "is paused: a changed template is not rolled out",
+        message: "the Deployment is paused: a changed template is not rolled out",
         path: &["spec", "paused"],
     },
     Switch {
         reason: "CronJobSuspended",
         kind: "CronJob",
-        message: "is suspended: no Job is started",
+        message: "the CronJob is suspended: no Job is started",
         path: &["spec", "suspend"],
     },
     Switch {
         reason: "JobSuspended",
         kind: "Job",
-        message: "is suspended: it does not run",
+        message: "the Job is suspended: it does not run",
         path: &["spec", "suspend"],
     },
 ];
 
 /// Annotations and labels by which users exclude one object from a tool: key, value, and the consequence.
 const KEPT_AWAY: [(&str, &str, &str); 5] = [
-    ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply it any more"),
-    ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply it any more"),
-    ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", "Flux made it and does not apply changes to it"),
+    ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply the object any more"),
+    ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply the object any more"),
+    (
+        "kustomize.toolkit.fluxcd.io/ssa",
+        "IfNotPresent",
+        "Flux made the object and does not apply changes to it",
+    ),
     (
         "helm.toolkit.fluxcd.io/driftDetection",
         "disabled",
-        "Flux does not check whether it was changed by hand",
+        "Flux does not check if the object was changed by hand",
     ),
-    ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
+    ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply the object any more"),
 ];
 
 fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -144,7 +149,11 @@ fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             .map(|(key, _, message)| (*key, *message, written(object, &["metadata", "annotations", key])));
         let kept_away = kept_away.map(|(_, message, since)| ("NotApplied", message, since));
         let idle = is_well && is_idle(object);
-        let idle = idle.then_some(("ScalingDisabled", "does not scale: its target is scaled to 0", None));
+        let idle = idle.then_some((
+            "ScalingDisabled",
+            "the autoscaler does not scale: its target is scaled to 0",
+            None,
+        ));
         for (reason, message, since) in switched.chain(kept_away).chain(idle) {
             let place = (reason, format!("{}{message}", resource.key.group_kind()));
             let (all, objects, says) = off.entry(place).or_default();
@@ -195,7 +204,7 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let automated = object.at(&["spec", "syncPolicy", "automated"]).filter(|it| !it.is_null());
         let is_off = automated.is_none_or(|it| it.get("enabled").and_then(Value::as_bool) == Some(false));
         if is_off && app.sync.state == SyncState::OutOfSync && is_green(app) {
-            let message = "is OutOfSync and automatic sync is off: what is Ready is not the desired state";
+            let message = "the Application is OutOfSync and automatic sync is off: what is Ready is not the desired state";
             let next = cluster.taffrail(&["app", &app.app.name], &app.app.namespace);
             findings.push(
                 finding(Severity::Medium, "ManualSync")
@@ -208,7 +217,10 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let ignored = object.at(&["spec", "ignoreDifferences"]).and_then(Value::items).into_iter().flatten();
         let ignored: Vec<String> = ignored.map(ignored_fields).collect();
         if !ignored.is_empty() {
-            let message = format!("counts as Synced whatever these fields contain: {}", ignored.join("; "));
+            let message = format!(
+                "the Application counts as Synced whatever these fields contain: {}",
+                ignored.join("; ")
+            );
             findings.push(
                 finding(Severity::Low, "IgnoreDifferences")
                     .object(observed.key, None)

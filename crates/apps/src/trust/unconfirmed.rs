@@ -22,7 +22,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         objects.sort();
         objects.dedup();
         let message = match objects.len() {
-            1 => "is unconfirmed: an app lists it, and its marks do not name that app".to_owned(),
+            1 => "the object is unconfirmed: an app lists it, and its marks do not name that app".to_owned(),
             number => format!(
                 "{number} objects are unconfirmed: apps list them, and the marks of the objects do not name those apps"
             ),
@@ -40,14 +40,14 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 
 /// Makes the finding for a cluster whose server was not verified.
 pub(super) fn unverified(why: &str) -> Finding {
-    let message = format!("{why}: anyone on the network may forge its data");
+    let message = format!("{why}: anyone on the network may forge the data of this cluster");
     Finding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
 /// Makes the finding for a cluster that reports the identity of the cluster `twin` without proof.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
-        "reports the identity of {twin} without proof: one of them may be a copy of the other, or report a false \
+        "the cluster reports the identity of {twin} without proof: one may be a copy of the other, or report a false \
          identity"
     ))
 }

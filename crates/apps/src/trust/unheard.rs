@@ -16,7 +16,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let finding = |((object, setting, voice), apps): ((_, &String, Option<_>), _)| {
         // Rules that can only make objects look worse cannot cause a wrong green.
         let (severity, how) = match voice {
-            Some(_) => (Severity::Low, "can only make objects worse, never better"),
+            Some(_) => (Severity::Low, "can only make the status of objects worse, never better"),
             None => (Severity::Medium, "are ignored"),
         };
         let why = if setting.starts_with("argocd") {
@@ -25,7 +25,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         } else {
             "the objects are in another cluster"
         };
-        let message = format!("its health rules {how}: {why}; the setting {setting} lets them count");
+        let message =
+            format!("the health rules in the object {how}: {why}; the setting {setting} lets them count");
         Finding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)

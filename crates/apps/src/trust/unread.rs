@@ -253,8 +253,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Returns the indices of the apps whose verdict would have more evidence if `kind` could be read in
-    /// `namespace` (`None`: in all).
+    /// Returns the indices of the apps with objects of `kind` in `namespace` (`None`: in all), and, if `kind` is
+    /// evidence about others (see [`EVIDENCE`]), of the apps with workloads there.
     fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
         let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
         let own = self.kinds.get(&(&*kind.group, &*kind.kind));
@@ -346,8 +346,9 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
-        let message =
-            format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
+        let message = format!(
+            "the source cannot be fetched, so its newest revision may not be the one that is Ready: {why}"
+        );
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))
     };

@@ -22,12 +22,12 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     match verb {
         Verb::Suspend if is_kept_off(object) => {
-            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &ENABLED))))
+            Ok(Plan::nothing(format!("the app is already suspended{}", by_whom(object, &ENABLED))))
         }
         Verb::Suspend => {
             let Some(automated) = tree(object, &AUTOMATED) else {
                 return Ok(Plan::nothing(
-                    "has automatic sync off already: without spec.syncPolicy.automated Argo CD syncs it only on \
+                    "automatic sync is already off: without spec.syncPolicy.automated Argo CD syncs the app only on \
                      request",
                 ));
             };
@@ -65,9 +65,9 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             }
             if fields.is_empty() {
                 return Ok(Plan::nothing(match tree(object, &AUTOMATED) {
-                    Some(_) => "is not suspended".to_owned(),
+                    Some(_) => "the app is not suspended".to_owned(),
                     None => format!(
-                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it only on request \
+                        "the app is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it only on request \
                          ({})",
                         command("reconcile --sync", &app.app)
                     ),
@@ -143,8 +143,9 @@ fn prunes(object: &Object<'_>) -> bool {
     flag("prune") == Some(true) && flag("enabled") != Some(false)
 }
 
-/// Returns how far Argo CD is with the requested refresh of the Application called `name`, or with its sync if
-/// `syncs`.
+/// Returns `Waiting` until Argo CD has done the requested refresh of the Application `object`, and, if `syncs`, until
+/// its sync operation has ended: `Failed` if that failed, otherwise `Done`. `name` is the Application's name in
+/// messages.
 pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
     if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
         return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));

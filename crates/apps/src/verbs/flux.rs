@@ -26,13 +26,13 @@ pub(super) fn plan(
     let suspend = || vec!["spec", "suspend"];
     match verb {
         Verb::Suspend if is_suspended => {
-            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &suspend()))))
+            Ok(Plan::nothing(format!("the app is already suspended{}", by_whom(object, &suspend()))))
         }
         Verb::Suspend => {
             let patch = Patch::new(object, vec![(suspend(), Some(json!(true)))]);
             Ok(Plan::of(vec![step(observed, patch, Until::Written)]))
         }
-        Verb::Resume if !is_suspended => Ok(Plan::nothing("is not suspended")),
+        Verb::Resume if !is_suspended => Ok(Plan::nothing("the app is not suspended")),
         Verb::Resume => {
             let fields = vec![(suspend(), Some(json!(false))), request(REQUESTED, requested)];
             Ok(Plan::of(vec![step(observed, Patch::new(object, fields), until(requested))]))
@@ -117,7 +117,9 @@ fn source(
     Ok(Some(step(&observed, patch, until(requested))))
 }
 
-/// Returns how far Flux is with the request `requested` (the annotation's value) to the object called `name`.
+/// Returns `Waiting` until Flux has handled the request `requested` (the annotation's value) to `object`; then `Done`
+/// if the condition `Ready` is true, `Failed` if it is false, and `Waiting` while it says that the object is
+/// progressing or waits for a dependency. `name` is the object's name in messages.
 pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
     if object.text(&["status", "lastHandledReconcileAt"]) != requested {
         return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));

@@ -1,9 +1,9 @@
 //! Plans for reconciling, suspending or resuming apps: the objects to patch, the patches, and the signs that
 //! the tool has handled them.
 //!
-//! This module writes nothing. [`plan`] computes the patches, [`Step::progress`] reads the tool's progress
-//! from the objects, and [`settled`] tells if the app has reached its state. For a verb that a tool does not
-//! support there is a [`Refusal`] with a hint.
+//! This module writes nothing. [`plan`] computes the patches, [`Step::progress`] reads from an object if the tool has
+//! handled its patch, and [`settled`] reads from an app if it is ready. For a verb that a tool does not support,
+//! [`plan`] returns a [`Refusal`] with a hint.
 
 mod argo;
 mod flux;
@@ -132,8 +132,11 @@ pub enum Progress {
 }
 
 impl Step {
-    /// Returns how far the delivery tool is with this step, from the object in `home`; `version` is the resource
-    /// version after the patch.
+    /// Returns `Done` if the object in `home` shows that the delivery tool has handled this step, `Failed` if that
+    /// failed or the object was deleted, otherwise `Waiting` with a message.
+    ///
+    /// `version` is the resource version of the object after the patch; an Application with an older one is `Waiting`.
+    /// A step that only writes a field is `Done` as soon as the object is read.
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
@@ -206,7 +209,11 @@ pub fn plan(
     if let Verb::Reconcile(how) = verb
         && let Some(option) = how.beyond(known)
     {
-        let hint = format!("apps of {} accept {}", app.app.delivery, known.join(", "));
+        let hint = format!(
+            "for an app of {}, use only these options of taffrail reconcile: {}",
+            app.app.delivery,
+            known.join(", ")
+        );
         return Err(Refusal::new(format!("{option} does not apply to {}", app.app), hint));
     }
     let unread = |why: &str| {
@@ -308,19 +315,20 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     format!(" by {}{since}", writer.manager)
 }
 
-/// Returns how far an app is towards readiness, after its tool has handled the request.
+/// Returns `Done` if an app is Ready now and is not being synced, `Failed` with a message if its sync or health has
+/// failed, otherwise `Waiting` with its state, also while its home cluster is not live.
 pub fn settled(app: &App) -> Progress {
     if !app.home_freshness.is_live() {
         let predicate = app.home_freshness.state.predicate();
-        return Progress::Waiting(format!("its home cluster {} {predicate}", app.app.home));
+        return Progress::Waiting(format!("the home cluster {} of the app {predicate}", app.app.home));
     }
     match (app.effective(), app.sync.state) {
         (_, SyncState::Failed) => Progress::Failed(app.delivery_message.clone()),
         (Status::Failed, _) => Progress::Failed(app.message.to_string()),
-        (Status::Current, SyncState::Syncing) => Progress::Waiting("it is being synced".to_owned()),
+        (Status::Current, SyncState::Syncing) => Progress::Waiting("the app is being synced".to_owned()),
         (Status::Current, _) => Progress::Done,
-        (status, _) if app.message.is_empty() => Progress::Waiting(format!("it is {}", status.word())),
-        (status, _) => Progress::Waiting(format!("it is {}: {}", status.word(), app.message)),
+        (status, _) if app.message.is_empty() => Progress::Waiting(format!("the app is {}", status.word())),
+        (status, _) => Progress::Waiting(format!("the app is {}: {}", status.word(), app.message)),
     }
 }
 

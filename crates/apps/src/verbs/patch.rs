@@ -185,7 +185,8 @@ fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [
     (cut(before), cut(after))
 }
 
-/// Returns true if two JSON values mean the same to an API server.
+/// Returns true if two JSON values are equal to an API server: numbers however they are written, and `null` like a
+/// missing field.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

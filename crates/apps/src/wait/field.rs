@@ -76,7 +76,8 @@ impl WantedField {
         self.value.as_deref()
     }
 
-    /// Compares the field of `object` with its value. If the path matches several fields, all of them must have it.
+    /// Compares the field of `object` with the wanted value, as texts. If the path matches several fields, all of them
+    /// must have it; `null` counts as missing.
     pub(super) fn look(&self, object: &Value) -> Field {
         let mut found = match self.path.find(object) {
             Ok(found) => found,

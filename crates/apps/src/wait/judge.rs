@@ -178,7 +178,11 @@ impl Bench<'_> {
         let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
             || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
-            return vec![self.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet"))];
+            return vec![self.said(
+                subject(),
+                None,
+                Opinion::unobserved("Taffrail has not read the objects yet"),
+            )];
         }
         let scope = Scope::Kind { kind: kind.clone(), namespace: namespace.map(str::to_owned) };
         if let Some(error) = self.snapshot.errors().iter().find(|error| error.scope == scope)
@@ -202,7 +206,7 @@ impl Bench<'_> {
                 self.said(
                     Subject::Object(key.clone()),
                     status,
-                    Opinion::met("it was deleted").because(NOT_FOUND),
+                    Opinion::met("the object was deleted").because(NOT_FOUND),
                 )
             });
             return self.objects(left).into_iter().chain(gone).collect();
@@ -236,18 +240,18 @@ impl Bench<'_> {
         let subject = Subject::Object(resource.key.clone());
         let observed = match self.snapshot.get(resource.key.as_ref()) {
             Presence::Present(_) if !freshness_of(self.snapshot, resource.grounds()).is_live() => {
-                let why = format!("it {}", FreshnessState::Stale.predicate());
+                let why = format!("the object {}", FreshnessState::Stale.predicate());
                 return self.said(subject, None, Opinion::unobserved(why));
             }
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 let opinion = match self.until {
-                    Until::Deleted => Opinion::met("it does not exist"),
+                    Until::Deleted => Opinion::met("the object does not exist"),
                     _ => {
                         let kinds = self.snapshot.kinds();
                         let served = kinds.is_none_or(|kinds| kinds.may_serve(&resource.key.group_kind()));
                         Opinion::waiting(match served {
-                            true => "it does not exist yet".to_owned(),
+                            true => "the object does not exist yet".to_owned(),
                             false => format!("the server has no kind {} yet", resource.key.kind),
                         })
                     }
@@ -290,13 +294,13 @@ impl Bench<'_> {
         // The message is that of the cause, so the reason must be too.
         let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
-            Until::Exists => Opinion::met("it exists"),
+            Until::Exists => Opinion::met("the object exists"),
             Until::Deleted if resource.status == Status::Terminating => {
                 with_cause(Opinion::waiting("")).because(reason)
             }
             Until::Deleted => Opinion {
                 with_cause: false,
-                ..Opinion::waiting("it exists, and its deletion has not been requested")
+                ..Opinion::waiting("the object exists, and its deletion has not been requested")
             },
             Until::Current => match resource.status {
                 Status::Current => Opinion::met(""),
@@ -308,8 +312,8 @@ impl Bench<'_> {
                 (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
                 (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
                 (_, Some(Ended { well: false, how })) => Opinion::met(how),
-                (Status::Current, None) => Opinion::waiting("it is ready"),
-                _ => with_cause(Opinion::waiting("it has not failed so far")).because(reason),
+                (Status::Current, None) => Opinion::waiting("the object is ready"),
+                _ => with_cause(Opinion::waiting("the object has not failed so far")).because(reason),
             },
             Until::Condition { name, value } => {
                 let opinion = of_condition(object, name, value);
@@ -359,8 +363,8 @@ impl Bench<'_> {
             Until::Current => of_health(app).or_else(dark_home).unwrap_or_else(|| of_sync(app)),
             Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
             _ if let Some(dark) = dark_home() => dark,
-            Until::Exists => Opinion::met("it exists"),
-            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it exists") },
+            Until::Exists => Opinion::met("the app exists"),
+            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("the app exists") },
             Until::Revision(wanted) => match &app.sync.applied {
                 Some(applied) if wanted.is(applied) => {
                     of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
@@ -387,13 +391,17 @@ impl Bench<'_> {
             },
             Until::Failed => match app.sync.state {
                 SyncState::Failed => Opinion::met(&*app.delivery_message),
-                _ => Opinion::waiting("it has not failed so far"),
+                _ => Opinion::waiting("the app has not failed so far"),
             },
             Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_) => match &app.declaring {
                 Some(key) => {
                     let own = home.objects([key]).into_iter().next();
                     let Some(own) = own else {
-                        return self.said(subject, None, Opinion::unobserved("Taffrail has not read it yet"));
+                        return self.said(
+                            subject,
+                            None,
+                            Opinion::unobserved("Taffrail has not read the app yet"),
+                        );
                     };
                     return Judgement { subject, cluster: self.snapshot.name().to_owned(), uid: None, ..own };
                 }
@@ -446,7 +454,8 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
-/// Returns the state of an app whose objects are well: the desired revision must be applied.
+/// Returns the state of an app whose objects are well, by its sync: `Hopeless` if the sync failed, or the app is
+/// suspended before the desired revision; `Waiting` if it is OutOfSync, syncing or has another problem; otherwise `Met`.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -456,7 +465,8 @@ fn of_sync(app: &App) -> Opinion {
         [wanted, applied].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
     match app.sync.state {
         SyncState::Failed => {
-            Opinion::hopeless(format!("its sync failed: {}", app.delivery_message)).because("SyncFailed")
+            Opinion::hopeless(format!("the sync of the app failed: {}", app.delivery_message))
+                .because("SyncFailed")
         }
         SyncState::OutOfSync => {
             // If the revision is right but objects differ, the problem names them.
@@ -465,12 +475,14 @@ fn of_sync(app: &App) -> Opinion {
                 Some(problem) if app.sync.desired == app.sync.applied => problem.message.as_str(),
                 _ => &revisions,
             };
-            Opinion::waiting(format!("it is out of sync: {why}")).because("OutOfSync")
+            Opinion::waiting(format!("the app is out of sync: {why}")).because("OutOfSync")
         }
-        SyncState::Syncing => Opinion::waiting(format!("it is being synced: {revisions}")).because("Syncing"),
+        SyncState::Syncing => {
+            Opinion::waiting(format!("the app is being synced: {revisions}")).because("Syncing")
+        }
         // Its tool delivers what is wanted only after a user resumes it.
         SyncState::Suspended if flux::newer(&app.sync).is_some() => {
-            Opinion::hopeless(format!("it is suspended: {revisions}")).because(SUSPENDED)
+            Opinion::hopeless(format!("the app is suspended: {revisions}")).because(SUSPENDED)
         }
         SyncState::Synced | SyncState::Suspended | SyncState::Unknown => {
             of_problem(app).unwrap_or_else(|| Opinion::met(app.message.clone()))
@@ -478,8 +490,8 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the state of an app with a problem that is more than a notice: `Unobserved` if its worst problem is one of
-/// freshness, `Waiting` for any other, such as a stopped controller; `None` if there is no such problem.
+/// Returns the state of an app whose worst problem is more than a notice: `Unobserved` for a problem of freshness,
+/// `Waiting` for any other, such as a stopped controller; `None` if there is no such problem.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
@@ -531,7 +543,7 @@ pub(super) fn apps(
                 judgements.push(bench.said(
                     subject(),
                     None,
-                    Opinion::unobserved("Taffrail has not read it yet"),
+                    Opinion::unobserved("Taffrail has not read the apps of the cluster yet"),
                 ));
             } else if *until == Until::Deleted
                 && found.is_empty()
@@ -542,7 +554,7 @@ pub(super) fn apps(
                     bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
                 let opinion = match hidden {
                     Some(error) => Opinion::unobserved(&*error.message).because(&error.reason),
-                    None => Opinion::met("it does not exist").because(NOT_FOUND),
+                    None => Opinion::met("the app does not exist").because(NOT_FOUND),
                 };
                 judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
             } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
@@ -634,7 +646,7 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     };
     let found = all.into_iter().find(|condition| text(*condition, "type").eq_ignore_ascii_case(name));
     let Some(condition) = found else {
-        return Opinion::waiting(format!("it has no condition {name} yet"));
+        return Opinion::waiting(format!("the object has no condition {name} yet"));
     };
     let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
     let own = condition.get("observedGeneration").and_then(Value::as_i64);
@@ -642,17 +654,17 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     if let (Some(generation), Some(observed)) = (generation, observed)
         && observed < generation
     {
-        let why = format!("its condition {name} is of generation {observed}, and {generation} is the newest");
+        let why = format!("the condition {name} is of generation {observed}, and {generation} is the newest");
         return Opinion::waiting(why).because("LatestGenerationNotObserved");
     }
     let (status, reason, message) =
         (text(condition, "status"), text(condition, "reason"), text(condition, "message"));
     if status.eq_ignore_ascii_case(value) {
-        return Opinion::met(format!("its condition {name} is {status}")).because(&reason);
+        return Opinion::met(format!("the condition {name} is {status}")).because(&reason);
     }
     let told = [&*reason, &*message].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(": ");
     let told = if told.is_empty() { told } else { format!(" ({told})") };
-    Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
+    Opinion::waiting(format!("the condition {name} is {status}, not {value}{told}")).because(&reason)
 }
 
 /// Returns true if a condition of this name reports a failure when it is `True`, such as `Stalled`.

@@ -139,7 +139,7 @@ pub struct Judgement {
     pub status: Option<Status>,
     /// The reason in one CamelCase word; may be empty.
     pub reason: String,
-    /// The message of the root cause.
+    /// The message, for people: why the condition is met or not, or the message of the root cause.
     pub message: Words,
     /// The time at which the object or app stopped being well, if known.
     pub since: Option<Timestamp>,
@@ -229,7 +229,8 @@ impl Wait {
         &self.until
     }
 
-    /// Records the objects that the targets of the cluster with this index have in `snapshot`.
+    /// Records the objects in `snapshot` that the selections and inventories among `targets` contain; `cluster` is the
+    /// index of their cluster. Those recorded before are dropped, unless the wait is for deletion.
     pub fn learn(&mut self, cluster: usize, snapshot: &Snapshot, targets: &[Target]) {
         for target in targets {
             let known = self.known.entry((cluster, target.clone())).or_default();
@@ -237,7 +238,8 @@ impl Wait {
         }
     }
 
-    /// Returns the keys of the recorded objects of the targets in a cluster, for the caller to watch.
+    /// Returns the keys of the objects and inventories in `targets`, and of the recorded objects of the cluster with
+    /// this index, for the caller to watch.
     pub fn keys(&self, cluster: usize, targets: &[Target]) -> Vec<ObjectKey> {
         let named = targets.iter().filter_map(|target| match target {
             Target::Object(key) | Target::Inventory(key) => Some(key),
@@ -248,7 +250,8 @@ impl Wait {
         all.into_iter().cloned().collect()
     }
 
-    /// Determines the states at the time `now`, which is `at` after the start, and returns the rows that changed.
+    /// Judges all targets at the time `now`, which is `at` after the start, and returns the rows whose state, status,
+    /// reason or message changed.
     /// `apps` returns the apps of the clusters, and is called only if apps are waited for.
     ///
     /// [`Wait::learn`] must have recorded the objects of the targets.
@@ -306,7 +309,7 @@ impl Wait {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
                         judgement.verdict = WaitState::Unobserved;
-                        judgement.message = "its dependents are still being read".into();
+                        judgement.message = "Taffrail is still reading the dependents of the object".into();
                         judgement.status = None;
                         judgement.chain.clear();
                     }
@@ -319,7 +322,7 @@ impl Wait {
                 has_gone |= is_other || judgement.verdict == WaitState::Met;
                 if has_gone && judgement.verdict == WaitState::Waiting {
                     judgement.verdict = WaitState::Met;
-                    judgement.message = "it was deleted, and another object of its name exists".into();
+                    judgement.message = "the object was deleted, and another one of its name exists".into();
                     judgement.chain.clear();
                 }
             }

@@ -176,7 +176,7 @@ fn a_verb_does_not_end_by_what_a_dark_home_said_last() {
     let mut fleet = fleet();
     assert_eq!(settled(&row(&fleet)), Progress::Done);
     darken(&mut fleet[0], FreshnessState::Lost);
-    let waiting = Progress::Waiting("its home cluster hub does not answer".to_owned());
+    let waiting = Progress::Waiting("the home cluster hub of the app does not answer".to_owned());
     assert_eq!(settled(&row(&fleet)), waiting);
 }
 

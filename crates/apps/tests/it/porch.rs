@@ -214,7 +214,7 @@ fn the_synced_revision_is_never_guessed() {
         repository["status"]["lastFullSyncTime"] = json!(at);
         repository
     };
-    let cannot = "33333333 is synced; cannot tell whether it contains v2";
+    let cannot = "commit 33333333 is synced; cannot tell whether it contains v2 of the package";
     let by = |commit: &str| {
         format!("v2 (Published), synced by RootSync config-management-system/root-sync at {commit}")
     };

@@ -420,7 +420,7 @@ fn an_unobserved_spec_is_not_reported_as_an_unapplied_revision() {
     };
     let (own, problem) = told(&app);
     let problem = problem.unwrap();
-    assert_eq!(problem.message, "its controller has not seen the newest spec");
+    assert_eq!(problem.message, "the controller of the app has not observed its newest spec");
     assert_eq!((problem.severity, problem.since), (ProblemSeverity::Waiting, None), "it may be new");
     assert_eq!(since(&own), None);
     app["metadata"]["managedFields"] = wrote(&json!({"f:spec": {"f:suspend": {}}}), "2026-03-01T11:40:00Z");
@@ -541,5 +541,5 @@ fn a_failed_comparison_without_a_message_is_a_problem() {
     let row = row(&holding("prod", &[app, settings()]));
     let problem = row.problem().unwrap();
     assert_eq!((problem.axis, &*problem.state), (Axis::Sync, "Unknown"));
-    assert_eq!(problem.message, "its delivery tool does not say why");
+    assert_eq!(problem.message, "the sync state is unknown, and the delivery tool does not say why");
 }

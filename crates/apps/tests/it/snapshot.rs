@@ -84,9 +84,9 @@ fn objects_set_aside_stay_known_by_their_list() {
 fn objects_without_kind_or_name_are_refused() {
     let mut snapshot = Snapshot::dump("prod", NOW);
     for (object, error) in [
-        (json!([]), "an item that is not a Kubernetes object"),
-        (json!({"metadata": {"name": "a"}}), "an item that is not a Kubernetes object"),
-        (json!({"kind": "Pod"}), "an object without a name"),
+        (json!([]), "the item is not a Kubernetes object"),
+        (json!({"metadata": {"name": "a"}}), "the item is not a Kubernetes object"),
+        (json!({"kind": "Pod"}), "the object has no name"),
     ] {
         assert_eq!(snapshot.insert(document(&object), Projection::Full).unwrap_err().to_string(), error);
     }

@@ -146,7 +146,7 @@ fn suspend_and_resume_write_spec_suspend_of_flux_objects() {
     let (running, suspended) = (kustomization(json!({})), kustomization(json!({"suspend": true})));
     let plan = planned(std::slice::from_ref(&running), "shop", Verb::Suspend).unwrap();
     assert_eq!(shown(&plan), [" spec:", "+  suspend: true"]);
-    assert_eq!(nothing(planned(&[running], "shop", Verb::Resume)), "is not suspended");
+    assert_eq!(nothing(planned(&[running], "shop", Verb::Resume)), "the app is not suspended");
 
     let plan = planned(std::slice::from_ref(&suspended), "shop", Verb::Resume).unwrap();
     assert_eq!(shown(&plan)[3..], [" spec:", "-  suspend: true", "+  suspend: false"]);
@@ -158,7 +158,7 @@ fn suspend_and_resume_write_spec_suspend_of_flux_objects() {
         {"manager": "kubectl-edit", "operation": "Update", "time": "2026-02-28T08:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}},
     ]);
     let already = nothing(planned(&[by_hand.clone()], "shop", Verb::Suspend));
-    assert_eq!(already, "is already suspended by kubectl-edit since 2026-02-28T08:00:00Z");
+    assert_eq!(already, "the app is already suspended by kubectl-edit since 2026-02-28T08:00:00Z");
     let refused = planned(&[by_hand], "shop", RECONCILE).unwrap_err();
     assert!(refused.message.contains("is suspended by kubectl-edit since"), "{refused}");
     assert_eq!(refused.hint, "first `taffrail resume flux-kustomization/flux-system/shop`");
@@ -261,7 +261,7 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
         json!({"metadata": {"resourceVersion": "12", "annotations": {"taffrail.dev/suspended-automated": "{\"prune\":true}"}},
             "spec": {"syncPolicy": {"automated": null}}})
     );
-    assert_eq!(nothing(planned(&[running], "api", Verb::Resume)), "is not suspended");
+    assert_eq!(nothing(planned(&[running], "api", Verb::Resume)), "the app is not suspended");
 
     let newer = application(json!({"automated": {"prune": true, "enabled": false}}), json!({}));
     let kept = json!({"taffrail.dev/suspended-automated": "{\"prune\":true}"});
@@ -271,7 +271,7 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
         assert!(list.apps[0].suspended);
         assert_eq!(list.apps[0].sync.state.as_str(), "Synced", "it goes on comparing");
         let already = nothing(planned(std::slice::from_ref(suspended), "api", Verb::Suspend));
-        assert!(already.starts_with("is already suspended"), "{already}");
+        assert!(already.starts_with("the app is already suspended"), "{already}");
     }
     let plan = planned(&[newer], "api", Verb::Resume).unwrap();
     let refresh = json!({"argocd.argoproj.io/refresh": "normal"});

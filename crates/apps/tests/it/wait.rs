@@ -61,7 +61,7 @@ fn each_condition_is_judged_with_its_reason() {
         (pod("{phase: Pending}"), "current", WaitState::Waiting, "Pending"),
         (pod(crashing), "current", WaitState::Hopeless, "back-off"),
         (pod(crashing), "failed", WaitState::Met, "back-off"),
-        (pod(crashing), "condition=Ready", WaitState::Hopeless, "its condition Ready is False, not True"),
+        (pod(crashing), "condition=Ready", WaitState::Hopeless, "the condition Ready is False, not True"),
         (pod(crashing), "condition=ready=false", WaitState::Met, "is False"),
         (
             pod(crashing),
@@ -76,9 +76,9 @@ fn each_condition_is_judged_with_its_reason() {
             "ended without success",
         ),
         (pod(ready), "condition=Sunny", WaitState::Waiting, "no condition Sunny yet"),
-        (pod(ready), "exists", WaitState::Met, "it exists"),
+        (pod(ready), "exists", WaitState::Met, "the object exists"),
         (pod(ready), "deleted", WaitState::Waiting, "its deletion has not been requested"),
-        (pod(ready), "failed", WaitState::Waiting, "it is ready"),
+        (pod(ready), "failed", WaitState::Waiting, "the object is ready"),
         (pod("{phase: Succeeded}"), "failed", WaitState::Hopeless, "has completed"),
         // Whoever waits with kubectl for a Job to complete that has failed waits for ever.
         (job(failed), "condition=Complete", WaitState::Hopeless, "the Job has failed"),
@@ -329,5 +329,5 @@ fn an_app_whose_delivery_is_blocked_is_not_met() {
     let newer = fetched.replace("main@sha1:aaaa", "main@sha1:bbbb");
     let (verdict, reason, message) = judged(&[&newer, &suspended, &controller(1)]);
     assert_eq!((verdict, &*reason), (WaitState::Hopeless, "Suspended"), "{message}");
-    assert_eq!(message, "it is suspended: main@sha1:bbbb is wanted, main@sha1:aaaa is applied");
+    assert_eq!(message, "the app is suspended: main@sha1:bbbb is wanted, main@sha1:aaaa is applied");
 }

@@ -122,7 +122,8 @@ pub(super) fn samples() -> Vec<super::Answer> {
     assert_eq!(doubted.json()["doubts"][0]["reason"], "ToolSaysUnwell", "{}", doubted.stdout);
     let text = case.ask(&["explain", "says-degraded"]).stdout;
     assert!(
-        text.contains("\nSigns that this status is wrong\n") && text.contains("Argo CD calls it Degraded"),
+        text.contains("\nSigns that this status is wrong\n")
+            && text.contains("Argo CD calls the app Degraded"),
         "{text}"
     );
     vec![doubted, case.ask(&["explain", "says-degraded", "says-degraded", "-o", "json"])]

@@ -330,7 +330,8 @@ fn kinds_named_by_one_home_are_bounded_and_reported() {
     let over =
         list["errors"].as_array().unwrap().iter().find(|error| error["reason"] == "OverLimit").unwrap();
     assert_eq!(over["cluster"], "hub", "{over}");
-    let message = "its apps name objects of 260 kinds in prod; only 250 of them are read there";
+    let message =
+        "apps of hub name objects of 260 kinds in prod; Taffrail reads only 250 of these kinds there";
     assert_eq!(over["message"], message, "{over}");
 }
 

@@ -224,10 +224,14 @@ fn a_row_that_shows_a_notice_says_what_it_is() {
 
     let quiet = KUSTOMIZATION.replace("spec: {", "spec: {suspend: true, ");
     let level = row(&[&source(FETCHED), &*quiet].concat());
-    assert!(level.contains("it is suspended: its delivery tool applies no changes by itself"), "{level}");
+    assert!(
+        level.contains("the app is suspended: its delivery tool applies no changes by itself"),
+        "{level}"
+    );
     assert!(!level.contains("the source has"), "{level}");
     let behind = row(&[&source(FETCHED).replace("main@sha1:1", "main@sha1:2"), &*quiet].concat());
-    let said = "it is suspended: its delivery tool applies no changes by itself; the source has main@sha1:2";
+    let said =
+        "the app is suspended: its delivery tool applies no changes by itself; the source has main@sha1:2";
     assert!(behind.contains("Ready (suspended)") && behind.contains(said), "{behind}");
 }
 
@@ -328,7 +332,10 @@ fn applied_revision_is_not_shown_as_wanted() {
     assert!(behind.contains("OutOfSync: the desired revision is c2"), "{behind}");
     let history = "  history: [{revision: c2, deployedAt: '2026-03-01T11:30:00Z'}]\n  operationState:";
     let same = ask(&["app", "shop"], &drifted.replace("  operationState:", history)).stdout;
-    assert!(same.contains("OutOfSync: the same revision, but ConfigMap shop/settings differs"), "{same}");
+    assert!(
+        same.contains("OutOfSync: the desired revision is applied, but ConfigMap shop/settings differs"),
+        "{same}"
+    );
 }
 
 #[test]

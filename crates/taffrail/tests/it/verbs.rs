@@ -360,7 +360,7 @@ fn suspended_apps_are_resumed() {
     // In the other one it is done, and told what was done already.
     let answer = served.ask(&["suspend", "shop", "--yes"]);
     assert!(
-        answer.stdout.contains("flux-kustomization flux-system/shop in two: is already suspended"),
+        answer.stdout.contains("flux-kustomization flux-system/shop in two: the app is already suspended"),
         "{}",
         answer.stdout
     );

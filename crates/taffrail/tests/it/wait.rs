@@ -104,14 +104,15 @@ fn objects_and_kinds_that_are_not_there_yet_are_waited_for() {
     // Which is told first depends on who answers first.
     going.until(": ");
     going.until(": ");
-    for said in
-        ["deployment/later NotFound: it does not exist yet", "the server has no kind called widget yet"]
-    {
+    for said in [
+        "deployment/later NotFound: the object does not exist yet",
+        "the server has no kind called widget yet",
+    ] {
         assert!(going.seen.iter().any(|line| line.contains(said)), "{said}: {:#?}", going.seen);
     }
     cluster.apply(deployment("later", 0)).unwrap();
     cluster.apply(widgets()).unwrap();
-    going.until("widget/later NotFound: it does not exist yet");
+    going.until("widget/later NotFound: the object does not exist yet");
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "later", "namespace": "shop"}});
     cluster.apply(widget).unwrap();
     going.until("2 of 2 there");
@@ -127,9 +128,9 @@ fn each_condition_is_waited_for() {
     for (arguments, waiting, then, met) in [
         (
             vec!["deploy/web", "--for", "condition=available"],
-            "its condition available is False, not True (Minimum)",
+            "the condition available is False, not True (Minimum)",
             deployment("web", 2),
-            "its condition available is True",
+            "the condition available is True",
         ),
         (
             vec!["deploy/web", "--for=jsonpath={.status.readyReplicas}=1"],
@@ -145,7 +146,7 @@ fn each_condition_is_waited_for() {
         ),
         (
             vec!["deploy/web", "--for", "failed"],
-            "it has not failed so far",
+            "the object has not failed so far",
             stuck("web"),
             "deployment/web Met",
         ),
@@ -217,9 +218,9 @@ fn missing_objects_count_as_deleted() {
     cluster.apply(deployment("web", 2)).unwrap();
     cluster.apply(deployment("api", 2)).unwrap();
     let mut going = served.waiting(&["deploy", "-l", "team=blue", "-n", "shop", "--for", "deleted"]);
-    going.until("deployment/web Waiting: it exists, and its deletion has not been requested");
+    going.until("deployment/web Waiting: the object exists, and its deletion has not been requested");
     assert!(cluster.delete("apps/v1", "Deployment", "shop", "web"));
-    going.until("deployment/web Met: it was deleted");
+    going.until("deployment/web Met: the object was deleted");
     assert!(cluster.delete("apps/v1", "Deployment", "shop", "api"));
     going.until("2 of 2 gone");
     assert_eq!(going.end(), Some(0));
@@ -294,7 +295,7 @@ fn wait_result_shows_what_blocks() {
         "two deployment/web is InProgress",
         "one pod/import is",
         "ImagePullBackOff",
-        "one configmap/none is NotFound: it does not exist yet",
+        "one configmap/none is NotFound: the object does not exist yet",
         "taffrail explain deployment/web -n shop --context two",
     ] {
         assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);

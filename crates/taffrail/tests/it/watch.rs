@@ -671,7 +671,7 @@ Nothing proves that green is right
 
 Green covers less than it seems to
   suspended  Deployment shop/web
-  is paused: a changed template is not rolled out
+  the Deployment is paused: a changed template is not rolled out
   Green app: shop/shop
   > kubectl get deployment.apps web -o yaml -n shop --context one --kubeconfig [TMP]/config
   fallback  label

@@ -23,7 +23,8 @@ pub(in crate::delivery) struct Homes {
 }
 
 impl Homes {
-    /// Finds the namespaces of the known Argo CDs, or takes that of the installer if none is known.
+    /// Finds the namespaces of the [known](Standing::Known) Argo CDs, or takes `argocd`, that of the installer, if none
+    /// is known.
     ///
     /// Only the cluster's administrators create that one, not its tenants.
     pub(in crate::delivery) fn of(objects: &dyn Objects, trust: &Trust) -> Homes {
@@ -41,7 +42,8 @@ impl Homes {
     }
 }
 
-/// Returns the label by which the Argo CD in a namespace tracks objects without a tracking id.
+/// Returns the label by which the Argo CD in a namespace tracks objects without a tracking id: the one in its settings,
+/// or the default if these name no valid label or were not read.
 pub(super) fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     let settings = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
     let told = match objects.get(settings.as_ref()) {

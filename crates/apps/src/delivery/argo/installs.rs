@@ -209,7 +209,7 @@ pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool
     listed.split(',').any(|pattern| matches(pattern.trim().as_bytes(), namespace.as_bytes()))
 }
 
-/// Returns true if `text` matches a pattern with `*` and `?`.
+/// Returns true if the whole `text` matches a pattern with `*` and `?`.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     // The position of the last star, and the position in `text` from which the part after it was tried last.
@@ -237,9 +237,8 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read.
-///
-/// Health scripts there may apply to Applications, or bare names in marks may name them.
+/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read: those that the user's settings do
+/// not name, and in which health scripts may apply to Applications, or marks may name Applications by bare names.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let looked_into = Namespaces::of(objects, trust).looked_into;
     let mut namespaces = BTreeSet::new();
@@ -264,7 +263,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     namespaces
 }
 
-/// Returns true if a list is made only to prove an Argo CD.
+/// Returns true if a list is made only to prove an Argo CD, by its kind and its label or field selector.
 pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
     let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
     [BINDING, ROLE].iter().any(is) && fields == Some(ALL_BINDINGS)

@@ -22,8 +22,9 @@ use crate::objects::Objects;
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
-/// The maximum length of a folder's path in bytes, and the maximum number of its parts.
+/// The maximum length of a folder's path, in bytes.
 const MAX_FOLDER: usize = 1024;
+/// The maximum number of parts of a folder's path.
 const MAX_PARTS: usize = 64;
 
 /// Returns true for a path that is longer than any folder that a package can be in; authors may write any text.
@@ -56,7 +57,7 @@ impl<'p> Folders<'p> {
         way
     }
 
-    /// Returns the numbers of the folders in the tree that contain a path, the root first.
+    /// Returns the numbers of the folders in the tree that contain a path or are at it, the root first.
     fn above(&self, address: &str, path: &str) -> Vec<usize> {
         let Some(&root) = self.roots.get(address) else { return Vec::new() };
         let step = |at: &mut usize, part: &str| {
@@ -461,8 +462,9 @@ fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<St
 
 type Followed = (String, Option<String>, String);
 
-/// Returns the repository, branch and folder that a RootSync or RepoSync syncs (`v1beta1`, which defaults to
-/// `master` and the root).
+/// Returns the URL of the repository, the branch and the folder that a RootSync or RepoSync syncs (`v1beta1`, which
+/// defaults to `master` and the root). The branch is `None` if it is pinned to a revision; the result is `None` if it
+/// names no Git repository.
 fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     let git = |field| text(sync.object.root(), &["spec", "git", field]);
     let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
@@ -470,7 +472,8 @@ fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     Some((git("repo")?, branch, git("dir").unwrap_or_default()))
 }
 
-/// Returns the repository, branch and folder that a Kustomization syncs, from it and its GitRepository.
+/// Returns the URL of the repository, the branch (`None` if pinned) and the folder that a Kustomization syncs, from it
+/// and its GitRepository; `None` if its source is not a GitRepository with a known URL.
 fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Option<Followed> {
     let objects = fleet.objects(home);
     let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
