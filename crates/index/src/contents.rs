@@ -242,7 +242,7 @@ impl Contents {
     }
 
     /// Returns the scope of a kind in a namespace (empty for cluster-scoped objects): that of the namespace alone, or
-    /// else that of all namespaces. If there is neither, returns an [`Unread`](ScopeState::Unread) scope.
+    /// else that of all namespaces. If there is neither, returns an [`Unread`](super::ScopeState::Unread) scope.
     pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
         let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
         own.cloned().unwrap_or_default()

@@ -32,7 +32,7 @@ const VERSION: u32 = 5;
 #[non_exhaustive]
 pub enum ReopenError {
     /// The file does not begin with `TAFFIDX`.
-    #[error("the saved index does not begin with `TAFFIDX`, so another program wrote it")]
+    #[error("the file is not a saved index: it does not begin with TAFFIDX")]
     Foreign,
     /// The file has another version of the format.
     #[error(
