@@ -175,7 +175,7 @@ fn walk(snapshot: &taffrail_index::Snapshot) {
     println!("lookup by name     {:.2} µs ({found})", micros(busy() - begun, keys.len()));
 }
 
-/// Measures status updates of Pods, with a snapshot after each few, while a reader holds the last one.
+/// Measures status updates of Pods, with a snapshot after every few, while a reader holds the last one.
 fn update(index: &mut Index, now: Timestamp) {
     let mut parser = Parser::new();
     let mut texts = Vec::new();

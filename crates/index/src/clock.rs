@@ -10,7 +10,7 @@ const SLEWED: i64 = 1_000;
 
 impl Index {
     /// Returns true if [`reassess`](Index::reassess) has work although nothing changed: a deadline has passed, or the
-    /// clock was set back.
+    /// clock was set back by more than a second.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
     }
@@ -19,8 +19,9 @@ impl Index {
         self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
-    /// Records the time `now`, in milliseconds. If the clock was set back, moves every `since` in the future to `now`,
-    /// and returns the slots of all objects whose status evidence may change, to judge them again.
+    /// Records the time `now`, in milliseconds. If the clock was set back by more than [`SLEWED`], moves every
+    /// `since` in the future to `now`, and returns the slots of all objects whose status evidence may change, to
+    /// judge them again; else returns none.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
             self.reassessment.newest = self.reassessment.newest.max(now);

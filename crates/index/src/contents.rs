@@ -28,7 +28,8 @@ pub struct Contents {
     pub(super) seed: Seed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
-    /// For each kind, true if its objects have a status subresource; `None` if the server did not tell it.
+    /// For each kind, by its number: true if its objects have a status subresource; `None` if the server did not tell
+    /// it.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
     /// The groups that discovery could not read; `None` if discovery did not tell all kinds of the other groups.
     pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
@@ -195,7 +196,8 @@ impl Contents {
 
 /// Queries about counts, kinds and scopes.
 impl Contents {
-    /// Returns the number of the snapshot, which grows with each published change.
+    /// Returns the number of the last published snapshot; it grows by one with each publication that contains
+    /// changes.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -239,7 +241,8 @@ impl Contents {
         self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
-    /// Returns the scope that contains the objects of a kind in a namespace (empty for cluster-scoped objects).
+    /// Returns the scope of a kind in a namespace (empty for cluster-scoped objects): that of the namespace alone, or
+    /// else that of all namespaces. If there is neither, returns an [`Unread`](super::ScopeState::Unread) scope.
     pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
         let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
         own.cloned().unwrap_or_default()
@@ -255,8 +258,8 @@ impl Contents {
         })
     }
 
-    /// Returns true if all objects of a kind were read, in one namespace or in all with `None`; or if the server does
-    /// not serve the kind.
+    /// Returns true if an object of a kind that is not in the index does not exist: all objects of the kind were
+    /// read, in one namespace or in all with `None`, or discovery read the kind's group and did not find the kind.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.

@@ -98,9 +98,9 @@ impl EventsOwner {
         }
     }
 
-    /// Stores an event that tells something about a wait or a failure and is not too old, in place of its former
-    /// version; removes the former version of any other event. Returns the object that the event is about; `None` if
-    /// `object` is not an event, or was not stored before and is not now.
+    /// Stores an event, in place of its former version, if it is a warning or has one of the reasons in [`TELLING`],
+    /// and last occurred at most [`EVENTS_KEPT_FOR`] ago; removes the former version of any other event. Returns the
+    /// object that the event is about; `None` if `object` is not an event, or was not stored before and is not now.
     pub(super) fn apply(
         &mut self,
         events: &mut Events,
@@ -253,8 +253,8 @@ impl Events {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }
 
-    /// Returns the events about an object, without those about an earlier object of the same name; `uid` is
-    /// [`Uid::NONE`] if it is unknown.
+    /// Returns the events about an object. Leaves out those with another UID, which are about an earlier object of
+    /// the same name, except for a Node; `uid` is [`Uid::NONE`] if it is unknown.
     pub(super) fn about<'s>(
         &'s self,
         seed: Seed,

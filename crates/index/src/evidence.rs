@@ -226,7 +226,7 @@ impl Contents {
     }
 
     /// Writes the owner references of an object, without inferred owners. Kind and name of an owner come from the
-    /// owner's record, if it exists.
+    /// owner's record; both are `-` if it does not exist.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";
@@ -259,7 +259,7 @@ impl Contents {
         }
     }
 
-    /// Writes the Pods with the UIDs `targets` as the endpoints of an EndpointSlice.
+    /// Writes the existing Pods among the UIDs `targets` as the endpoints of an EndpointSlice.
     fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
         let mut before: &[u8] = b",\"endpoints\":[";
         for record in targets.filter_map(|uid| self.record(self.slot_of_uid(uid)?)) {
@@ -284,8 +284,8 @@ impl Contents {
         IndexEvidence::new(self)
     }
 
-    /// Returns the rules to use with [`evidence`](Contents::evidence): they return the verdicts recorded when the
-    /// objects were read in full.
+    /// Returns the rules to use with [`evidence`](Contents::evidence): for an object of the index they return its
+    /// recorded verdict, and they judge any other object by the rules of the settings.
     pub fn rules(&self) -> RecordedRules<'_> {
         RecordedRules { contents: self, cluster_rules: None }
     }
@@ -372,9 +372,10 @@ impl ClusterState for IndexEvidence<'_> {
     }
 }
 
-/// Rules that return the recorded verdicts of the objects of an index.
+/// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
+/// index's settings.
 ///
-/// They judge, like any [`ClusterRules`], objects whose bodies the index keeps by rules from the cluster.
+/// As [`ClusterRules`] they judge, by rules from the cluster, only the objects whose bodies the index keeps.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,

@@ -25,8 +25,8 @@ const OF_ANY: &[&str] = &[
     "status.conditions[].observedGeneration",
 ];
 
-/// Paths kept by group and kind. `[]` stands for each item of a list; a path that ends in `!` is kept even if it is
-/// empty.
+/// Paths kept by group and kind. `[]` stands for each item of a list, `{}` for `initContainerStatuses` and
+/// `containerStatuses`; a path that ends in `!` is kept even if its value is empty.
 const OF_KIND: &[(&str, &str, &[&str])] = &[
     (
         "",
@@ -320,7 +320,7 @@ impl Wanted {
     }
 }
 
-/// Writes a value unchanged, except that a string longer than a message may be is truncated.
+/// Writes a value unchanged, except that a string longer than [`MAX_MESSAGE`] bytes is truncated.
 fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     let is_long = value.text().is_none_or(|text| text.len() > MAX_MESSAGE);
     match value.as_str().filter(|text| is_long && text.len() > MAX_MESSAGE) {
@@ -363,7 +363,8 @@ pub(super) struct Known<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
     pub(super) is_metadata: bool,
-    /// True if the object is so new that its controller need not have written a status.
+    /// True if the object is younger than [`FIRST_STATUS`](super::new_record::FIRST_STATUS), so its controller may
+    /// not have written a status yet.
     pub(super) is_new: bool,
     pub(super) has_odd_uid: bool,
     pub(super) has_odd_creation: bool,
@@ -519,8 +520,8 @@ fn has_no_status(object: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if no evidence can change the status of the object. Of Current objects, `assess` follows only those
-/// for which this returns false.
+/// Returns true if no evidence can change the status of the object; always false if it is not Current or is being
+/// deleted. Of Current objects, `assess` follows only those for which this returns false.
 fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;
@@ -573,8 +574,8 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     }
 }
 
-/// Returns true for a custom resource that is Current only because no rule applies: one of its own workloads may have
-/// failed.
+/// Returns true for an object that is Current only because no rule applies, but that may own a workload, which may
+/// have failed; false if only its metadata was read.
 fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
     known.verdict.rule == "fallback"
         && known.verdict.status == taffrail_status::Status::Current

@@ -164,13 +164,13 @@ impl KindId {
 #[non_exhaustive]
 pub enum Refusal {
     /// The object has no name.
-    #[error("has no name")]
+    #[error("the object has no name")]
     NoName,
     /// The object's name or namespace is longer than any that an API server accepts.
-    #[error("has a name of more than 1024 bytes")]
+    #[error("the object's name or namespace is longer than 1024 bytes")]
     NameTooLong,
     /// The object is of another kind than expected.
-    #[error("is of the kind {found}, not {expected}")]
+    #[error("the object is of the kind {found}, but {expected} was expected")]
     OtherKind {
         /// The expected kind.
         expected: String,
@@ -178,19 +178,19 @@ pub enum Refusal {
         found: String,
     },
     /// The value is not a Kubernetes object.
-    #[error("is not a Kubernetes object")]
+    #[error("the document is not a Kubernetes object")]
     NotAnObject,
     /// The kind was never passed to [`Index::kind`].
-    #[error("is of a kind that is not known")]
+    #[error("the index does not know the object's kind")]
     UnknownKind,
 }
 
 /// The effect of applying an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
-    /// The object is new, or replaces an earlier object of the same name.
+    /// The object is new, or replaces an object of the same name with another UID.
     Added(Handle),
-    /// The object changed; the aspects tell which visible parts.
+    /// The object changed; the aspects tell in which visible parts.
     Changed(Handle, Aspects),
     /// No visible field changed, even if its resource version did.
     Unchanged(Handle),
@@ -356,7 +356,8 @@ impl Index {
     }
 
     /// Clears the resource versions of the objects of a kind for which `is_meant` returns true, so that
-    /// [`seen`](Index::seen) requests them again. Returns false if there are none.
+    /// [`seen`](Index::seen) returns false for them and the caller applies them again. Returns false if there are
+    /// none.
     fn forget_versions(&mut self, kind: KindId, is_meant: impl Fn(&Record, &Verdict) -> bool) -> bool {
         let slots: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.slot).collect();
         let is_meant = |slot: &u32| {

@@ -215,8 +215,8 @@ fn pairs<'a>(
     pairs
 }
 
-/// Returns the owners of an object, its controller first, including one that is only inferred from names and labels;
-/// and true if the controller is a Job.
+/// Returns the owners of an object, its controller first, and true if the controller is a Job. Only an object without
+/// usable owner references has an inferred owner, from names, labels or annotations.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -435,9 +435,8 @@ fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// Returns the JSON of an object without the fields in its record and without fields that no query reads:
-/// `resourceVersion`, `selfLink`, [`LAST_APPLIED`], the heartbeats of conditions, and, unless `managed_fields` is
-/// true, `managedFields`.
+/// Returns the JSON of an object without `resourceVersion`, `selfLink`, [`LAST_APPLIED`], the `lastHeartbeatTime` and
+/// `lastProbeTime` of its conditions, and, unless `managed_fields` is true, `managedFields`.
 fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
     let mut out = Vec::new();
     // Where a member occurs twice both are written: the last one counts for those who read it, too.

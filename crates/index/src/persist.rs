@@ -32,19 +32,21 @@ const VERSION: u32 = 5;
 #[non_exhaustive]
 pub enum ReopenError {
     /// The file does not begin with `TAFFIDX`.
-    #[error("is not a saved index")]
+    #[error("the file is not a saved index: it does not begin with TAFFIDX")]
     Foreign,
     /// The file has another version of the format.
-    #[error("was saved in format {found}; this program reads format {VERSION}")]
+    #[error(
+        "the saved index has the format {found}, but this version of Taffrail reads only format {VERSION}"
+    )]
     OtherFormat {
         /// The version of the file's format.
         found: u32,
     },
     /// The file was saved with other settings, so it contains other fields.
-    #[error("was saved with other settings")]
+    #[error("the saved index was made with other settings, so it contains other fields")]
     OtherSettings,
     /// The file is truncated, or its bytes were changed.
-    #[error("is damaged")]
+    #[error("the saved index is damaged")]
     Damaged,
 }
 

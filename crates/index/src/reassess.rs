@@ -50,7 +50,8 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// The objects to reassess, and for each key the objects to reassess when objects behind it change, which listen to it.
+/// The objects to reassess, and the keys to which objects listen: when a change is announced under a key, the objects
+/// that listen to it are reassessed.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Slots of the objects that changed.
@@ -67,7 +68,7 @@ pub(super) struct Reassessment {
     pub(super) newest: i64,
 }
 
-/// Returns the key that stands for all objects of a kind, in one namespace or (empty) everywhere.
+/// Returns the key of all objects of a kind in one namespace, or, if `namespace` is empty, in the whole cluster.
 fn of_kind(seed: Seed, group: &str, kind: &str, namespace: &str) -> u128 {
     seed.words(&["of kind", group, kind, namespace])
 }
@@ -343,7 +344,8 @@ impl Index {
         self.reassessment.set_deadline(slot, None);
     }
 
-    /// Announces a change under the keys of the object `told`, because an event about it was stored or removed.
+    /// Announces that an event about the object `told` was stored or removed, to the objects that listen to its
+    /// events, and records the change of the object for subscribers.
     pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
         self.reassessment.announced.push(about(self.contents.seed, kind, name));
@@ -539,7 +541,8 @@ impl Index {
         self.show(Answer { slot, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
     }
 
-    /// Stores the result of an assessment: the object's health, status, listeners and deadline.
+    /// Stores the result of an assessment: the object's health and status, the keys to which it listens, and its
+    /// deadline.
     fn show(&mut self, answer: Answer, now: Timestamp) {
         let Answer { slot, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {

@@ -277,10 +277,10 @@ pub(super) struct Record {
     /// `metadata.generation`; [`i64::MIN`] if absent.
     pub(super) generation: i64,
     pub(super) digest: u64,
-    /// The time since when the object has its current status in this index, in milliseconds since 1970.
+    /// The time at which the object got its current status in this index, in milliseconds since 1970.
     pub(super) since: i64,
-    /// The time since when the object is not well by its own report, in milliseconds since 1970; [`i64::MIN`] if it
-    /// is well.
+    /// The time since when the object is not well, by its own report and by evidence, in milliseconds since 1970;
+    /// [`i64::MIN`] if it is well or the time is unknown.
     pub(super) unwell_since: i64,
     /// The former statuses; `None` if there are none.
     pub(super) past: Option<Arc<Past>>,
@@ -302,7 +302,7 @@ pub(super) struct Record {
 /// The content of an object whose body is kept.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// The text of the object, without the members that are in the record.
+    /// The JSON of the object without the fields that no query reads, such as `resourceVersion`.
     Text(Box<[u8]>),
     /// The object as it was read, parsed.
     Document(OwnedDocument),
@@ -365,7 +365,7 @@ pub(super) struct Health {
     pub(super) verdict: Judged,
     /// The message of the root cause.
     pub(super) message: String,
-    /// The deepest object that is not well; `None` if it is the object itself.
+    /// The deepest object in the cause chain that is not well; `None` if it is the object itself.
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 

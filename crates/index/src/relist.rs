@@ -67,7 +67,7 @@ impl Index {
         }
     }
 
-    /// Starts a list of a scope.
+    /// Starts a list of a scope, and sets its state to [`CatchingUp`](ScopeState::CatchingUp).
     ///
     /// The objects of the scope stay until [`end`](Index::end) removes those that the list did not contain.
     pub fn begin(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) {
@@ -92,10 +92,11 @@ impl Index {
         true
     }
 
-    /// Ends a list of a scope: removes the objects that it did not contain, and returns their number.
+    /// Ends a list of a scope: removes the objects that it did not contain, except those in namespaces with a scope
+    /// of their own, and returns their number.
     ///
-    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing happens, and it returns
-    /// 0.
+    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing changes, and it
+    /// returns 0.
     pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
         let contents = &self.contents;

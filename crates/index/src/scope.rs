@@ -44,8 +44,8 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// Returns true if an object of this scope that is not in the index does not exist, according to the last
-    /// complete list.
+    /// Returns true if an object of this scope that is not in the index does not exist: all objects were listed and
+    /// reading them is not forbidden, or the API server does not serve the kind.
     pub fn tells_absence(&self) -> bool {
         self.is_complete && !matches!(self.state, ScopeState::Forbidden) || self.state == ScopeState::Absent
     }

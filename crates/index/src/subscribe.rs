@@ -11,7 +11,7 @@ use taffrail_status::Status;
 use super::KindId;
 use super::record::{Handle, Health, Judged};
 
-/// The visible state of an object.
+/// The state of an object that subscribers see, before or after a change.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The object's status, by evidence.

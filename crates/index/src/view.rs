@@ -58,7 +58,8 @@ impl<'s> ObjectRef<'s> {
         self.record.uid
     }
 
-    /// Returns the object's resource version; empty if it was cleared.
+    /// Returns the object's resource version; empty if it has none, or if the index cleared it to have the object
+    /// read again.
     pub fn resource_version(&self) -> Cow<'s, str> {
         if self.record.has(flag::ODD_VERSION) {
             let text = self.contents.texts.get(self.record.version as u32);
@@ -169,7 +170,7 @@ impl<'s> ObjectRef<'s> {
         self.contents.healths.get(self.record.health)?.cause.as_ref()
     }
 
-    /// Returns the time since when the object has its status in this index; `None` if it is out of range.
+    /// Returns the time at which the object got its status in this index; `None` if it is out of range.
     pub fn since(&self) -> Option<Timestamp> {
         at_millis(self.record.since)
     }
