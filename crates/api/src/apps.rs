@@ -40,7 +40,7 @@ pub struct AppRow {
     /// The time at which the app stopped being well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The message in one line; for an app that is well, that of its delivery tool.
+    /// The message of the worst object or, if the objects are well, of the delivery tool; in one line.
     pub message: Words,
     /// The worst object; left out if the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,8 +82,10 @@ impl AppRow {
         AppOfHome { app: self.app_name(), home }.to_string()
     }
 
-    /// Returns its health with its worst other problem: `Ready`, `Ready, sync failed`, `Ready (suspended)`, `Failed,
-    /// unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready, 12 min ago)`.
+    /// Returns the status for a table cell: the last observed health, or `Unknown (was Ready, 12 min ago)` if it is
+    /// too old to count; for a Ready app followed by its worst problem, as in `Ready, sync failed`; `Failed,
+    /// unconfirmed` if the worst object carries no mark of the app; with ` (suspended)` at the end for a suspended
+    /// app.
     pub fn words(&self, now: Timestamp) -> String {
         let seen = text::status(self.health, self.freshness, now);
         let is_ready = self.effective == Status::Current;

@@ -10,19 +10,19 @@ fn parsed<T: FromStr<Err: Display>, E: Error>(text: &str) -> Result<T, E> {
     text.parse().map_err(E::custom)
 }
 
-/// Writes a value as its text.
+/// Serializes a value as the text that its `Display` writes.
 pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
-/// Reads a value from its text.
+/// Deserializes a text, and parses it with the `FromStr` of the type.
 pub(crate) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     parsed(&String::deserialize(deserializer)?)
 }
 
-/// A value that may be left out.
+/// Serializes `Some` as the text of the value, and `None` as null; deserializes both.
 pub(crate) mod option {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer, parsed};
 
@@ -44,7 +44,7 @@ pub(crate) mod option {
     }
 }
 
-/// Several values.
+/// Serializes values as a list of their texts; deserializes such a list.
 pub(crate) mod list {
     use super::{Deserialize, Deserializer, Display, FromStr, SerializeSeq, Serializer, parsed};
 

@@ -19,7 +19,7 @@ pub struct CauseLog {
     pub lines: Vec<String>,
     /// True if a line was shortened, or older ones left out, because all would exceed 4 KiB.
     pub cut: bool,
-    /// The reason why the log could not be read; left out if it was.
+    /// The reason why the log could not be read; left out if it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -61,7 +61,7 @@ impl CauseLog {
         self
     }
 
-    /// Adds the reason why the log could not be read.
+    /// Sets the reason why the log could not be read; one longer than 4 KiB is cut.
     #[must_use]
     pub fn with_error(self, error: &str) -> CauseLog {
         CauseLog { error: Some(cut(error).into_owned()), ..self }

@@ -1,4 +1,4 @@
-//! Cause chains of an answer: a chain that many rows share is shown in full only in some of them.
+//! Shortens cause chains that many rows of an answer share: only some of these rows show them in full.
 
 use std::collections::HashMap;
 use std::rc::Rc;

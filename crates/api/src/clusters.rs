@@ -23,15 +23,15 @@ impl ListItem for ClusterRow {
 }
 
 impl ClusterRow {
-    /// Returns the present status for a table cell, if it is Ready with the worst other problem: `Failed`, `Ready`,
-    /// `Ready, sync failed`.
+    /// Returns the status of the cluster now for a table cell: `Failed`, `Ready`. A `Ready` one is followed by the
+    /// problem of its worst app, if there is one: `Ready, sync failed`.
     pub fn words(&self) -> String {
         let besides = self.problem.as_ref().filter(|_| self.status == Status::Current);
         let besides = besides.map(|it| format!(", {}", it.words()));
         format!("{}{}", self.status.word(), besides.unwrap_or_default())
     }
 
-    /// Returns the number of apps in the cluster that are Ready without a problem other than notices.
+    /// Returns the number of apps that have no problem other than notices.
     pub fn ready(&self) -> usize {
         self.apps.saturating_sub(self.problems)
     }

@@ -42,10 +42,10 @@ pub enum RowChange<T, K> {
     Removed(K),
 }
 
-/// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then removed
-/// ones.
+/// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then the keys of
+/// removed ones, sorted.
 ///
-/// The last of several rows with one key replaces the others.
+/// Of several rows with one key only the last counts.
 pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     let known: BTreeMap<T::Key, &T> = old.iter().map(|row| (row.key(), row)).collect();
     let last: BTreeMap<T::Key, usize> = new.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
@@ -65,7 +65,7 @@ pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     changes
 }
 
-/// Changes `rows` as `changes` say: unchanged rows keep their positions, added ones are appended.
+/// Applies `changes` to `rows`: changed rows keep their positions, added ones are appended, removed ones are dropped.
 pub fn apply<T: KeyedRow>(rows: &mut Vec<T>, changes: Vec<RowChange<T, T::Key>>) {
     let mut places: BTreeMap<T::Key, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();

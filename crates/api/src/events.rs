@@ -55,7 +55,8 @@ pub struct EventRow {
 }
 
 impl EventList {
-    /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about their dependents.
+    /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about the dependents of these
+    /// objects; `list` holds the apps of `clusters`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,

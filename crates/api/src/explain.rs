@@ -68,7 +68,7 @@ pub struct Explanation {
     /// The declared objects that users suspended or paused, in part or whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
-    /// The message of the root cause.
+    /// The message of the worst object or, if the objects are well, of the delivery tool.
     pub message: Words,
     /// The cause chain, from the object to the root cause; empty if all is well.
     pub chain: Vec<Arc<CauseStep>>,
@@ -113,7 +113,7 @@ pub struct OwningApp {
     /// The revision that the app last applied successfully.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The Git repository, OCI artifact or chart of the app.
+    /// The Git repository, OCI artifact or chart that the app comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -204,9 +204,10 @@ impl Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds the findings of `report`, which must be about this app alone, as reasons to doubt its green status.
+    /// Adds those findings of `report` that contradict the green status: of high severity, in which the tool and the
+    /// objects disagree about a green app. `report` must be about this app alone.
     ///
-    /// Findings that the app's problems show already are left out. Findings that need Leases or other
+    /// Leaves out findings whose message a problem of the app shows already. Findings that need Leases or other
     /// clusters are missing, because those were not read.
     #[must_use]
     pub fn doubted(self, report: TrustReport) -> Explanation {
@@ -231,8 +232,8 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// Turns the explanation into one of `object`, which the user named; `belonging` has the apps and controllers
-    /// of that object.
+    /// Adds to the explanation that the user named `object`: the apps and controllers of the object, from
+    /// `belonging`. `object` becomes the explained object only if the explanation has none.
     #[must_use]
     pub fn with(self, object: &ObjectKey, belonging: &Ownership<'_>) -> Explanation {
         Explanation {

@@ -42,7 +42,7 @@ impl FromStr for StatusFilter {
     }
 }
 
-/// Formats as it is parsed.
+/// Formats as a text that parses to an equal filter.
 impl fmt::Display for StatusFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StatusFilter { statuses, unwell } = self;
@@ -55,7 +55,7 @@ impl fmt::Display for StatusFilter {
     }
 }
 
-/// Writes a list that [`Words::read`] reads.
+/// Writes the items separated by commas, each of `unwanted` after a `!`: a list that [`Words::read`] reads.
 fn listed<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     wanted: impl IntoIterator<Item = T>,
@@ -111,7 +111,7 @@ impl FromStr for SyncFilter {
     }
 }
 
-/// Formats as it is parsed.
+/// Formats as a text that parses to an equal filter.
 impl fmt::Display for SyncFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         listed(f, &self.wanted, &self.unwanted)
@@ -123,7 +123,8 @@ impl SyncFilter {
         self.admits_state(app.app.delivery, app.effective_sync())
     }
 
-    /// Returns true if an app of `delivery` whose present sync state is `state` matches.
+    /// Returns true if an app of `delivery` whose sync state now is `state` matches; always false for apps known by
+    /// labels.
     pub fn admits_state(&self, delivery: Delivery, state: SyncState) -> bool {
         let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
         delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
@@ -131,7 +132,7 @@ impl SyncFilter {
 }
 
 impl StatusFilter {
-    /// Returns true if `status` is in the set.
+    /// Returns true if `status` is one of those that the filter lets through, problems aside.
     pub fn admits(&self, status: Status) -> bool {
         self.statuses.contains(&status)
     }
@@ -178,8 +179,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Removes from `list` the apps that do not match (the status filter is not applied), and the errors of
-    /// clusters that do not match.
+    /// Removes from `list` the apps that do not match (ignoring the conditions about status, kinds and images), and
+    /// the errors of clusters that do not match.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
         list.errors.retain(|error| self.admits_cluster(&error.cluster));
@@ -192,7 +193,8 @@ impl Filter {
         }
     }
 
-    /// Removes from the apps of `list` the declared objects that do not match; the apps stay.
+    /// Removes from each app of `list` the objects that do not match the kinds, images, namespaces and statuses; the
+    /// apps stay, even without objects.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         // Apps may list the same objects.
         let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
@@ -231,13 +233,13 @@ impl Filter {
         named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
     }
 
-    /// Returns true if a problem is on one of the wanted axes.
+    /// Returns true if `problem` is on one of the axes of `problems`, or if these do not restrict the axes.
     fn judges(&self, problem: &Problem) -> bool {
         self.problems.as_ref().is_none_or(|axes| axes.is_empty() || axes.contains(&problem.axis))
     }
 
-    /// Returns true if an app has a problem on one of the wanted axes that is more than a notice, as `--exit-status`
-    /// takes it.
+    /// Returns true if an app has a problem, other than a notice, on one of the wanted axes. `--exit-status` then
+    /// fails.
     pub fn is_pressing(&self, app: &App) -> bool {
         app.problems.iter().any(|problem| problem.is_pressing() && self.judges(problem))
     }
@@ -320,7 +322,7 @@ fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objec
     clusters.iter().copied().find(|cluster| cluster.name() == name)
 }
 
-/// Lists the names and aliases of all clusters, by which they can be selected.
+/// Returns the names and aliases of all clusters, any of which selects its cluster.
 pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     let members = members(clusters);
     let names = members.into_iter().flat_map(|member| {
@@ -341,7 +343,7 @@ pub enum SortField {
     Status,
     /// By the name of the cluster.
     Cluster,
-    /// By the time since when the row is not well, the earliest first.
+    /// By the time at which the row stopped being well, the earliest first; rows that are well last.
     Since,
     /// By the delivery of the app.
     Delivery,
@@ -385,7 +387,8 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts rows of clusters by name or status; for other fields they keep their order.
+/// Sorts rows of clusters by name (also for `Cluster`) or by status, the worst first; for other fields they keep
+/// their order.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),

@@ -51,7 +51,7 @@ pub struct PageExtent {
 pub struct Coverage {
     /// The state of the answer as a whole.
     pub state: AnswerState,
-    /// The time for which the answer was computed, by the clock of the hub.
+    /// Number of clusters that the answer is about, whether or not they are missing.
     pub as_of: Timestamp,
     /// Number of clusters that the answer is about.
     pub clusters: usize,
@@ -69,11 +69,11 @@ pub struct Coverage {
 pub enum AnswerState {
     /// All clusters are live and were read whole.
     Complete,
-    /// Of some clusters only old observations are known; nothing is missing.
+    /// Of some clusters only old observations are known; no cluster or part of one is missing.
     Stale,
-    /// A part of the fleet is missing, and will not come by itself.
+    /// A part of the fleet is missing, and no read that is under way will add it.
     Partial,
-    /// Some clusters are still being read.
+    /// Some clusters are not read yet, or not in full.
     Loading,
 }
 
@@ -91,8 +91,8 @@ pub struct MissingCluster {
     pub reason: Cow<'static, str>,
     /// The reason, for people.
     pub message: String,
-    /// The time since when the reason holds; for a silent cluster the time of the last observation. Left out if it is
-    /// not known.
+    /// The time from which on the reason is true; for a silent cluster the time of the last observation. Left out if
+    /// it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
@@ -120,7 +120,7 @@ pub struct AppGroup {
 }
 
 impl AppGroup {
-    /// Adds the apps of another group.
+    /// Adds the counts of `other` to this group, and keeps the worse of the two worst statuses.
     pub fn add(&mut self, other: &AppGroup) {
         self.apps += other.apps;
         self.problems += other.problems;
@@ -153,7 +153,7 @@ pub struct Matrix {
     pub rows: Vec<MatrixRow>,
     /// The meaning of each character that the rows contain.
     pub legend: Vec<MatrixLegend>,
-    /// The earliest time of which the states are known; left out unless the answer is about a past time.
+    /// The earliest time that the history reaches back to; left out unless the answer is about a past time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Timestamp>,
     /// The number of rows on all pages, and the cursor of the next page.
@@ -206,7 +206,7 @@ pub struct MatrixLegend {
     pub health: Status,
     /// The status now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The freshness of the observation.
+    /// The freshness of the cluster that holds the app.
     pub freshness: FreshnessState,
     /// True if the app has a problem that is more than a notice, on any axis.
     pub problem: bool,
@@ -245,9 +245,9 @@ impl Attention {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AttentionEntry {
-    /// The severity.
+    /// The severity of these problems.
     pub severity: ProblemSeverity,
-    /// The axis.
+    /// The axis on which the apps have these problems.
     pub axis: Axis,
     /// The state on that axis, such as `Failed`, `OutOfSync`, `Lost`.
     pub state: String,
@@ -261,11 +261,11 @@ pub struct AttentionEntry {
     pub since: Option<Timestamp>,
     /// Number of rows: apps in clusters.
     pub count: usize,
-    /// The keys of the apps: a few, the first in the order of the fleet.
+    /// The keys of the first few of the apps, in the order of the fleet.
     pub keys: Vec<String>,
     /// Number of different keys.
     pub key_count: usize,
-    /// The names of the clusters: a few, the first in the order of the fleet.
+    /// The names of the first few of the clusters, in the order of the fleet.
     pub clusters: Vec<String>,
     /// Number of clusters.
     pub cluster_count: usize,
@@ -282,7 +282,7 @@ pub struct PairState {
     pub effective: Status,
     /// The sync state that views showed.
     pub sync: SyncState,
-    /// The worst problem in a few words, such as `sync failed`; `None` for a pair that was well.
+    /// The worst problem in a few words, such as `sync failed`; `null` if the app had no problem.
     pub problem: Option<String>,
 }
 
@@ -340,7 +340,7 @@ pub struct AppHistory {
     pub name: String,
     /// The entries of this page, the latest first.
     pub items: Vec<HistoryRow>,
-    /// The earliest time of which the states are known; left out if nothing is recorded yet.
+    /// The earliest time that the history reaches back to; left out if nothing is recorded yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Timestamp>,
     /// The value of `cursor` for the next page; left out on the last one.
@@ -379,9 +379,9 @@ pub enum HistoryRow {
         /// The time at which the sync ended; left out while it runs, or if the tool does not record it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<Timestamp>,
-        /// The outcome.
+        /// The outcome of the sync.
         result: SyncResult,
-        /// The revision; empty if the tool failed before it knew one.
+        /// The revision that was to be applied; empty if the tool failed before it knew one.
         revision: String,
         /// The message of the delivery tool; empty if it does not keep it.
         message: String,
@@ -399,7 +399,7 @@ pub struct PastList<T> {
     pub kind: Cow<'static, str>,
     /// The rows of the page.
     pub items: Vec<T>,
-    /// The earliest time of which the states are known.
+    /// The earliest time that the history reaches back to; null if nothing is recorded yet.
     pub history_since: Option<Timestamp>,
     /// The number of rows on all pages, and the cursor of the next page.
     #[serde(flatten)]
@@ -427,7 +427,7 @@ pub struct PastApp {
     pub namespace: String,
     /// Name of the declaring object.
     pub name: String,
-    /// The state.
+    /// The state of the app in the cluster at that time.
     #[serde(flatten)]
     pub state: PairState,
 }
@@ -508,7 +508,7 @@ pub struct StreamCounts {
     pub total: usize,
     /// Number of rows with a problem that is more than a notice.
     pub problems: usize,
-    /// Number of rows by present status.
+    /// Number of rows by status now.
     pub counts: Counts,
 }
 
@@ -519,7 +519,7 @@ pub struct StreamCounts {
 pub struct StreamRow {
     /// The identity of the row within its page and stream.
     pub id: u64,
-    /// The row.
+    /// The contents of the row, as in `get apps`.
     pub row: AppRow,
 }
 
@@ -543,16 +543,16 @@ pub struct ClusterCounts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HttpProblem {
-    /// The sort of the error, as a URN: `urn:taffrail:problem:invalid-parameter`.
+    /// The kind of error, as a URN: `urn:taffrail:problem:invalid-parameter`.
     #[serde(rename = "type")]
     pub sort: Cow<'static, str>,
-    /// The sort of the error in words.
+    /// The kind of error in a few words, the same for all errors of the kind.
     pub title: Cow<'static, str>,
     /// The HTTP status code.
     pub status: u16,
     /// The failure: what failed, on what, and why.
     pub detail: String,
-    /// The remedy; left out if there is none.
+    /// The remedy: what the client can do; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The reason why a question has no answer; left out for other errors.

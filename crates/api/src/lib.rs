@@ -69,7 +69,7 @@ pub struct List<T> {
     pub api_version: Cow<'static, str>,
     /// The kind of the answer, such as `AppList`.
     pub kind: Cow<'static, str>,
-    /// The rows.
+    /// The rows of the answer.
     pub items: Vec<T>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub trait ListItem {
 }
 
 impl<T: ListItem> List<T> {
-    /// Makes the list of `items` and of the errors that concern them.
+    /// Makes the list of `items`, with the errors that occurred while they were read.
     pub fn of(items: Vec<T>, errors: impl IntoIterator<Item: Into<ErrorRow>>) -> List<T> {
         let errors = errors.into_iter().map(Into::into).collect();
         List { api_version: API_VERSION.into(), kind: T::LIST.into(), items, errors }
@@ -95,7 +95,7 @@ impl<T: ListItem> List<T> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorRow {
-    /// Name of the cluster.
+    /// Name of the cluster that the error is about.
     pub cluster: String,
     /// The scope that could not be read, or that is invalid: `cluster`, a kind, or an object.
     pub scope: String,

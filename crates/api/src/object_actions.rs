@@ -7,31 +7,32 @@ use taffrail_object::ObjectKey;
 
 use crate::{API_VERSION, ErrorRow, List, ListItem};
 
-/// The actions that can be run on an object, in each cluster that has it.
+/// The actions of the scripts for objects of some kinds, one row for each action, object and cluster. A disabled
+/// action is listed too.
 pub type ObjectActionList = List<ObjectActionRow>;
 
-/// An action that can be run on an object, in one cluster.
+/// An action that a script offers for an object in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectActionRow {
-    /// Name of the cluster.
+    /// Name of the cluster that has the object.
     pub cluster: String,
-    /// The object.
+    /// The object that the action would change.
     pub object: ObjectKey,
     /// The name by which users call the action.
     pub name: String,
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     pub origin: Cow<'static, str>,
-    /// The purpose, for people.
+    /// The label of the action for people, such as `Restart`; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// The class of an icon in Argo CD's pages.
+    /// The CSS class of the icon that Argo CD shows for the action; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub icon_class: String,
-    /// True if the action makes no sense with the object as it is.
+    /// True if the script reports that the action does not apply to the object in its present state.
     pub disabled: bool,
-    /// The parameters.
+    /// The parameters that the action accepts.
     pub parameters: Vec<ActionParameter>,
 }
 
@@ -44,15 +45,15 @@ impl ListItem for ObjectActionRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionParameter {
-    /// The name.
+    /// The name of the parameter.
     pub name: String,
-    /// The present value.
+    /// The value that the object has now; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// The type of the value.
+    /// The type of the value, such as `number`, as the script names it; empty if it names none.
     #[serde(default, rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The default for a user interface.
+    /// The value that a user interface fills in; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub default: String,
 }
@@ -101,9 +102,9 @@ impl ActionRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRunRow {
-    /// Name of the cluster.
+    /// Name of the cluster that has the object.
     pub cluster: String,
-    /// The object.
+    /// The object on which the action was run.
     pub object: ObjectKey,
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ pub struct ActionRunRow {
 pub struct ObjectChangeRow {
     /// The operation: `patch` or `create`.
     pub operation: Cow<'static, str>,
-    /// The object.
+    /// The object that is patched or created.
     pub object: ObjectKey,
     /// The JSON merge patch, or the new object.
     pub body: serde_json::Value,

@@ -1,4 +1,4 @@
-//! The question of `explain`: why apps and objects are in their state.
+//! The question (names, filters and options) of `explain`.
 
 mod doubts;
 mod subject;
@@ -24,7 +24,7 @@ use crate::{AppRow, Explanation, as_text, explained_together, told_in_few};
 
 pub use subject::{InvalidSubject, SubjectName};
 
-/// The question of `explain`.
+/// The parameters of `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -36,26 +36,26 @@ pub struct ExplainView {
     pub names: Vec<SubjectName>,
     /// The namespace of the objects, and in which the apps are declared; `null` for all.
     pub namespace: Option<String>,
-    /// The names of the clusters that hold the objects; empty for all.
+    /// The names of the clusters whose apps or objects are explained; empty for all.
     pub clusters: Vec<String>,
     /// True for one explanation for each cluster, in place of one for all clusters with an equal one.
     pub per_cluster: bool,
     /// True if suggested commands name the context of the cluster.
     pub contexts: bool,
-    /// The objects that are explained as one app, in place of the apps; they do not go over a wire.
+    /// The objects that are explained as one app, in place of the apps; never serialized.
     #[serde(skip)]
     pub declared: Vec<ObjectKey>,
-    /// The labels by which undeclared objects are grouped into apps; they do not go over a wire.
+    /// The labels by which undeclared objects are grouped into apps; never serialized.
     #[serde(skip)]
     pub app_labels: AppLabels,
 }
 
-/// The answer of `explain`.
+/// The answer to [`ExplainView`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainAnswer {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
     /// The explained apps and objects, in the order of the names; without names the worst first.
     pub items: Vec<ExplainedSubject>,
@@ -79,23 +79,24 @@ pub struct ExplainAnswer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedSubject {
-    /// The explanation.
+    /// The explanation of the app or object.
     pub explanation: Explanation,
-    /// The row of the app, or of an app of the object alone.
+    /// The row of the app; for an object the row of an app that consists of the object alone.
     pub row: AppRow,
     /// The object, if it is explained in place of an app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// True if the explanation tells to what the object belongs.
+    /// True if the explanation names the apps and controllers of the object.
     #[serde(default)]
     pub tells_owners: bool,
     /// The declared objects that are not ready beside the one that the status names: the first five, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherObject>,
-    /// Number of all these objects.
+    /// Number of declared objects that are not ready beside the one that the status names, including those that
+    /// `others` leaves out.
     #[serde(default)]
     pub other_count: usize,
-    /// A remark about differences that the cluster does not record; left out if there is nothing to say.
+    /// A sentence about differences that the cluster does not record; left out if no object differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
@@ -139,7 +140,8 @@ impl ExplainedSubject {
         ExplainedSubject { explanation, row, object, tells_owners, others, other_count, differences }
     }
 
-    /// Returns the objects that the delivery tool reports as not synced, without those of which a problem says the same.
+    /// Returns the objects that the delivery tool reports as not synced, without those whose problem is listed
+    /// already.
     pub fn unsaid(&self) -> Vec<&ObjectSync> {
         unsaid(&self.explanation)
     }
@@ -242,15 +244,15 @@ impl ExplainView {
         (chosen, missing)
     }
 
-    /// Returns the context that commands about an app name; `None` if they name none.
+    /// Returns the context that suggested commands about an app name; `None` if they name none.
     fn context(&self, app: &App) -> Option<String> {
         // The declaring object may be in another cluster than the app's objects.
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
         self.contexts.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     }
 
-    /// Returns the apps for which the objects that changed before a failure are read: the named ones, or all if no name
-    /// was given.
+    /// Returns the apps for which `changed` is computed, the changes before a failure: those of the names, or all if
+    /// no name was given.
     fn changes(&self) -> Changes {
         if self.names.is_empty() {
             return Changes::All;
@@ -290,7 +292,7 @@ impl<'l> Grounds<'l> {
         found
     }
 
-    /// Returns true if some cluster serves the kind named `kind`, or has objects of it.
+    /// Returns true if `kind` names a kind that some cluster serves or has objects of.
     fn is_known(&self, kind: &str) -> bool {
         self.clusters.iter().any(|cluster| {
             let served = cluster.kinds().is_some_and(|catalog| {
@@ -301,7 +303,8 @@ impl<'l> Grounds<'l> {
     }
 }
 
-/// Returns the error that neither an app nor an object has this name.
+/// Makes the error for a name that matches neither an app nor an object. `refusal` is the error of the search for an
+/// app.
 fn not_found(grounds: &Grounds<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| grounds.is_known(kind));
     let Some((kind, wanted)) = of_kind else {

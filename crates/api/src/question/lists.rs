@@ -13,7 +13,7 @@ use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_ap
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
 
-/// Maximum number of apps that [`AppsElsewhere`] names.
+/// Maximum number of names in [`AppsElsewhere::names`].
 const MAX_NAMED: usize = 3;
 
 /// A selection of the rows of a list, and their order.
@@ -32,15 +32,15 @@ pub struct RowSelection {
     pub filter: Filter,
     /// The field by which the rows are sorted; `null` for the order of the clusters, namespaces and names.
     pub sort: Option<SortField>,
-    /// True for a view that is shown again and again: the answer then also has the rows that only conditions about their
-    /// state leave out, and does not say which namespaces do not exist.
+    /// True for a view that follows changes: the answer then also has the rows that only the conditions about status,
+    /// problems and sync leave out, and does not report namespaces that do not exist.
     pub follow: bool,
-    /// True if the answer names apps that have objects in the namespace, if no app is declared there.
+    /// True to get the apps that have objects in the namespace, if no app is declared there.
     pub elsewhere: bool,
-    /// The objects that are listed as one app, in place of the apps; they do not go over a wire.
+    /// The objects that are listed as one app, in place of the apps; never serialized.
     #[serde(skip)]
     pub declared: Vec<ObjectKey>,
-    /// The labels by which undeclared objects are grouped into apps; they do not go over a wire.
+    /// The labels by which undeclared objects are grouped into apps; never serialized.
     #[serde(skip)]
     pub app_labels: AppLabels,
 }
@@ -51,15 +51,15 @@ impl RowSelection {
         reads_apps(namespace, &self.declared, &self.app_labels)
     }
 
-    /// Returns the filter without its conditions about the state of rows, for the rows that only these leave out; `None`
-    /// if no such rows are wanted.
+    /// Returns the filter without its conditions about status, problems and sync state; `None` if it has no such
+    /// condition, or if the view does not follow changes.
     fn stateless(&self) -> Option<Filter> {
         let stateless = Filter { status: None, problems: None, sync: None, ..self.filter.clone() };
         (self.follow && stateless != self.filter).then_some(stateless)
     }
 }
 
-/// The question of `get apps`.
+/// The parameters of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -68,38 +68,38 @@ pub struct AppsView {
     pub rows: RowSelection,
 }
 
-/// The question of `get clusters`.
+/// The parameters of `get clusters`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ClustersView {
-    /// The clusters to list, and their apps.
+    /// The clusters to list, and the conditions that their apps must meet to count.
     pub rows: RowSelection,
 }
 
-/// The question of `get resources`.
+/// The parameters of `get resources`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ResourcesView {
-    /// The objects to list, by their apps.
+    /// The apps whose objects are listed, and the conditions that the objects must meet.
     pub rows: RowSelection,
-    /// True for the objects that no app declares and that have no owner, in the namespaces of `namespace` and of the
-    /// filter.
+    /// True to list instead the objects that no app declares and that have no owner, in the namespaces of `namespace`
+    /// and of the filter.
     pub orphaned: bool,
 }
 
-/// The answer of a list.
+/// The answer of `get apps`, `get clusters` or `get resources`, with rows of type `T`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de>"))]
 pub struct ListAnswer<T> {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
-    /// The rows, in their order.
+    /// The rows that match, sorted as requested.
     pub items: Vec<T>,
-    /// All rows, also those that only conditions about their state leave out; empty unless the question is about a view
-    /// that is shown again and again.
+    /// The rows that match, and those that only the conditions about status, problems and sync leave out; empty
+    /// unless the question sets `follow`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<T>,
     /// Failures to read, invalid declarations, and objects claimed twice.
@@ -107,13 +107,14 @@ pub struct ListAnswer<T> {
     pub errors: Vec<AppError>,
     /// True if no row has a problem. If the question selects objects, only their own status counts, not that of their apps.
     pub is_well: bool,
-    /// The namespaces that the question names, and that do not exist, if it selects no objects.
+    /// The requested namespaces that do not exist; empty if the question lists objects as one app.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_namespaces: Vec<String>,
-    /// True if the question names a namespace in which no app is declared.
+    /// True if the question gives a namespace in which no app is declared.
     #[serde(default)]
     pub is_none_declared: bool,
-    /// The apps that have objects in that namespace; left out if there are none, or if the question does not ask for them.
+    /// The apps that have objects in that namespace; left out if there are none, or if the question does not set
+    /// `elsewhere`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<AppsElsewhere>,
 }
@@ -123,11 +124,11 @@ pub struct ListAnswer<T> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppsElsewhere {
-    /// Number of rows of these apps.
+    /// Number of rows of these apps: one for each app and cluster.
     pub apps: usize,
-    /// Full names of the first three.
+    /// Full names of the first three apps, sorted.
     pub names: Vec<String>,
-    /// True if there are more names.
+    /// True if there are more apps than `names` lists.
     pub has_more: bool,
 }
 
@@ -196,7 +197,7 @@ impl<T> Selected<T> {
         Ok(Selected { list, all, answer })
     }
 
-    /// Returns the answer with its rows; `made` makes them of the apps.
+    /// Makes the rows of the selected apps, and of those for `left_out`, by `made`; returns the answer with them.
     fn with_rows(self, made: impl Fn(&AppList) -> Vec<T>) -> ListAnswer<T> {
         let Selected { list, all, answer } = self;
         let left_out = all.as_ref().map(&made).unwrap_or_default();
@@ -204,7 +205,7 @@ impl<T> Selected<T> {
     }
 }
 
-/// Returns those of `namespaces` of which nothing was read.
+/// Returns those of `namespaces` of which neither the Namespace nor an object in it was read.
 fn unseen(namespaces: BTreeSet<&String>, fleet: &dyn AskedFleet) -> Vec<String> {
     let clusters = fleet.clusters();
     let is_seen = |namespace: &str| {
@@ -216,7 +217,8 @@ fn unseen(namespaces: BTreeSet<&String>, fleet: &dyn AskedFleet) -> Vec<String> 
     namespaces.into_iter().filter(|namespace| !is_seen(namespace)).cloned().collect()
 }
 
-/// Checks that some app has an object of each kind in `wanted`; a kind without objects may be misspelled.
+/// Checks that some app declares an object of each kind in `wanted`, because a kind without objects may be
+/// misspelled. Accepts any kind if parts of the fleet could not be read.
 fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), QuestionError> {
     let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
     let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
@@ -231,8 +233,8 @@ fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), QuestionError> {
     }
 }
 
-/// Returns the query for the apps that have objects in the namespace of `rows`, if these are wanted and `answer` lacks
-/// them.
+/// Returns the query for all apps, to find those with objects in the namespace of `rows`; `None` if the user did not
+/// ask for them, or if an app is declared there.
 fn reads_elsewhere<T>(rows: &RowSelection, answer: &ListAnswer<T>) -> Option<ReadQuery> {
     let is_wanted = rows.elsewhere && !rows.follow && rows.names.is_empty();
     (is_wanted && answer.is_none_declared).then(|| rows.reads(None))
@@ -312,8 +314,8 @@ impl View for ClustersView {
 }
 
 impl ResourcesView {
-    /// Returns the namespaces in which objects without an app are searched, empty for all; `None` if the objects of apps
-    /// are listed.
+    /// Returns the namespaces in which to search objects without an app, empty for all; `None` if the user did not
+    /// ask for such objects.
     pub fn orphaned_in(&self) -> Option<BTreeSet<String>> {
         let RowSelection { filter, namespace, .. } = &self.rows;
         self.orphaned.then(|| filter.namespaces.iter().chain(namespace).cloned().collect())

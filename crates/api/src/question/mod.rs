@@ -36,7 +36,7 @@ pub use status::{ClusterStatuses, StatusAnswer, StatusItem, StatusView};
 
 use crate::{AppRow, ClusterRow, ResourceRow};
 
-/// The clusters that a question is answered from.
+/// The fleet that questions are answered from: its apps, clusters and rules.
 pub trait AskedFleet {
     /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which consists
     /// of these objects.
@@ -55,7 +55,7 @@ pub trait AskedFleet {
     /// Returns the time at which objects are judged.
     fn now(&self) -> Timestamp;
 
-    /// Returns the failures outside of any cluster.
+    /// Returns the failures that belong to no cluster, such as an unreadable kubeconfig.
     fn problems(&self) -> Vec<FleetProblem>;
 }
 
@@ -73,7 +73,8 @@ pub trait View {
         Vec::new()
     }
 
-    /// Returns the clusters that must be read for the answer, of those of `fleet`, of which all apps are known.
+    /// Returns the clusters that must be read in full for the answer. The apps of `fleet` are all known, but other
+    /// objects need not have been read yet.
     ///
     /// # Errors
     /// If the question names something that the fleet does not have.
@@ -81,8 +82,8 @@ pub trait View {
         Ok(AskedClusters::All)
     }
 
-    /// Returns true if the answer is made only of the judged apps and their objects, as of `get apps` and `get resources`:
-    /// while these stay the same, `-w` does not compute it anew.
+    /// Returns true if the answer depends only on the apps and their judged objects, as in `get apps` and `get
+    /// resources`: while these stay the same, `-w` does not compute it again.
     fn shows_rows(&self) -> bool {
         false
     }
@@ -93,7 +94,7 @@ pub trait View {
     /// If the question names something that the fleet does not have.
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError>;
 
-    /// Returns the query for what [`View::complete`] needs, if `answer` needs more than [`View::reads`].
+    /// Returns the query for what [`View::complete`] needs; `None` if `answer` is complete already.
     fn reads_more(&self, _answer: &Self::Answer) -> Option<ReadQuery> {
         None
     }
@@ -108,7 +109,7 @@ pub trait View {
     }
 }
 
-/// A question, as it goes over a wire.
+/// A question of any view, in the form that goes over a wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", tag = "view")]
@@ -138,8 +139,8 @@ pub enum ViewQuestion {
 pub enum AskedClusters {
     /// All clusters.
     All,
-    /// The clusters of these names. Of the others an answer needs only their names, states and errors. Without names the
-    /// apps, as they are known, are enough.
+    /// The clusters of these names. Of the others the answer needs only their names, states and errors. If the set is
+    /// empty, the apps that are known already suffice.
     Clusters(BTreeSet<String>),
 }
 
@@ -218,14 +219,14 @@ pub enum ViewAnswer {
     Status(StatusAnswer),
 }
 
-/// The facts about the fleet as a whole that an answer holds.
+/// Facts about the queried fleet as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FleetFacts {
     /// The time at which the objects were judged, and to which ages refer.
     pub now: Timestamp,
-    /// Number of names of clusters; a cluster that has two is counted twice.
+    /// Number of cluster names that were queried; a cluster with two names is counted twice.
     pub clusters: usize,
     /// The name of the cluster, if there is only one; left out if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,7 +284,7 @@ pub enum ErrorLevel {
     Usage,
 }
 
-/// The reason why a question has no answer: it names something that the fleet does not have.
+/// The reason why a question has no answer, such as an unknown cluster, app or kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -308,9 +309,9 @@ pub enum QuestionError {
     /// The app is in none of the selected clusters.
     #[error("app '{name}' is not in the selected clusters")]
     NotInClusters {
-        /// The name of the app as given.
+        /// The name of the app as the user gave it.
         name: String,
-        /// The names of the clusters that it is in.
+        /// The clusters outside of the selected ones that have the app.
         clusters: Vec<String>,
         /// The failure to read a part of the selected clusters that may hold the app, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

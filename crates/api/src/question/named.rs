@@ -1,4 +1,4 @@
-//! The questions about one app, or about the apps of a namespace: `app`, `tree`, `events` and `trust`.
+//! The questions of `app`, `tree`, `events` and `trust`, about one app or the apps of a namespace.
 
 use std::collections::{HashMap, HashSet};
 

@@ -13,7 +13,8 @@ use crate::TrustReport;
 /// may give any number of apps the same name.
 const MAX_REPORTS: usize = 100;
 
-/// Returns the trust report of each subject, and the number of subjects beyond [`MAX_REPORTS`].
+/// Returns the trust report of each subject, `None` for objects, and the number of apps that got none because
+/// [`MAX_REPORTS`] of the same name in a cluster had one.
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,

@@ -1,4 +1,4 @@
-//! The names of what is explained.
+//! The names of apps and objects to explain.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,7 +58,7 @@ impl fmt::Display for SubjectName {
 }
 
 impl SubjectName {
-    /// Returns the key of the object, if the name is one.
+    /// Returns the key of the object, if the name is a full key; `None` for other forms.
     pub(super) fn key(&self) -> Option<&ObjectKey> {
         match &self.form {
             Form::Key { key, .. } => Some(key),
@@ -90,9 +90,9 @@ impl SubjectName {
         }
     }
 
-    /// Returns the keys of objects to read for this name in a cluster that was read in part: unread objects of each
-    /// matching kind in `namespace`, and objects already read in the namespace `chosen` by the user, or in any if it is
-    /// `None`.
+    /// Returns the keys of objects that this name may mean in a cluster that was read in part: for each kind that
+    /// matches, the object in `namespace`, although it is unread, and the objects already read, in the namespace
+    /// `chosen` by the user or in any if it is `None`.
     pub(super) fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
@@ -118,7 +118,8 @@ impl SubjectName {
         matches!(self.form, Form::Words(_)) && !self.text.contains('/')
     }
 
-    /// Returns true if the name is that of an object in `namespace`; in any namespace if that is `None`.
+    /// Returns true if the name means the object with this `key`. For `KIND/NAME` a namespaced object must be in
+    /// `namespace`, or in any if that is `None`.
     pub(super) fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
         match (self.key(), self.kind_and_name()) {
             (Some(own), _) => own.as_ref() == key,
