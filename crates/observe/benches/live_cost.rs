@@ -22,7 +22,7 @@ use taffrail_index::{Contents, Handle, IndexSettings, KindId, Notice, ObjectRef,
 use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_status::{ActiveRules, Status};
 
-/// The allocator that ships.
+/// The allocator that ships; `main` starts its threads as a command that follows clusters does.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -103,6 +103,7 @@ fn say(what: &Value) {
 
 fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse()?;
+    tikv_jemalloc_ctl::background_thread::write(true)?;
     let mut runtime = match arguments.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),

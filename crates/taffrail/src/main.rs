@@ -78,10 +78,20 @@ fn open_many_files() {
     }
 }
 
+/// Starts the threads of the allocator that return free memory to the kernel while the process rests. A command that looks
+/// once ends before they would, and starts faster without them.
+fn return_memory_in_background() {
+    // Without them the process only keeps more memory.
+    let _ = tikv_jemalloc_ctl::background_thread::write(true);
+}
+
 fn run(console: &Console) -> Result<Exit, CommandError> {
     open_many_files();
     let (cli, config) = read(console)?;
     output::colour(cli.color);
+    if cli.command.watches() {
+        return_memory_in_background();
+    }
     // The demo handles interrupts itself, since it has more to clean up.
     #[cfg(feature = "demo")]
     let is_demo = matches!(cli.command, Command::Demo(_));

@@ -83,6 +83,7 @@ impl Arguments {
 
 fn main() -> Outcome<ExitCode> {
     let arguments = Arguments::parse()?;
+    tikv_jemalloc_ctl::background_thread::write(true)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let mut random = fastrand::Rng::with_seed(arguments.seed);
