@@ -23,8 +23,8 @@ impl ListItem for ClusterRow {
 }
 
 impl ClusterRow {
-    /// Returns the status of the cluster now for a table cell: `Failed`, `Ready`. A `Ready` one is followed by the
-    /// problem of its worst app, if there is one: `Ready, sync failed`.
+    /// Returns the status of the cluster now for a table cell: `Failed`, `Ready`. If it is `Ready`, the problem of
+    /// the worst app follows, if there is one: `Ready, sync failed`.
     pub fn words(&self) -> String {
         let besides = self.problem.as_ref().filter(|_| self.status == Status::Current);
         let besides = besides.map(|it| format!(", {}", it.words()));

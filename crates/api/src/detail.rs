@@ -29,7 +29,7 @@ impl ListItem for AppDetail {
 pub struct AppDetail {
     /// The row of the app in `get apps`.
     pub app: AppRow,
-    /// The source of the app (repository, revisions, path or chart), as its delivery tool declares it.
+    /// The source of the app (URL, revision to follow, path, content type), as its delivery tool declares it.
     pub application: ApplicationDetails,
     /// The objects by which a delivery tool delivers the app, such as a Kustomization and its source, with their
     /// readiness.

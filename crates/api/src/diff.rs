@@ -43,7 +43,7 @@ pub enum RowChange<T, K> {
 }
 
 /// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then the keys of
-/// removed ones, sorted.
+/// removed ones in the order of `old`.
 ///
 /// Of several rows with one key only the last counts.
 pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {

@@ -206,7 +206,7 @@ pub struct MatrixLegend {
     pub health: Status,
     /// The status now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The freshness of the cluster that holds the app.
+    /// The freshness of the observation.
     pub freshness: FreshnessState,
     /// True if the app has a problem that is more than a notice, on any axis.
     pub problem: bool,

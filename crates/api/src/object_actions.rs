@@ -7,8 +7,8 @@ use taffrail_object::ObjectKey;
 
 use crate::{API_VERSION, ErrorRow, List, ListItem};
 
-/// The actions of the scripts for objects of some kinds, one row for each action, object and cluster. A disabled
-/// action is listed too.
+/// The actions that scripts offer for objects, one row for each action, object and cluster; disabled actions
+/// included.
 pub type ObjectActionList = List<ObjectActionRow>;
 
 /// An action that a script offers for an object in one cluster.
@@ -24,15 +24,15 @@ pub struct ObjectActionRow {
     pub name: String,
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     pub origin: Cow<'static, str>,
-    /// The label of the action for people, such as `Restart`; empty if the script gives none.
+    /// The name of the action for people; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// The CSS class of the icon that Argo CD shows for the action; empty if the script gives none.
+    /// The CSS class of the icon in Argo CD's pages; empty if the script gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub icon_class: String,
     /// True if the script reports that the action does not apply to the object in its present state.
     pub disabled: bool,
-    /// The parameters that the action accepts.
+    /// The parameters of the action.
     pub parameters: Vec<ActionParameter>,
 }
 
@@ -47,13 +47,13 @@ impl ListItem for ObjectActionRow {
 pub struct ActionParameter {
     /// The name of the parameter.
     pub name: String,
-    /// The value that the object has now; empty if the script gives none.
+    /// The current value; empty if the script does not state it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// The type of the value, such as `number`, as the script names it; empty if it names none.
+    /// The type of the value; empty if the script does not state it.
     #[serde(default, rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The value that a user interface fills in; empty if the script gives none.
+    /// The default for a user interface; empty if the script does not state it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub default: String,
 }

@@ -50,7 +50,7 @@ pub struct ExplainView {
     pub app_labels: AppLabels,
 }
 
-/// The answer to [`ExplainView`].
+/// The answer of `explain`: the explained subjects, and the names that have no explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -92,11 +92,11 @@ pub struct ExplainedSubject {
     /// The declared objects that are not ready beside the one that the status names: the first five, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherObject>,
-    /// Number of declared objects that are not ready beside the one that the status names, including those that
-    /// `others` leaves out.
+    /// Number of declared objects that are not ready beside the one that the status names, those beyond `others`
+    /// included.
     #[serde(default)]
     pub other_count: usize,
-    /// A sentence about differences that the cluster does not record; left out if no object differs.
+    /// A sentence about differences that the cluster does not record; left out if there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }

@@ -105,9 +105,11 @@ pub struct ListAnswer<T> {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if no row has a problem. If the question selects objects, only their own status counts, not that of their apps.
+    /// True if no row has a problem other than a notice. If the question selects objects, only their own status
+    /// counts, not that of their apps.
     pub is_well: bool,
-    /// The requested namespaces that do not exist; empty if the question lists objects as one app.
+    /// The requested namespaces of which neither the Namespace nor an object exists; only filled if the question
+    /// selects no object and does not follow changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_namespaces: Vec<String>,
     /// True if the question gives a namespace in which no app is declared.

@@ -90,9 +90,9 @@ impl SubjectName {
         }
     }
 
-    /// Returns the keys of objects that this name may mean in a cluster that was read in part: for each kind that
-    /// matches, the object in `namespace`, although it is unread, and the objects already read, in the namespace
-    /// `chosen` by the user or in any if it is `None`.
+    /// Returns the keys of objects to read for this name in a cluster that was read in part: for each kind that
+    /// matches, the object in `namespace` if it is unread; and the objects already read, in the namespace `chosen` by
+    /// the user or in any if it is `None`.
     pub(super) fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
