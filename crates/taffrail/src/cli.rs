@@ -229,8 +229,8 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness; with --problems=AXIS on
-    /// that axis
+    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS: of
+    /// that one); notices are no problems
     #[arg(long)]
     pub(crate) exit_status: bool,
 

@@ -122,7 +122,9 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
     };
     let listen = arguments.listen;
     if !listen.ip().to_canonical().is_loopback() {
-        let error = CommandError::usage(format_args!("{listen} is not an address of this machine alone"));
+        let error = CommandError::usage(format_args!(
+            "other machines can reach {listen}, and this hub serves without TLS"
+        ));
         return Err(error.hint("use --listen 127.0.0.1:PORT"));
     }
     let source = arguments.clusters.source(PATIENCE);

@@ -311,6 +311,6 @@ fn a_hub_listens_on_this_machine_alone() {
     assert_eq!(refused.code, 2);
     snapbox::assert_data_eq!(
         refused.stderr,
-        "error: 0.0.0.0:0 is not an address of this machine alone\n hint: use --listen 127.0.0.1:PORT\n"
+        "error: other machines can reach 0.0.0.0:0, and this hub serves without TLS\n hint: use --listen 127.0.0.1:PORT\n"
     );
 }

@@ -66,12 +66,12 @@ impl Subscription {
         }
         let rows: usize = found.iter().map(Subscription::rows).sum();
         match found.len() {
-            0 => Err(wrong("no page is given").hint("subscribe=NAME:apps?status=Failed")),
+            0 => Err(wrong("the query has no subscription").hint("subscribe=NAME:apps?status=Failed")),
             1..=MAX_SUBSCRIPTIONS if rows <= MAX_ALL_ROWS => Ok(found),
             1..=MAX_SUBSCRIPTIONS => {
-                Err(wrong(format!("all pages have more than {MAX_ALL_ROWS} rows together")))
+                Err(wrong(format!("the subscriptions ask for more than {MAX_ALL_ROWS} rows together")))
             }
-            _ => Err(wrong(format!("more than {MAX_SUBSCRIPTIONS} pages are given"))),
+            _ => Err(wrong(format!("the query has more than {MAX_SUBSCRIPTIONS} subscriptions"))),
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let many: Vec<String> = (0..21).map(|number| format!("subscribe=n{number}:counts")).collect();
         let full: Vec<String> = (0..11).map(|number| format!("subscribe=n{number}:apps?limit=100")).collect();
         for (query, why) in [
-            ("", "no page is given"),
+            ("", "the query has no subscription"),
             ("subscribe=a", "'a' is not NAME:VIEW?QUERY"),
             ("subscribe=a:trees", "there is no view 'trees': there are apps, counts, clusters, changes"),
             ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),

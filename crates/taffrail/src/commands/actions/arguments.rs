@@ -88,7 +88,8 @@ pub(crate) struct ActionArguments {
 /// The object, and the scripts to use.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
-    /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get resources -o name`
+    /// The object to change or to list actions of: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get
+    /// resources -o name`
     #[arg(value_name = "OBJECT", value_parser = ObjectArg::from_str)]
     pub(crate) object: ObjectArg,
 

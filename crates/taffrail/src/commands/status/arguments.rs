@@ -67,7 +67,8 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_enum)]
     pub(crate) kstatus_fork: Option<KstatusFork>,
 
-    /// Print the objects themselves with the standard conditions added (json, jsonl or yaml)
+    /// Print the objects themselves, and add to status.conditions the condition Reconciling (status InProgress) or Stalled
+    /// (status Failed) where it holds; with -o json, jsonl or yaml
     #[arg(long)]
     pub(crate) augment: bool,
 
@@ -79,7 +80,7 @@ pub(crate) struct StatusArguments {
     #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
     pub(crate) watch: bool,
 
-    /// Number of threads that judge objects [default: one per processor]
+    /// Number of threads that compute the statuses of objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
