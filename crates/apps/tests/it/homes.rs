@@ -188,6 +188,6 @@ fn an_overlap_names_the_home_of_an_app_that_another_cluster_declares() {
     let both = "flux-kustomization apps/web and by flux-kustomization apps/web of dev";
     assert_eq!(
         &*found.message,
-        format!("is claimed by {both}: Ready is true only of the version that was applied last")
+        format!("the object is claimed by {both}: Ready is true only of the version that was applied last")
     );
 }

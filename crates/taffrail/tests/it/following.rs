@@ -359,7 +359,7 @@ fn namespaces_named_by_one_home_are_bounded_and_listed_last() {
     let over = errors.iter().find(|error| error["reason"] == "OverLimit").unwrap();
     assert_eq!(over["cluster"], "excess", "{over}");
     let message = over["message"].as_str().unwrap();
-    assert!(message.contains("take 2000 lists") && message.contains("only 1500 are sent"), "{message}");
+    assert!(message.contains("take 2000 lists") && message.contains("sends only 1500"), "{message}");
     let traffic = prod.traffic();
     let mut named = traffic.requests.iter().filter(|request| request.path.contains("/namespaces/"));
     let own = named.position(|request| request.path.contains("/shop/")).unwrap();
