@@ -57,7 +57,8 @@ impl Memory {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters that will share the budget, so that the first one takes no more than its part.
+    /// Sets the number of clusters that will be connected, so that the first one opens no more connections for watches
+    /// than its part of the open-file limit. Shares of memory depend only on the clusters connected so far.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
@@ -107,7 +108,8 @@ impl Share {
         Ok(())
     }
 
-    /// Returns the number of clusters that share the budget, or will.
+    /// Returns the number of clusters that share the budget now, or the number from [`Memory::expect`] if that is
+    /// larger; at least 1.
     fn clusters(&self) -> usize {
         let used = self.pool.used();
         used.clusters.len().max(used.expected).max(1)
