@@ -74,7 +74,7 @@ words! {
 }
 
 impl Reason {
-    /// Returns a hint for the user, as far as the reason alone allows one.
+    /// Returns the hint for the user that fits every failure of this class.
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
@@ -428,7 +428,8 @@ impl ConnectError {
         }
     }
 
-    /// Returns a hint for the user; `None` if there is none.
+    /// Returns a hint for the user, never `None`: the plugin's installation hint if the plugin was not found, a hint about
+    /// the failed phase or transport, or else the hint of the [reason](ConnectError::reason).
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
@@ -526,7 +527,7 @@ impl ReadError {
         }
     }
 
-    /// Returns a hint for the user; `None` if there is none.
+    /// Returns the hint of the [reason](ReadError::reason) for the user; never `None`.
     pub fn hint(&self) -> Option<&str> {
         Some(self.reason().hint())
     }
