@@ -127,7 +127,8 @@ impl KindRules {
         Scope::new(root, root, &self.conditions, generation(object))
     }
 
-    /// Returns how long an object without a status is in progress; `None` if its controller never writes one.
+    /// Returns the age up to which an object without a status is in progress: the file's `unseen`, or 5 minutes. `None`
+    /// if the file says `unseen: none`, as the controller never writes a status.
     pub fn unseen(&self) -> Option<SignedDuration> {
         self.unseen
     }

@@ -144,7 +144,8 @@ impl Path {
         found.filter(|value| !value.is_null())
     }
 
-    /// Calls `visit` for each value at the path that is not null, until it breaks; returns its last answer.
+    /// Calls `visit` for each value at the path that is not null, until it breaks. Returns `Break` if it did, else
+    /// `Continue`.
     pub(super) fn visit<'a>(
         &self,
         from: Value<'a>,

@@ -172,7 +172,8 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
     Ok(report)
 }
 
-/// Returns the arguments with which `taffrail` is run for each look.
+/// Returns the arguments with which `taffrail` is run for each look: `get apps` in the apps' namespace, as JSON, in
+/// this context.
 pub fn arguments(context: &str) -> [&str; 8] {
     ["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", context]
 }
@@ -180,7 +181,8 @@ pub fn arguments(context: &str) -> [&str; 8] {
 /// The states that Kubernetes itself gave each app during one look, by the app's name.
 type States = BTreeMap<String, Vec<State>>;
 
-/// Compares recorded answers of Taffrail again, each with the states that [`Eye::learn`] received.
+/// Compares recorded answers of Taffrail again. Each pair is an output that [`Eye::look`] returned, and the states that
+/// [`Eye::learn`] received for it.
 pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     let mut report = Report::new();
     for (shown, states) in looks {
