@@ -132,7 +132,7 @@ pub(super) fn answer(
     }
 }
 
-/// Returns true if the client accepts aggregated discovery and prefers it.
+/// Returns true if the `Accept` header names aggregated discovery (v2) before plain JSON.
 fn wants_aggregated(asked: &Asked) -> bool {
     for range in asked.header(header::ACCEPT).split(',') {
         let parts: Vec<&str> = range.split(';').map(str::trim).collect();
