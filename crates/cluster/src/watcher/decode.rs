@@ -324,7 +324,8 @@ const MAX_BATCH_BYTES: usize = 512 << 10;
 /// Maximum size of a batch of list items, in items.
 const MAX_BATCH_ITEMS: usize = 2000;
 
-/// Splits a page into batches of items, each of which is parsed here and nowhere else.
+/// Parses a page and splits its items into batches of at most [`MAX_BATCH_ITEMS`] items and [`MAX_BATCH_BYTES`], unless
+/// one item is larger; returns them and the page's other fields. No item is parsed a second time.
 pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<Items>, PageEnd) {
     let mut parts: Vec<Items> = Vec::new();
     let (mut index, mut malformed) = (0, 0);

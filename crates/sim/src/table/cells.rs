@@ -432,7 +432,8 @@ impl Cells<'_> {
     }
 }
 
-/// Joins the first three texts, and counts the others.
+/// Joins texts with commas; of more than three it joins the first three and adds the number of the others. Returns
+/// `none` if there are no texts.
 fn some_of(texts: &[String], none: &str) -> String {
     match texts {
         [] => none.to_owned(),

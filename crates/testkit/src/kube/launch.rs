@@ -288,7 +288,7 @@ pub(super) fn start(
     process::spawn(&mut command, log)
 }
 
-/// Polls until the condition holds; fails if it does not within [`MAX_START_TIME`].
+/// Calls `is_so` every [`POLL_INTERVAL`] until it returns true; fails if it does not within [`MAX_START_TIME`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {
