@@ -270,7 +270,8 @@ impl Cluster {
         self.shared.compresses
     }
 
-    /// Returns the counters of all requests that have ended, except the lists and watches of a [`crate::Watcher`].
+    /// Returns the counters of all requests that have ended, except the lists, watches and version checks of a
+    /// [`crate::Watcher`].
     pub fn requests(&self) -> Requests {
         self.shared.traffic.read()
     }

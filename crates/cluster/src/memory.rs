@@ -1,4 +1,5 @@
-//! The memory budget for what servers send, texts and the records of objects: one for the process, with a share for each cluster.
+//! The memory budget for the texts that servers send and the records of objects: one for the process, with a share for
+//! each cluster.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,8 +191,8 @@ impl Held {
         Held { share: charge.share.clone(), bytes: 0 }
     }
 
-    /// Replaces the charge by one for `bytes` of text, of which so many `objects` are made; `what` names the operation in
-    /// the error.
+    /// Replaces the charge by one for `bytes` of text and for the records of `objects`, the number of objects made of
+    /// it; `what` names the operation in the error.
     ///
     /// # Errors
     ///
@@ -213,7 +214,8 @@ impl Drop for Held {
     }
 }
 
-/// Returns the memory in bytes that texts of `bytes` take with so many `objects` made of them.
+/// Returns the memory in bytes that `bytes` of text, their index, and the records of `objects`, a number of objects,
+/// take.
 fn cost(bytes: u64, objects: u64) -> u64 {
     bytes.saturating_mul(KEPT).saturating_add(objects.saturating_mul(BYTES_PER_OBJECT))
 }

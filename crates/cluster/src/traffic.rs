@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::costs::Cost;
 
-/// The requests to one server so far, except the lists and watches of a [`crate::Watcher`]; its probes count.
+/// The requests to one server so far, except the lists, watches and version checks of a [`crate::Watcher`]; the probes
+/// of its connectivity count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requests {
     /// The number of requests, and the bytes of their responses after decompression.
@@ -22,7 +23,7 @@ pub struct Requests {
     pub until: Duration,
 }
 
-/// Counters of the requests to one server, except the lists and watches of a [`crate::Watcher`].
+/// Counters of the requests to one server, except the lists, watches and version checks of a [`crate::Watcher`].
 #[derive(Debug)]
 pub(crate) struct Traffic {
     begun: Instant,

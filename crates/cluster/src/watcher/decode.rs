@@ -92,7 +92,7 @@ impl Batch {
         self.followed.id
     }
 
-    /// Returns the scope that the batch belongs to.
+    /// Returns the scope that the batch belongs to, as it is followed: for Secrets with [`Projection::Metadata`].
     pub fn followed(&self) -> &Scope {
         &self.followed.scope
     }
@@ -408,13 +408,12 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the end of the last complete frame in `bytes`.
+/// Returns the index behind the last complete frame in `bytes`; 0 if no frame is complete.
 pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
     frames(bytes).map(|frame| frame.len() + LENGTH_BYTES).sum()
 }
 
-/// Returns true if the second resource version is earlier than the first. They are numbers (KEP-5504); other values are
-/// not compared.
+/// Returns true if both resource versions are numbers (as KEP-5504 requires) and `now` is smaller than `before`.
 pub fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,

@@ -441,7 +441,7 @@ impl Watcher {
     }
 
     /// Returns the watcher's requests so far and the bytes of their responses, by purpose, and its counters of silences
-    /// and repeated lists. The bytes of probes are not counted here.
+    /// and repeated lists. Of the probes of the connectivity only the number is counted here.
     pub fn costs(&self) -> Costs {
         self.shared.costs.read()
     }

@@ -166,7 +166,7 @@ async fn list_of_tiny_objects_is_charged_for_each() {
     }
 }
 
-/// Returns a response with one object, or a list of it with `as_list`, whose status is so many bytes of zeros.
+/// Returns a response with one object, or a list of it with `as_list`, whose status has about `size` bytes of zeros.
 fn dense(size: usize, as_list: bool) -> Reply {
     gzip(|to| {
         let (head, tail) = match as_list {

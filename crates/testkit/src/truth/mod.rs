@@ -116,7 +116,8 @@ pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     })
 }
 
-/// Disturbs the apps every fifteenth of the run, but at least every 6 s and at most every 2 s, until `is_over` is true.
+/// Disturbs the apps until `is_over` is true, at intervals of a fifteenth of the run, but not shorter than 2 s or
+/// longer than 6 s.
 fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
     let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
         .clamp(Duration::from_secs(2), Duration::from_secs(6));
