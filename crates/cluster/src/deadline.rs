@@ -56,7 +56,7 @@ impl Deadline {
         self.set.elapsed()
     }
 
-    /// Returns the remaining time; zero if it has passed.
+    /// Returns the time until the deadline; zero if it has passed.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }

@@ -178,7 +178,7 @@ pub enum TimeLimit {
 }
 
 impl TimeLimit {
-    /// Returns the time that the limit gave.
+    /// Returns the length of the limit: for [`TimeLimit::All`] the time from setting the deadline to giving up.
     pub fn time(self) -> Duration {
         let (TimeLimit::All(time) | TimeLimit::Request(time)) = self;
         time
@@ -428,8 +428,8 @@ impl ConnectError {
         }
     }
 
-    /// Returns a hint for the user, never `None`: the plugin's installation hint if the plugin was not found, a hint about
-    /// the failed phase or transport, or else the hint of the [reason](ConnectError::reason).
+    /// Returns a hint for the user, never `None`: the plugin's installation hint if the plugin was not found, a hint
+    /// about the failed phase or transport, or else the hint of the [reason](ConnectError::reason).
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),

@@ -53,7 +53,7 @@ impl Memory {
         PROCESS.clone()
     }
 
-    /// Returns the number of clusters that share the budget now.
+    /// Returns the number of connected clusters, which share the budget now.
     pub fn clusters(&self) -> usize {
         self.0.used().clusters.len()
     }

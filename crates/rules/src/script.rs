@@ -15,7 +15,7 @@ pub trait Script: std::fmt::Debug + Send + Sync {
     /// Returns the origin of the rules.
     fn origin(&self) -> Origin;
 
-    /// Lists the kinds that the rules are for.
+    /// Lists the kinds, or patterns of kinds, that the rules are for, to show them.
     fn kinds(&self) -> Vec<ScriptKind>;
 
     /// Judges an object that is not being deleted; `None` if the rules do not decide.

@@ -116,7 +116,7 @@ impl Cluster {
         self.inner().admin().clone()
     }
 
-    /// Returns the resourceVersion of the newest change.
+    /// Returns the resourceVersion of the newest change of any object in the cluster.
     pub fn resource_version(&self) -> u64 {
         self.inner().store().version()
     }
@@ -288,7 +288,7 @@ impl Cluster {
         self.fault(Fault::new(trouble))
     }
 
-    /// Removes the fault with this id.
+    /// Removes the fault with this id; does nothing if it was removed already.
     pub fn heal(&self, fault: FaultId) {
         self.inner().heal(fault);
     }

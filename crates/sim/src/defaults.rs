@@ -71,8 +71,9 @@ const WITH_SPEC: [&str; 7] = [
     "cronjobs.batch",
 ];
 
-/// Adds the members of `defaults` that `value` does not have, at all levels. A default called `name?` is filled into
-/// the member only if that exists; one called `name[]` into each item of the list.
+/// Adds the members of `defaults` that `value` does not have, at all levels. The name of a default may end in `?` (fill
+/// the member only if it exists), `[]` (fill each item of the list), `=` (add the whole member or nothing) or `@TYPE`
+/// (fill the member if its `type` is that).
 fn fill(value: &mut Value, defaults: &Value) {
     let (Some(members), Some(defaults)) = (value.as_object_mut(), defaults.as_object()) else { return };
     for (name, default) in defaults {

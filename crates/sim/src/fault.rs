@@ -18,11 +18,11 @@ pub enum Trouble {
     Hang,
     /// The answer is cut off after this number of bytes of its body, even in the middle of a line.
     Cut(usize),
-    /// The answer is 200 with a body that is not JSON.
+    /// The answer is 200 with a body that is not JSON but text.
     Garbage,
     /// A watch opens and then stays silent: no events and no bookmarks.
     SilentWatch,
-    /// Every watch from a version on is refused because the version is too old.
+    /// Every watch is answered with 410 (`Expired`), as if its resourceVersion were too old.
     Expired,
     /// The certificate has expired: new connections fail, and open ones are closed.
     ExpiredCertificate,

@@ -166,7 +166,7 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns the time from the beginning to the last step.
+    /// Returns the time from the beginning to the last step; zero without steps.
     pub fn length(&self) -> Duration {
         self.moments.last().map(|moment| moment.at).unwrap_or_default()
     }

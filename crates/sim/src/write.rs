@@ -152,8 +152,8 @@ impl Inner {
     }
 
     /// Creates an object from `body`: generates its name if asked, sets uid, creation time and generation, adds
-    /// defaults and validates it; with a dry run it stores nothing. Fails if the object exists, or its namespace does
-    /// not accept it.
+    /// defaults and validates it; with a dry run it stores nothing. Fails if the object is invalid or exists, or if its
+    /// namespace does not accept it.
     pub(crate) fn create(
         &self,
         target: &Target,
@@ -256,7 +256,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Checks that the namespace exists and accepts new objects.
+    /// Fails if the namespace of the target does not exist (404) or is being deleted (403); accepts cluster-scoped
+    /// targets.
     fn check_home(&self, store: &Store, target: &Target) -> Answered<()> {
         if !target.resource.namespaced {
             return Ok(());
@@ -750,7 +751,7 @@ impl Inner {
         Ok(object)
     }
 
-    /// Removes an object immediately, even if it has finalizers.
+    /// Removes an object immediately, even if it has finalizers; does nothing if it does not exist.
     pub(crate) fn remove(&self, target: &Target) {
         let gone = self.store().remove(target.shelf, &target.key(), None);
         if let Some(gone) = gone {

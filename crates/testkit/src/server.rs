@@ -172,7 +172,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts the requests whose path or query contains `part`.
+    /// Returns the number of requests so far whose path with query contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests.iter().filter(|request| request.target().contains(part)).count()
     }
@@ -273,7 +273,7 @@ impl Server {
         self.address
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL: `http` or `https`, address and port, without a path.
     pub fn url(&self) -> String {
         format!("{}://{}", if self.is_https { "https" } else { "http" }, self.address)
     }

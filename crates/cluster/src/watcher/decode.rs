@@ -97,7 +97,7 @@ impl Batch {
         &self.followed.scope
     }
 
-    /// Returns the size of the batch in bytes.
+    /// Returns the size in bytes of the batch's text or items; 0 for the end of a page.
     pub fn size(&self) -> usize {
         let items = match &self.form {
             WireFormat::Items(items) => items.bytes,
@@ -206,7 +206,7 @@ impl Batch {
         }
     }
 
-    /// Parses an event; returns false if it is malformed.
+    /// Parses an event and calls `visit` with its changes; returns false if it is malformed.
     fn line(&self, line: &[u8], parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) -> bool {
         let mut event = None;
         let mut early = false;

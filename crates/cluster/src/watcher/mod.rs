@@ -97,7 +97,8 @@ pub enum WatchEvent {
     InitStarted(ScopeId),
     /// Objects and changes, as text.
     Batch(Batch),
-    /// The state of a scope, when it has changed; after the machine was asleep also when it is the same.
+    /// The state of a scope, when it has changed; also when it is the same, after the machine was asleep or the server
+    /// was lost.
     State(ScopeId, WatchState),
     /// A change of the connectivity to the server.
     Connectivity(Connectivity),
@@ -134,11 +135,11 @@ pub struct WatchSettings {
     pub probe_timeout: Duration,
     /// Time limit for the start of the response to a list; a third of it for a watch.
     pub answer_timeout: Duration,
-    /// Maximum backoff between attempts of a scope; up to a quarter is added or subtracted at random, and a server's
-    /// `Retry-After` may be longer.
+    /// Maximum backoff between attempts of a scope, or to renew credentials; up to a quarter is added or subtracted at
+    /// random, and a server's `Retry-After` may be longer.
     pub longest_pause: Duration,
-    /// Minimum time, plus or minus a quarter, after which a scope is tried again that is forbidden, not served, or over
-    /// a limit.
+    /// Time, plus or minus a quarter, after which a scope is tried again that is forbidden, not served, or over a
+    /// limit. It is tried earlier if the server was lost and is back, or after [`Watcher::try_now`].
     pub forbidden_pause: Duration,
     /// Time limit for renewing credentials: exec plugins contact other servers.
     pub credentials_timeout: Duration,

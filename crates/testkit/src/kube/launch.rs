@@ -111,7 +111,8 @@ impl<'a> Launcher<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the store of all clusters; returns its port.
+    /// Starts etcd, the store of all clusters, with the data of [`Options::store`] if that is set; returns its client
+    /// port.
     fn etcd(&self) -> Result<u16> {
         let data = self.folder.join("etcd");
         if let Some(store) = &self.options.store {
