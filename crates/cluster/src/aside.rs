@@ -2,8 +2,9 @@
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Runs blocking work on this thread while another thread takes over the other async tasks, so that a large response
-/// of one cluster does not delay reading others.
+/// Runs `work` on this thread and returns its result. In a multi-threaded tokio runtime another thread takes over the
+/// other async tasks meanwhile, so that a large response of one cluster does not delay reading others; elsewhere they
+/// wait.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),

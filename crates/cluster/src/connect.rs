@@ -162,8 +162,9 @@ impl Cluster {
         })
     }
 
-    /// Returns a clone with extra time for further reads although its deadline is near or past: a slow read must not
-    /// take the time of later ones. Reads are charged as before.
+    /// Returns a clone with a later deadline, so that a slow read does not take the time of later ones: half of the
+    /// remaining extra time ([`Deadline::with_extra`]) from now, unless the present deadline is later still. Its reads
+    /// are charged together with those of this one.
     #[must_use]
     pub fn with_more_time(&self) -> Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }
@@ -197,7 +198,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if it has.
+    /// Returns an error if the deadline has passed.
     pub fn in_time(&self, what: &str) -> Result<(), ReadError> {
         self.deadline.check(what)
     }
@@ -247,12 +248,13 @@ impl Cluster {
         self.shared.protocol
     }
 
-    /// Returns the number of open connections; more than one only with many watches.
+    /// Returns the number of connections: the first one, and one or more for watches, if there are watches or were any.
+    /// The newest may not be open yet.
     pub fn connections(&self) -> usize {
         self.shared.pool.connections()
     }
 
-    /// Returns the time that name resolution, connection and TLS handshake took.
+    /// Returns the time that name resolution, TCP connection and TLS handshake of the first connection took.
     pub fn connecting(&self) -> Duration {
         self.shared.connecting
     }
@@ -268,7 +270,8 @@ impl Cluster {
         self.shared.compresses
     }
 
-    /// Returns the counters of all completed requests.
+    /// Returns the counters of all requests that have ended, except the lists, watches and version checks of a
+    /// [`crate::Watcher`].
     pub fn requests(&self) -> Requests {
         self.shared.traffic.read()
     }
@@ -280,7 +283,8 @@ impl Cluster {
     }
 }
 
-/// Returns user and password from the URL of a proxy; `None` if it has none.
+/// Returns user and password, percent-decoded, from the URL of a proxy; `None` if it names no user. A missing password
+/// is empty.
 fn proxy_user(proxy: &Uri) -> Option<(String, String)> {
     let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
@@ -415,14 +419,15 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the URL with scheme, host and port of `url` only.
+/// Returns `url` with the path `/` and without a query.
 fn origin(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
-/// A connector that hands out one open connection first, and then opens others.
+/// A connector that hands out the open connection `first` once, if there is one, and after that opens others, each
+/// within [`CONNECT_TIMEOUT`].
 struct Opened<C, S> {
     connector: C,
     first: Arc<Mutex<Option<S>>>,

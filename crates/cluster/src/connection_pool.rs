@@ -59,8 +59,8 @@ impl ConnectionPool {
         ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// Reserves a stream slot for a lasting stream on the first connection that has one. Opens a further connection if
-    /// none has one; returns `None` if `most` connections are full.
+    /// Reserves a slot for a watch on the first of the connections for watches that has a free one, and returns that
+    /// connection's client. If none has one, adds a connection; returns `None` if there are already `most`, all full.
     pub(crate) fn lasting(
         &self,
         most: usize,

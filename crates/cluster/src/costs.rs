@@ -25,7 +25,7 @@ words! { Purpose { List = "list", Watch = "watch", Probe = "probe", Discovery = 
 pub struct Cost {
     /// Number of requests.
     pub requests: u64,
-    /// Bytes of responses, after decompression.
+    /// Bytes of the responses' bodies, after decompression.
     pub bytes: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Costs {
     by_purpose: [Cost; 4],
     /// Number of watches reopened because they were silent for too long.
     pub silences: u64,
-    /// Number of lists that had to be repeated.
+    /// Number of lists of scopes that were repeated, plus one for each time that the server's state went back.
     pub relists: u64,
 }
 

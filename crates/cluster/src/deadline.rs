@@ -56,13 +56,13 @@ impl Deadline {
         self.set.elapsed()
     }
 
-    /// Returns the remaining time; zero if it has passed.
+    /// Returns the time until the deadline; zero if it has passed.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// Returns this deadline, or a later one after a read used up its time: half of the extra time from now, but not
-    /// after the end of the extra time.
+    /// Returns a deadline at half of the remaining extra time from now, but not after the end of the extra time; this
+    /// deadline if it is later.
     pub(crate) fn extended(self) -> Deadline {
         let half = self.latest.saturating_duration_since(self.at) / 2;
         Deadline { at: self.at.max(self.latest.min(Instant::now() + half)), ..self }

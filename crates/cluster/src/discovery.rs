@@ -111,8 +111,8 @@ impl ServedResource {
 /// A group or version whose kinds are not all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenGroup {
-    /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group; or one of the two
-    /// placeholders.
+    /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group; `all groups but the
+    /// core group`; or `an unknown group`.
     pub name: String,
     /// The reason, on one line.
     pub reason: String,
@@ -137,7 +137,8 @@ impl BrokenGroup {
         }
     }
 
-    /// Returns true if `group` may have kinds that discovery did not find because of this failure.
+    /// Returns true if `group` may have kinds that discovery did not find because of this failure: it is the group of
+    /// this entry, or this entry names no group and `group` is not the core group.
     pub fn concerns(&self, group: &str) -> bool {
         self.group().map_or(!group.is_empty(), |own| own == group)
     }
@@ -217,7 +218,8 @@ impl Discovery {
         }
     }
 
-    /// Adds a broken group, or counts it as left out; only what is added is written out.
+    /// Adds a broken group with the reason on one line; if there are [`MAX_BROKEN`] already, only counts it as left out
+    /// and does not call `name`.
     fn break_off(&mut self, name: impl FnOnce() -> String, reason: &dyn fmt::Display) {
         if self.broken.len() >= MAX_BROKEN {
             self.left_out[2] += 1;
@@ -274,7 +276,8 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Bounded<T, N
     }
 }
 
-/// The words of a resource, with one more than allowed if there are too many.
+/// The short names or the verbs of a resource: the first [`MAX_WORDS`] and one more, which shows that there are too
+/// many.
 type Words = Bounded<String, { MAX_WORDS + 1 }>;
 
 /// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.

@@ -46,15 +46,16 @@ pub enum Reason {
     NotJson,
     /// The response is JSON, but not of the requested form.
     UnexpectedAnswer,
-    /// The server failed.
+    /// The server answered with an HTTP status of 500 or above.
     ServerError,
-    /// The server asks to retry after a time beyond the deadline.
+    /// The server answered 429 (too many requests) to the last attempt.
     TooManyRequests,
     /// The server no longer keeps the requested resource version.
     Gone,
     /// The cluster sends more than the limits allow.
     OverLimit,
-    /// The server rejects the request.
+    /// The server rejects the request with an HTTP status that has no reason of its own here, or the request would
+    /// write a Secret.
     BadRequest,
     /// Another client changed the object since it was read.
     Conflict,
@@ -73,7 +74,7 @@ words! {
 }
 
 impl Reason {
-    /// Returns a hint for the user, as far as the reason alone allows one.
+    /// Returns the hint for the user that fits every failure of this class.
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
@@ -177,7 +178,7 @@ pub enum TimeLimit {
 }
 
 impl TimeLimit {
-    /// Returns the time that the limit gave.
+    /// Returns the length of the limit: for [`TimeLimit::All`] the time from setting the deadline to giving up.
     pub fn time(self) -> Duration {
         let (TimeLimit::All(time) | TimeLimit::Request(time)) = self;
         time
@@ -248,7 +249,8 @@ impl Fault {
         }
     }
 
-    /// Determines the fault from an error and its causes.
+    /// Returns the fault that an error or one of its causes shows: the outermost TLS or credentials error counts first,
+    /// then name resolution, then the innermost I/O or HTTP error; [`Fault::Other`] if none is known.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         let mut fault = Fault::Other;
         for cause in causes(error) {
@@ -426,7 +428,8 @@ impl ConnectError {
         }
     }
 
-    /// Returns a hint for the user; `None` if there is none.
+    /// Returns a hint for the user, never `None`: the plugin's installation hint if the plugin was not found, a hint
+    /// about the failed phase or transport, or else the hint of the [reason](ConnectError::reason).
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
@@ -524,13 +527,13 @@ impl ReadError {
         }
     }
 
-    /// Returns a hint for the user; `None` if there is none.
+    /// Returns the hint of the [reason](ReadError::reason) for the user; never `None`.
     pub fn hint(&self) -> Option<&str> {
         Some(self.reason().hint())
     }
 }
 
-/// Returns an error and its causes, in one line.
+/// Returns the texts of an error and of its causes, outermost first, joined by `: ` as by [`add_causes`].
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     add_causes(&mut text, error.source());
@@ -540,7 +543,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// Maximum length in characters of one cause in a message: some contain text from the server.
 const LONGEST_CAUSE: usize = 400;
 
-/// Appends a cause, and the causes of that cause, to a message.
+/// Appends a cause, and the causes of that cause, to a message, each after `: ` and cut to 400 characters. Leaves out a
+/// cause whose text the message ends with already.
 pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) {
     let mut whole = text.clone();
     while let Some(error) = cause {

@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use crate::deadline::Deadline;
 use crate::error::{TimeLimit, one_line};
 
-/// Maximum number of bytes kept of a plugin's output; a credential is never longer.
+/// Maximum number of bytes kept of a plugin's stdout, and of its stderr; a credential is never longer.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// The running exec plugins.
@@ -38,7 +38,7 @@ struct Running {
 }
 
 impl Plugins {
-    /// Returns the plugins of this process.
+    /// Returns the one registry of running exec plugins that all contexts of this process use by default.
     pub fn process() -> Plugins {
         static PROCESS: LazyLock<Plugins> = LazyLock::new(Plugins::default);
         PROCESS.clone()
@@ -106,7 +106,9 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-/// Runs the plugin and stores its credentials in `user`.
+/// Runs the plugin and stores its token, its client certificate or both in `user`, where they replace those of the
+/// kubeconfig. Fails if the plugin demands a terminal, cannot be run, exits with an error, misses the deadline, or
+/// prints no complete credentials.
 pub(crate) async fn authenticate(
     exec: &ExecConfig,
     plugins: &Plugins,

@@ -2,8 +2,9 @@
 //!
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
-//! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
-//! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
+//! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one
+//! object. Every call ends by a [`Deadline`], every failure has a [`Reason`], and every request is counted
+//! ([`Cluster::requests`]) and traced.
 //!
 //! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
 //! selected by labels or fields): each is a list that continues as a watch, in a task of its own, and passes text to one

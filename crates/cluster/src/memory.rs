@@ -1,4 +1,5 @@
-//! The memory budget for what servers send, texts and the records of objects: one for the process, with a share for each cluster.
+//! The memory budget for the texts that servers send and the records of objects: one for the process, with a share for
+//! each cluster.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,12 +53,13 @@ impl Memory {
         PROCESS.clone()
     }
 
-    /// Returns the number of clusters that share the budget now.
+    /// Returns the number of connected clusters, which share the budget now.
     pub fn clusters(&self) -> usize {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters that will share the budget, so that the first one takes no more than its part.
+    /// Sets the number of clusters that will be connected, so that the first one opens no more connections for watches
+    /// than its part of the open-file limit. Shares of memory depend only on the clusters connected so far.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
@@ -107,7 +109,8 @@ impl Share {
         Ok(())
     }
 
-    /// Returns the number of clusters that share the budget, or will.
+    /// Returns the number of clusters that share the budget now, or the number from [`Memory::expect`] if that is
+    /// larger; at least 1.
     fn clusters(&self) -> usize {
         let used = self.pool.used();
         used.clusters.len().max(used.expected).max(1)
@@ -188,8 +191,8 @@ impl Held {
         Held { share: charge.share.clone(), bytes: 0 }
     }
 
-    /// Replaces the charge by one for `bytes` of text, of which so many `objects` are made; `what` names the operation in
-    /// the error.
+    /// Replaces the charge by one for `bytes` of text and for the records of `objects`, the number of objects made of
+    /// it; `what` names the operation in the error.
     ///
     /// # Errors
     ///
@@ -211,7 +214,8 @@ impl Drop for Held {
     }
 }
 
-/// Returns the memory in bytes that texts of `bytes` take with so many `objects` made of them.
+/// Returns the memory in bytes that `bytes` of text, their index, and the records of `objects`, a number of objects,
+/// take.
 fn cost(bytes: u64, objects: u64) -> u64 {
     bytes.saturating_mul(KEPT).saturating_add(objects.saturating_mul(BYTES_PER_OBJECT))
 }

@@ -590,7 +590,7 @@ pub(crate) fn too_malformed() -> String {
 /// The error for an item of another kind than requested.
 pub(crate) const OTHER_KIND: &str = "the object is of another kind than the requested one";
 
-/// Returns false if an item states another kind than that of the resource.
+/// Returns true unless an item states another kind or another API group than the resource; its version may differ.
 pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     item.members().into_iter().flatten().all(|(key, value)| match key.as_ref() {
         "kind" => value.is_str(&resource.kind),
@@ -601,7 +601,8 @@ pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     })
 }
 
-/// Returns namespace and name of an item for messages; `None` if it has none.
+/// Returns an item's `namespace/name`, or its name alone if it has no namespace, for messages; `None` if it has no
+/// name.
 pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
     let part = |key: &str| item.at(&["metadata", key]).and_then(|value| value.as_str());
     let name = part("name")?;
@@ -611,8 +612,8 @@ pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
     })
 }
 
-/// Copies the members of an object for whose keys `is_kept` returns true to `to`. `change` may write another value
-/// instead, and then returns true.
+/// Appends to `to` the JSON of an object with the members of `object` for whose keys `is_kept` returns true. `change`
+/// gets key, value and `to` of each; if it has written another value there, it returns true.
 pub fn copy_members(
     object: Value<'_>,
     is_kept: impl Fn(&str) -> bool,

@@ -144,8 +144,8 @@ impl From<ReadError> for Failure {
 impl Cluster {
     /// Sends a read and returns its response if that is a success.
     ///
-    /// Retries when the server asks to wait, if the deadline and [`MAX_ATTEMPTS`] allow, and once after a server error.
-    /// Only reads use this, so repeating one is harmless.
+    /// Retries after each 429 (too many requests), and once after a server error (5xx), as long as the deadline and
+    /// [`MAX_ATTEMPTS`] allow. Only reads use this, so repeating one is harmless.
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         let (mut attempt, mut failed_before) = (0, false);
         loop {

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::costs::Cost;
 
-/// The requests to one server so far, except those of [`crate::Watcher`].
+/// The requests to one server so far, except the lists, watches and version checks of a [`crate::Watcher`]; the probes
+/// of its connectivity count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requests {
     /// The number of requests, and the bytes of their responses after decompression.
@@ -18,11 +19,11 @@ pub struct Requests {
     /// The number of round trips: the length of the longest chain of requests of which each began after the previous one
     /// had ended.
     pub rounds: usize,
-    /// The time from connecting to the last byte of a response.
+    /// The time from opening the connection to the end of the latest request, answered or not; zero before any.
     pub until: Duration,
 }
 
-/// Counters of all requests to one server.
+/// Counters of the requests to one server, except the lists, watches and version checks of a [`crate::Watcher`].
 #[derive(Debug)]
 pub(crate) struct Traffic {
     begun: Instant,
@@ -30,9 +31,10 @@ pub(crate) struct Traffic {
     bytes: AtomicU64,
     /// The highest round of a request that has ended; see [`Sent::round`].
     rounds: AtomicUsize,
-    /// Time of the last received byte, in microseconds since `begun`.
+    /// Time at which the latest request ended, in microseconds since `begun`.
     until: AtomicU64,
-    /// Shortest time from sending a request to its last byte, in microseconds.
+    /// Shortest time from sending a request to the end of its response, in microseconds; `u64::MAX` before any
+    /// response.
     shortest: AtomicU64,
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
@@ -65,8 +67,8 @@ impl Traffic {
         Sent { at: self.begun.elapsed(), round: self.rounds.load(Ordering::Relaxed) + 1 }
     }
 
-    /// Counts a request that ended: `bytes` of its response, and `is_answered` if one arrived. Returns the time from
-    /// sending it to now.
+    /// Counts a request that ended and the `bytes` of its response. `is_answered` is true if a response began to
+    /// arrive: only then can this request set the shortest time. Returns the time from sending it to now.
     pub(crate) fn end(&self, sent: Sent, bytes: u64, is_answered: bool) -> Duration {
         let now = self.begun.elapsed();
         let took = now.saturating_sub(sent.at);
@@ -81,8 +83,8 @@ impl Traffic {
         took
     }
 
-    /// Compares the `Date` header of a response with the local time `now`. Delayed responses look older, so the
-    /// smallest absolute difference is kept.
+    /// Stores the lead of a response's `Date` header over the local time `now` if its absolute value is smaller than
+    /// that of the stored one, because delayed responses look older. Does nothing without a valid `Date`.
     pub(crate) fn compare_clocks(&self, headers: &HeaderMap, now: Timestamp) {
         let Some(ahead) = clock_ahead(headers, now) else { return };
         let mut known = self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner);

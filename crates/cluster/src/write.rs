@@ -132,7 +132,7 @@ impl WriteError {
         }
     }
 
-    /// Returns a hint for the user.
+    /// Returns a hint for the user: one about writes, or else that of the reason.
     pub fn hint(&self) -> &'static str {
         match self {
             WriteError::Secret { .. } => "change the Secret at its source",

@@ -280,7 +280,7 @@ fn ready_exprs(object: &Object<'_>) -> HashMap<(String, String), String> {
     written
 }
 
-/// Returns true if a Flux object deploys other objects.
+/// Returns true if an object is a Flux Kustomization or HelmRelease, which deploy other objects.
 fn delivers(object: &Object<'_>) -> bool {
     matches!(
         (object.group(), object.kind()),

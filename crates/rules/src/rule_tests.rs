@@ -10,7 +10,7 @@ use crate::origin::Origin;
 use crate::set::RuleSet;
 use crate::yaml_rules::{self, Case, RuleFileError};
 
-/// The files of a group: their names and texts.
+/// The files of rules and of cases for one group, each as a pair of its name and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// The name of the folder: the group, with `_` for `*`. Empty if the name does not matter.
@@ -43,7 +43,7 @@ pub struct FailedCase {
     pub kind: String,
     /// The name of the case.
     pub name: String,
-    /// The verdict, and the expected one, for people.
+    /// The verdict and the expected one, or why the case could not be judged; for people.
     pub why: String,
 }
 
@@ -54,7 +54,7 @@ pub enum Fault {
     /// A branch that no case reaches.
     #[error("{rule}: no test case reaches this rule")]
     WithoutCase {
-        /// The name of the branch as in verdicts, without its origin.
+        /// The branch as `group/Kind#number`, its number counted from 1.
         rule: String,
     },
     /// A folder that does not have the name of its group.
@@ -77,7 +77,8 @@ pub enum Fault {
     },
 }
 
-/// Tests rules with their cases. Each case is judged by the rules of all the folders and the built-in ones.
+/// Tests rules with their cases. Each case is judged by the rules of all the folders, and where they do not decide by
+/// those of [`taffrail_status`]. If a file of rules has errors, no case runs and the report has these errors.
 pub fn test_rules(folders: &[Folder]) -> RuleTestReport {
     let mut report = RuleTestReport::default();
     for folder in folders {
@@ -125,7 +126,8 @@ impl RuleTestReport {
         self
     }
 
-    /// Iterates over the file names in failed cases and errors, for a caller that changes them.
+    /// Iterates over the file names in failed cases and in errors, but not over those in faults, for a caller that
+    /// changes them.
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let of_failed = self.failed.iter_mut().map(|failed| &mut failed.file);
         of_failed.chain(self.errors.iter_mut().map(|error| &mut error.file))

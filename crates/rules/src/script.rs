@@ -15,7 +15,7 @@ pub trait Script: std::fmt::Debug + Send + Sync {
     /// Returns the origin of the rules.
     fn origin(&self) -> Origin;
 
-    /// Lists the kinds that the rules are for.
+    /// Lists the kinds, or patterns of kinds, that the rules are for, to show them.
     fn kinds(&self) -> Vec<ScriptKind>;
 
     /// Judges an object that is not being deleted; `None` if the rules do not decide.
@@ -33,7 +33,8 @@ pub trait Script: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Judges as [`Script::judge`], and returns the cost.
+    /// Judges as [`Script::judge`], and also returns the CPU time spent and if a limit stopped the rules; by default
+    /// zero and false.
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
         Judged { verdict: self.judge(object, context, now), ..Judged::default() }
     }
@@ -53,7 +54,7 @@ pub struct Judged {
 /// The maximum length of a message of a script or expression, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Truncates a message from outside that is too long to be kept for many objects.
+/// Truncates a message from outside to [`MAX_MESSAGE_BYTES`] and appends `…`; returns a shorter one unchanged.
 pub(crate) fn cut(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
@@ -78,9 +79,9 @@ pub(crate) fn add_children(object: &mut Tree, context: &ObjectContext<'_>) {
 /// A kind that rules in a foreign language are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptKind {
-    /// The group, as a pattern.
+    /// The group, or a pattern of groups with `*`.
     pub group: String,
-    /// The kind, as a pattern.
+    /// The kind, or a pattern of kinds with `*`.
     pub kind: String,
     /// The language: `cel`, `kapp` or `lua`.
     pub language: &'static str,
@@ -101,7 +102,8 @@ pub fn computed() -> Option<Duration> {
     None
 }
 
-/// Returns the CPU time that this thread spent since the reading `began`.
+/// Returns the CPU time that this thread spent since [`computed`] returned `began`; zero if the system does not report
+/// it.
 pub(crate) fn computed_since(began: Option<Duration>) -> Duration {
     computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began))
 }

@@ -21,7 +21,8 @@ const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
 ///
-/// If the rules of one origin do not decide, the next are consulted.
+/// If the rules of one origin do not decide, the next are consulted. An object that is being deleted is judged by
+/// [`Taffrail`] alone.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     /// The rules in YAML, sorted by origin.
@@ -68,7 +69,7 @@ impl RuleSet {
         self.layers.iter().filter_map(move |layer| layer.find(group, kind))
     }
 
-    /// Returns the rules that are in force with `options`, the clusters' own rules included.
+    /// Returns these rules with `options`, and with the clusters' own rules if [`RuleSet::teachable`] has enabled them.
     pub fn active<'r>(&'r self, options: &'r Options) -> ActiveRules<'r> {
         ActiveRules { rules: self, cluster_rules: Some(self), options }
     }

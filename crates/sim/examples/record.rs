@@ -162,7 +162,7 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns a kind whose watch has not reached the state of its list.
+/// Returns the path of a kind whose watch has not reached the state of its list yet; `None` if all have.
 async fn behind<'a>(
     server: &Server,
     kinds: &'a [String],
@@ -207,7 +207,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Returns a value without these strings.
+    /// Returns a value whose texts do not contain the strings that identify the machine.
     fn hidden(&self, value: Value) -> Value {
         match value {
             Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),

@@ -27,7 +27,8 @@ pub(crate) struct Wish<'a> {
 }
 
 impl Inner {
-    /// Returns the user of a request with this `Authorization` header, or the error 401 for an unknown token.
+    /// Returns the user of a request with this `Authorization` header: the anonymous one without a header, or the error
+    /// 401 for an unknown token.
     pub(crate) fn authenticate(&self, header: Option<&str>) -> Answered<User> {
         let anonymous = || User::new("system:anonymous", "", &["system:unauthenticated"]);
         let Some(header) = header else {
@@ -42,8 +43,8 @@ impl Inner {
         }
     }
 
-    /// Returns the user named in the impersonation headers, if the sender `user` may impersonate that one; without
-    /// such headers `user` itself.
+    /// Returns the user named in the impersonation headers; fails with 403 if the sender `user` may not impersonate
+    /// that user and each of the named groups. Without such headers it returns `user`.
     pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User, wish: &Wish<'_>) -> Answered<User> {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
@@ -79,7 +80,9 @@ impl Inner {
         if self.may(store, user, wish) { Ok(()) } else { Err(refusal(store, user, wish)) }
     }
 
-    /// Answers a review request (such as a SelfSubjectAccessReview): returns `body` with the status filled in.
+    /// Answers a review request, such as a SelfSubjectAccessReview: returns `body` with the status filled in and new
+    /// metadata. `plural` is the resource of the review; the review is about `user`, except that a SubjectAccessReview
+    /// names another.
     pub(crate) fn review(&self, store: &Store, user: &User, plural: &str, mut body: Value) -> Value {
         if !body.is_object() {
             body = json!({});
@@ -165,8 +168,8 @@ fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     }
 }
 
-/// Lists the rules of the roles that are bound to a user in a namespace; if `namespace` is empty, those bound in
-/// the whole cluster.
+/// Lists the rules that hold for a user in `namespace`: those that every server grants, those of roles bound in the
+/// whole cluster and, unless `namespace` is empty, of roles bound in it.
 fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let mut rules = vec![

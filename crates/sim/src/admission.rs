@@ -140,7 +140,8 @@ pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Va
     added.collect()
 }
 
-/// Resets the status of a new object of a built-in kind, because clients cannot set it at creation.
+/// Removes the status of a new object, because clients cannot set it at creation; keeps it for Nodes, and for kinds
+/// without a status subresource.
 pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     // Nodes keep theirs: kubelets create their Node with it.
     let keeps = matches!((&*resource.group, &*resource.plural), ("", "nodes"));
@@ -163,7 +164,8 @@ pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Returns true if a deletion may remove the object at once: it has neither a finalizer nor a grace period.
+/// Returns true if a deletion may remove the object at once: it has no finalizers, a Namespace none in its spec either,
+/// and no grace period above 0.
 pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
     let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     none(&object["metadata"]["finalizers"])
@@ -171,7 +173,7 @@ pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
         && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
 }
 
-/// Refuses a write that adds finalizers to an object that is being deleted.
+/// Fails with 422 if `after` has finalizers that `before`, an object that is being deleted, does not have.
 pub(crate) fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
     let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let old = of(before);

@@ -49,7 +49,7 @@ impl Clock {
         self.0.begun.get_or_init(Instant::now);
     }
 
-    /// Returns the current time.
+    /// Returns the current time of the fleet.
     pub fn now(&self) -> Timestamp {
         let elapsed = self.0.begun.get().map(Instant::elapsed).unwrap_or_default();
         let passed = match self.0.pace {

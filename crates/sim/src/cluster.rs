@@ -116,7 +116,7 @@ impl Cluster {
         self.inner().admin().clone()
     }
 
-    /// Returns the resourceVersion of the newest change.
+    /// Returns the resourceVersion of the newest change of any object in the cluster.
     pub fn resource_version(&self) -> u64 {
         self.inner().store().version()
     }
@@ -127,7 +127,8 @@ impl Cluster {
         store.resources().map(|(shelf, _)| store.count(shelf)).sum()
     }
 
-    /// Adds a user with a token of its own; the roles in the cluster decide what the user may do.
+    /// Adds a user with a new random token, in `groups` and `system:authenticated`, and returns it; replaces a user of
+    /// the same name. The roles in the cluster decide what the user may do.
     pub fn add_user(&self, name: &str, groups: &[&str]) -> User {
         let token = token(&mut self.inner().random());
         let mut all = groups.to_vec();
@@ -144,7 +145,7 @@ impl Cluster {
         Cluster::kubeconfig_of(std::slice::from_ref(self))
     }
 
-    /// Returns a kubeconfig for a user as YAML.
+    /// Returns a kubeconfig for a user as YAML; its only context has the cluster's name.
     pub fn kubeconfig_for(&self, user: &User) -> String {
         kubeconfig(&[(self, user.clone())])
     }
@@ -229,14 +230,15 @@ impl Cluster {
         done
     }
 
-    /// Returns the current state of an object; `None` if it does not exist.
+    /// Returns the current state of an object; `None` if it does not exist, or if its kind is unknown.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let metadata = json!({"namespace": namespace, "name": name});
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
         self.inner().tree(&self.inner().target_of(&object).ok()?)
     }
 
-    /// Deletes an object with the default options; returns true if it existed.
+    /// Deletes an object with the default options. Returns true if the deletion was accepted, even if finalizers delay
+    /// it; false if the object does not exist or may not be deleted.
     pub fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
         let metadata = json!({"namespace": namespace, "name": name});
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
@@ -275,7 +277,8 @@ impl Cluster {
         self.inner().fault(fault)
     }
 
-    /// Returns true if the API server accepts connections: no fault of connections is set.
+    /// Returns true unless a fault of connections is set: [`Trouble::ExpiredCertificate`], [`Trouble::Unreachable`] or
+    /// [`Trouble::Blackhole`].
     pub fn is_reachable(&self) -> bool {
         self.inner().faults.connection().is_none()
     }
@@ -285,7 +288,7 @@ impl Cluster {
         self.fault(Fault::new(trouble))
     }
 
-    /// Removes the fault with this id.
+    /// Removes the fault with this id; does nothing if it was removed already.
     pub fn heal(&self, fault: FaultId) {
         self.inner().heal(fault);
     }
@@ -318,7 +321,8 @@ impl Cluster {
     }
 }
 
-/// Parses the objects in a YAML text, also those in lists.
+/// Parses the objects in all documents of a YAML text. A list is replaced by its items, which get `apiVersion` and
+/// `kind` from it if they have none.
 ///
 /// # Errors
 /// If the text is not YAML.

@@ -8,7 +8,8 @@ use crate::error::Cause;
 use crate::kinds::{Column, Resource, Scale, Version};
 use crate::schema::Schema;
 
-/// Builds the resource that a CustomResourceDefinition defines; `None` if the definition is incomplete.
+/// Builds the resource that a CustomResourceDefinition defines, with its served versions, preferred one first; `None`
+/// if the definition lacks its group, kind, plural or versions.
 pub(crate) fn resource(definition: &Value, does: &Behaviours) -> Option<Resource> {
     let spec = &definition["spec"];
     let names = accepted(definition);
@@ -158,7 +159,7 @@ pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Adds the default values to a CustomResourceDefinition.
+/// Fills in the missing conversion (`None`), singular name and list kind of a CustomResourceDefinition.
 pub(crate) fn default(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
     spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));

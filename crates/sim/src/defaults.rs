@@ -71,7 +71,9 @@ const WITH_SPEC: [&str; 7] = [
     "cronjobs.batch",
 ];
 
-/// Adds the members of `defaults` that `value` does not have, at all levels.
+/// Adds the members of `defaults` that `value` does not have, at all levels. The name of a default may end in `?` (fill
+/// the member only if it exists), `[]` (fill each item of the list), `=` (add the whole member or nothing) or `@TYPE`
+/// (fill the member if its `type` is that).
 fn fill(value: &mut Value, defaults: &Value) {
     let (Some(members), Some(defaults)) = (value.as_object_mut(), defaults.as_object()) else { return };
     for (name, default) in defaults {
@@ -109,7 +111,8 @@ fn job_selector(object: &mut Value) {
     fill(spec, &json!({"selector=": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}}));
 }
 
-/// Returns the quality-of-service class of a Pod.
+/// Returns the quality-of-service class of a Pod by the requests and limits of its containers: `BestEffort`,
+/// `Burstable` or `Guaranteed`.
 fn quality(spec: &Value) -> &'static str {
     let containers = || spec["containers"].as_array().into_iter().flatten();
     let has = |container: &Value, kind: &str| {

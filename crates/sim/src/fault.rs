@@ -18,11 +18,11 @@ pub enum Trouble {
     Hang,
     /// The answer is cut off after this number of bytes of its body, even in the middle of a line.
     Cut(usize),
-    /// The answer is 200 with a body that is not JSON.
+    /// The answer is 200 with a body that is not JSON but text.
     Garbage,
     /// A watch opens and then stays silent: no events and no bookmarks.
     SilentWatch,
-    /// Every watch from a version on is refused because the version is too old.
+    /// Every watch is answered with 410 (`Expired`), as if its resourceVersion were too old.
     Expired,
     /// The certificate has expired: new connections fail, and open ones are closed.
     ExpiredCertificate,
@@ -111,7 +111,8 @@ impl Faults {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the faults that affect a request, oldest first, and counts the request for them.
+    /// Returns the troubles of the faults that affect a request, except those of connections, oldest first. Counts the
+    /// request for them, and removes faults whose number of requests is used up.
     pub(crate) fn hit(&self, verb: &str, resource: &str, path: &str) -> Vec<Trouble> {
         let mut set = self.set();
         let mut hits = Vec::new();
@@ -143,7 +144,8 @@ impl Faults {
         hits
     }
 
-    /// Returns the fault that affects new connections; `None` if there is none.
+    /// Returns the oldest trouble that affects new connections (expired certificate, unreachable, black hole); `None`
+    /// if there is none.
     pub(crate) fn connection(&self) -> Option<Trouble> {
         let set = self.set();
         let of_connections = |trouble: &Trouble| {

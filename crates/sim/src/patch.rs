@@ -31,7 +31,8 @@ impl Form {
     }
 }
 
-/// Parses a patch and returns the patched object.
+/// Parses a patch and returns the object with it applied. Fails if the patch is malformed, cannot be applied, or is a
+/// server-side apply.
 pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -> Answered<Value> {
     let patch: Value = serde_json::from_slice(text).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
@@ -104,7 +105,8 @@ pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     }
 }
 
-/// Applies one operation of a JSON patch (RFC 6902) to `object`; `None` if it cannot be applied.
+/// Applies one operation of a JSON patch (RFC 6902) to `object`; `None` if it cannot be applied, or if it is a `test`
+/// that fails.
 fn operate(object: &mut Value, operation: &Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     match operation["op"].as_str()? {

@@ -19,7 +19,8 @@ impl Schema {
         &self.0
     }
 
-    /// Removes the fields that the schema does not have from an object; returns their paths.
+    /// Removes from an object the fields that the schema neither has nor preserves, and returns their paths. Keeps
+    /// `apiVersion`, `kind` and `metadata`.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut dropped = Vec::new();
         if let Value::Object(members) = object {
@@ -28,7 +29,7 @@ impl Schema {
         dropped
     }
 
-    /// Adds the default values of the schema to an object.
+    /// Sets the fields of an object that are absent, or null and not nullable, to their defaults in the schema.
     pub(crate) fn default(&self, object: &mut Value) {
         default(object, &self.0);
     }

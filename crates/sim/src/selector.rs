@@ -106,7 +106,8 @@ impl Selector {
     }
 }
 
-/// Returns the text of the field at `path`, to compare it with a field selector.
+/// Returns the text of the field at `path`, as field selectors compare it: for an absent field the default (`0`,
+/// `false`) or an empty text.
 fn field_text(root: Lazy<'_>, path: &str) -> String {
     match path {
         "status.successful" => return root.at(&["status", "succeeded"]).map_or("0".to_owned(), text),
@@ -151,7 +152,8 @@ pub(crate) fn is_selected(object: &serde_json::Value, selector: &LabelSelector) 
     selector.matches_labels(object.pointer("/metadata/labels").map(Into::into))
 }
 
-/// Formats a selector in an object as a label selector in text, as the scale subresource does.
+/// Formats a selector in an object, either `matchLabels` and `matchExpressions` or a plain map of labels, as a label
+/// selector in text.
 pub(crate) fn text_of(selector: &serde_json::Value) -> String {
     let is_map = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
     let read = if is_map { LabelSelector::of_labels } else { LabelSelector::of_object };

@@ -133,7 +133,8 @@ impl Inner {
         self.cut.send_modify(|cut| *cut += 1);
     }
 
-    /// Notifies watches and controllers that an object changed; `gone` is true if it was removed.
+    /// Lets controllers react to a change of an object, and counts it for [`Cluster::changes`](crate::Cluster::changes)
+    /// unless the object is a Lease. `gone` is true if the object was removed.
     pub(crate) fn changed(&self, target: &Target, object: &Arc<Object>, gone: bool) {
         if !target.resource.is("coordination.k8s.io", "leases") {
             self.noticed();
@@ -193,7 +194,8 @@ impl Inner {
         Ok(Target { shelf, resource: resource.clone(), version: version.into(), namespace, name })
     }
 
-    /// Returns the storage location of an object by its resource; `None` if the resource is not served.
+    /// Returns the storage location of an object by its resource, in the preferred version; `None` if the store has no
+    /// such resource.
     pub(crate) fn target(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Target> {
         let store = self.store();
         let (shelf, resource) = store.find(group, plural)?;

@@ -166,7 +166,7 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Returns the time from the beginning to the last step.
+    /// Returns the time from the beginning to the last step; zero without steps.
     pub fn length(&self) -> Duration {
         self.moments.last().map(|moment| moment.at).unwrap_or_default()
     }
@@ -269,8 +269,8 @@ pub(crate) fn play_again(
     inner.plan(due, move |inner| play_again(inner, every, turn + 1, next));
 }
 
-/// Parses a recording, whose YAML has a line of JSON for each step; this takes a fraction of the time. `None` for other
-/// texts.
+/// Parses a recording, in which each line is `- ` and a step in JSON, much faster than as YAML; `None` if a line has
+/// another form.
 fn recorded(text: &str) -> Option<Vec<Step>> {
     let steps = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     steps.map(|line| serde_json::from_str(line.strip_prefix("- ")?).ok()).collect()

@@ -79,8 +79,9 @@ fn texts_of(value: &Value) -> &str {
 }
 
 impl Inner {
-    /// Checks that the body of a request has the kind and the types that its path requires, and sets them if they
-    /// are missing.
+    /// Fails with 400 unless the body of a request is an object with the kind and `apiVersion` of its path and
+    /// well-typed spec, status and metadata. A body of a built-in kind may lack kind and `apiVersion`; both are then
+    /// set.
     pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (kind, api_version) =
@@ -150,7 +151,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Creates an object.
+    /// Creates an object from `body`: generates its name if asked, sets uid, creation time and generation, adds
+    /// defaults and validates it; with a dry run it stores nothing. Fails if the object is invalid or exists, or if its
+    /// namespace does not accept it.
     pub(crate) fn create(
         &self,
         target: &Target,
@@ -253,7 +256,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Checks that the namespace exists and accepts new objects.
+    /// Fails if the namespace of the target does not exist (404) or is being deleted (403); accepts cluster-scoped
+    /// targets.
     fn check_home(&self, store: &Store, target: &Target) -> Answered<()> {
         if !target.resource.namespaced {
             return Ok(());
@@ -339,7 +343,8 @@ impl Inner {
         Ok(warnings)
     }
 
-    /// Updates a part of an object; `change` computes the new state from the stored one.
+    /// Updates a part of an object; `change` computes the new state from the stored one. If an object that is being
+    /// deleted loses its last finalizer, removes it; an unchanged object keeps its version.
     pub(crate) fn update(
         &self,
         target: &Target,
@@ -480,7 +485,8 @@ impl Inner {
         }
     }
 
-    /// Increases `metadata.generation` if the spec changed.
+    /// Increases `metadata.generation` of a kind that has one if anything but metadata and status changed; for a
+    /// Deployment also if its annotations did. For a kind without a status subresource the status counts too.
     fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
         let resource = &target.resource;
         if !resource.has_generation() {
@@ -515,7 +521,8 @@ impl Inner {
         }
     }
 
-    /// Deletes an object, or marks it as being deleted.
+    /// Removes an object that has neither finalizers nor a grace period, and marks any other as being deleted. Fails if
+    /// it does not exist, is a system namespace, or does not meet the preconditions in `deletion`.
     pub(crate) fn delete(&self, target: &Target, deletion: &Deletion) -> Answered<Deleted> {
         let mut store = self.store();
         let resource = &target.resource;
@@ -744,7 +751,7 @@ impl Inner {
         Ok(object)
     }
 
-    /// Removes an object immediately, even if it has finalizers.
+    /// Removes an object immediately, even if it has finalizers; does nothing if it does not exist.
     pub(crate) fn remove(&self, target: &Target) {
         let gone = self.store().remove(target.shelf, &target.key(), None);
         if let Some(gone) = gone {

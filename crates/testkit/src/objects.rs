@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Returns a schema that allows anything.
+/// Returns an OpenAPI schema of an object that may have any fields.
 pub fn anything() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
@@ -31,7 +31,7 @@ pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Valu
     })
 }
 
-/// Adds a status subresource to the kind of a CustomResourceDefinition.
+/// Returns a CustomResourceDefinition with a status subresource added to its first version.
 pub fn with_status_subresource(mut definition: Value) -> Value {
     definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     definition

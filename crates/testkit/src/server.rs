@@ -68,7 +68,7 @@ impl Reply {
         Reply::Parts(futures::stream::repeat_with(move || Ok(text.clone())).boxed())
     }
 
-    /// Returns a successful answer that repeats this text endlessly, slowly enough that it never gets long.
+    /// Returns a successful answer that repeats this text endlessly, once every 50 ms, so that it never gets long.
     pub fn trickle(text: &'static str) -> Reply {
         let slow = futures::stream::repeat(()).then(move |()| async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -172,7 +172,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts the requests whose path or query contains `part`.
+    /// Returns the number of requests so far whose path with query contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests.iter().filter(|request| request.target().contains(part)).count()
     }
@@ -223,7 +223,7 @@ impl Server {
         Server::serve(None, Duration::ZERO, Arc::new(script))
     }
 
-    /// Starts a server for HTTPS; each answer takes `delay`.
+    /// Starts a server for HTTPS, which waits for `delay` before it answers a request.
     ///
     /// # Panics
     /// If no port is free.
@@ -273,7 +273,7 @@ impl Server {
         self.address
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL: `http` or `https`, address and port, without a path.
     pub fn url(&self) -> String {
         format!("{}://{}", if self.is_https { "https" } else { "http" }, self.address)
     }
@@ -288,7 +288,7 @@ impl Server {
         self.board.lock()
     }
 
-    /// Waits until `holds` returns true for the traffic.
+    /// Waits until `holds` returns true for the traffic; calls it now and after each change of the traffic.
     ///
     /// # Panics
     /// If it does not within 45 s.

@@ -67,13 +67,14 @@ impl Context {
         format!("{}://{}{path}", url.scheme_str().unwrap_or("https"), host.unwrap_or_default())
     }
 
-    /// Returns in a few words why the server's identity is not verified; `None` if it is, or if the server is on this
-    /// machine.
+    /// Returns in a few words why the server's identity is not verified: the part of [`Context::warning`] before its
+    /// colon. `None` if it is verified, or if plain HTTP leads to a server on this machine.
     pub fn unverified(&self) -> Option<&'static str> {
         Some(self.warning()?.split(':').next().unwrap_or_default())
     }
 
-    /// Returns a warning if the server's certificate is not verified or the connection is not encrypted; else `None`.
+    /// Returns a warning if the server's certificate is not verified, or if the connection is plain HTTP and crosses
+    /// the network; else `None`.
     pub fn warning(&self) -> Option<&'static str> {
         match self.config.cluster_url.scheme_str() {
             Some("http") if is_open(&self.config) => Some(

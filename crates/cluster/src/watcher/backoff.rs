@@ -20,8 +20,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the next pause: twice the last one up to a maximum, plus or minus a quarter, so that clients that failed
-    /// together do not return together.
+    /// Returns the next pause: 250 ms at first, then twice the last one up to the maximum, plus or minus a random
+    /// quarter, so that clients that failed together do not return together.
     pub(super) fn next(&mut self) -> Duration {
         let pause = Backoff::FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);

@@ -92,12 +92,12 @@ impl Batch {
         self.followed.id
     }
 
-    /// Returns the scope that the batch belongs to.
+    /// Returns the scope that the batch belongs to, as it is followed: for Secrets with [`Projection::Metadata`].
     pub fn followed(&self) -> &Scope {
         &self.followed.scope
     }
 
-    /// Returns the size of the batch in bytes.
+    /// Returns the size in bytes of the batch's text or items; 0 for the end of a page.
     pub fn size(&self) -> usize {
         let items = match &self.form {
             WireFormat::Items(items) => items.bytes,
@@ -206,7 +206,7 @@ impl Batch {
         }
     }
 
-    /// Parses an event; returns false if it is malformed.
+    /// Parses an event and calls `visit` with its changes; returns false if it is malformed.
     fn line(&self, line: &[u8], parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) -> bool {
         let mut event = None;
         let mut early = false;
@@ -324,7 +324,8 @@ const MAX_BATCH_BYTES: usize = 512 << 10;
 /// Maximum size of a batch of list items, in items.
 const MAX_BATCH_ITEMS: usize = 2000;
 
-/// Splits a page into batches of items, each of which is parsed here and nowhere else.
+/// Parses a page and splits its items into batches of at most [`MAX_BATCH_ITEMS`] items and [`MAX_BATCH_BYTES`], unless
+/// one item is larger; returns them and the page's other fields. No item is parsed a second time.
 pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<Items>, PageEnd) {
     let mut parts: Vec<Items> = Vec::new();
     let (mut index, mut malformed) = (0, 0);
@@ -407,13 +408,12 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the end of the last complete frame in `bytes`.
+/// Returns the index behind the last complete frame in `bytes`; 0 if no frame is complete.
 pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
     frames(bytes).map(|frame| frame.len() + LENGTH_BYTES).sum()
 }
 
-/// Returns true if the second resource version is earlier than the first. They are numbers (KEP-5504); other values are
-/// not compared.
+/// Returns true if both resource versions are numbers (as KEP-5504 requires) and `now` is smaller than `before`.
 pub fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,

@@ -97,7 +97,8 @@ pub enum WatchEvent {
     InitStarted(ScopeId),
     /// Objects and changes, as text.
     Batch(Batch),
-    /// The new state of a scope.
+    /// The state of a scope, when it has changed; also when it is the same, after the machine was asleep or the server
+    /// was lost.
     State(ScopeId, WatchState),
     /// A change of the connectivity to the server.
     Connectivity(Connectivity),
@@ -106,7 +107,7 @@ pub enum WatchEvent {
 /// The way in which lists are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListStrategy {
-    /// Streams if the server is near, pages if it is far.
+    /// Streams if the server is near (a round trip takes less than 15 ms), pages if it is far.
     #[default]
     Auto,
     /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
@@ -134,13 +135,15 @@ pub struct WatchSettings {
     pub probe_timeout: Duration,
     /// Time limit for the start of the response to a list; a third of it for a watch.
     pub answer_timeout: Duration,
-    /// Maximum pause between attempts.
+    /// Maximum backoff between attempts of a scope, or to renew credentials; up to a quarter is added or subtracted at
+    /// random, and a server's `Retry-After` may be longer.
     pub longest_pause: Duration,
-    /// Time after which a forbidden scope is tried again.
+    /// Time, plus or minus a quarter, after which a scope is tried again that is forbidden, not served, or over a
+    /// limit. It is tried earlier if the server was lost and is back, or after [`Watcher::try_now`].
     pub forbidden_pause: Duration,
     /// Time limit for renewing credentials: exec plugins contact other servers.
     pub credentials_timeout: Duration,
-    /// Maximum length of a line in bytes; longer ones are skipped and reported.
+    /// Maximum length of one event of a watch in bytes; longer ones are skipped and reported as [`Change::Malformed`].
     pub longest_line: usize,
     /// The clock that measures how long the server was silent.
     pub clock: BootClock,
@@ -193,7 +196,7 @@ struct Shared {
     costs: Counters,
     /// Cost of the requests over connections that were replaced.
     before: Mutex<Cost>,
-    /// Time at which bytes last arrived, in milliseconds since `begun`.
+    /// Time at which the server last proved that it is alive, in milliseconds since `begun`.
     heard: AtomicU64,
     begun: Moment,
     /// Incremented after the process or its machine was asleep; watches are then reopened.
@@ -203,12 +206,13 @@ struct Shared {
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,
-    /// Incremented when the server is back, so that scopes in backoff retry at once.
+    /// Incremented when the server is back, and by [`Watcher::try_now`], so that scopes in backoff retry at once.
     returned: watch::Sender<u64>,
     /// Notified to trigger a probe at once.
     doubted: tokio::sync::Notify,
     renewals: tokio::sync::Mutex<connectivity::Renewals>,
-    /// One more than the newest connection whose credentials the server accepted.
+    /// One more than the generation of the newest connection whose credentials the server accepted; 0 if it accepted
+    /// none since they were last renewed.
     accepted: AtomicU64,
     /// True if the server refused to stream lists.
     no_streams: std::sync::atomic::AtomicBool,
@@ -219,8 +223,9 @@ impl Shared {
         self.connection.borrow().clone()
     }
 
-    /// Records that the server sent something. Data after a silence in which it should have been probed may have been
-    /// sent before a sleep, and proves nothing.
+    /// Records that the server sent something, as proof that it is alive. After a silence longer than
+    /// [`WatchSettings::longest_silence`] it triggers a probe instead: the data may have been sent before a sleep, and
+    /// proves nothing.
     fn hear(&self) {
         if self.silent() > self.settings.longest_silence() {
             self.doubted.notify_one();
@@ -247,7 +252,7 @@ impl Shared {
         self.accepted.fetch_max(generation + 1, Ordering::Relaxed);
     }
 
-    /// Returns the time since the server last sent something.
+    /// Returns the time since the server last proved that it is alive.
     fn silent(&self) -> Duration {
         let heard = self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed));
         self.settings.clock.now().since(heard)
@@ -301,8 +306,9 @@ struct Newest {
     version: u64,
 }
 
-/// Returns true if objects of a kind are normally in the same store as namespaces, so that resource versions are
-/// comparable. Events and aggregated APIs are often in other stores.
+/// Returns true if objects of a kind are surely in the same store as namespaces, so that resource versions are
+/// comparable: those of groups without a dot and of `*.k8s.io`. Returns false for Events, metrics, and all other
+/// groups, because custom resources cannot be told from aggregated APIs, which often have other stores.
 fn is_own(resource: &ApiResource) -> bool {
     let group = &*resource.group;
     resource.kind != "Event"
@@ -349,7 +355,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Watcher {
-    /// Starts following scopes over `cluster`. With its context, expired credentials are renewed.
+    /// Starts a watcher of `cluster` that follows no scope yet, and returns it with its events. It renews expired
+    /// credentials with `context`, the context of that cluster; if that is `None`, it does not renew them.
     ///
     /// Must be called within a tokio runtime.
     pub fn start(
@@ -434,13 +441,14 @@ impl Watcher {
         self.shared.connection().cluster
     }
 
-    /// Returns the number of requests, and the bytes of their responses, so far, by purpose.
+    /// Returns the watcher's requests so far and the bytes of their responses, by purpose, and its counters of silences
+    /// and repeated lists. Of the probes of the connectivity only the number is counted here.
     pub fn costs(&self) -> Costs {
         self.shared.costs.read()
     }
 
-    /// Returns the total cost: of watches over all connections so far, and of other requests over
-    /// [`Watcher::cluster`].
+    /// Returns the total cost of all requests over this watcher's connections so far: those replaced, and the present
+    /// one, [`Watcher::cluster`]. It includes requests that other code sent over them.
     pub fn cost(&self) -> Cost {
         let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
         self.cluster().requests().cost + before + self.shared.costs.streamed()

@@ -713,14 +713,15 @@ impl Question<'_> {
     }
 }
 
-/// Returns the newest resource version received so far, empty if there is none.
+/// Returns the newest resource version that any scope of the server's own store has received in this epoch; empty if
+/// there is none.
 fn newest(shared: &Shared) -> String {
     let newest = shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
     if newest.version > 0 { newest.version.to_string() } else { String::new() }
 }
 
-/// Reads a complete response of at most `largest` bytes, and charges `held` for it; an error for a longer, broken or
-/// silent one.
+/// Reads a complete response of at most `largest` bytes, and charges `held` for it. Fails if it is longer, breaks off,
+/// exceeds the cluster's memory, is silent for too long or exceeds the time limit of the request.
 async fn read_whole(
     shared: &Shared,
     what: &str,

@@ -43,13 +43,16 @@ pub(super) struct Stream {
     pub(super) purpose: Purpose,
     /// True if it is in Protobuf: events preceded by their lengths instead of lines.
     pub(super) is_protobuf: bool,
-    /// The time limit of the whole response, and the moment at which it passes.
+    /// The time limit of the whole response, and the moment at which it passes; `None` for a watch or if no limit is
+    /// set.
     pub(super) ends: Option<(TimeLimit, Instant)>,
     body: Body,
     _place: OwnedSemaphorePermit,
 }
 
-/// Sends a request and returns the response as soon as it begins, if its status is a success; else the failure.
+/// Sends a request and returns the response as soon as it begins, if its status is a success; else the failure. The
+/// response may be compressed only if `compressed`. A watch takes a slot of the connections for watches, anything else
+/// one of the first connection.
 pub(super) async fn open(
     shared: &Shared,
     ask: &Ask,

@@ -36,7 +36,8 @@ impl Unread {
         })
     }
 
-    /// Returns the length of the event that has begun: as its frame announces it, or as far as its line has come.
+    /// Returns the length in bytes of the event that has begun: of a frame the announced length, 0 before that has
+    /// come; of a line the bytes received so far.
     pub(super) fn begun(&self, form: &WireFormat) -> usize {
         match form {
             WireFormat::Frames => frame_length(&self.bytes).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! What a server may cost that sends more than anybody asked for.
+//! Limits on the memory and time that a server can cost which sends more than was requested.
 
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -57,7 +57,7 @@ async fn response_size_is_bounded_after_decompression() {
     assert_eq!(error.to_string(), "list things.example: the answer is larger than 256 MiB");
 }
 
-/// A list that has always one more page, of objects with so many bytes.
+/// Returns a script whose every answer is a page of one object of about `size` bytes, with the token of one more page.
 fn endless(size: usize) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     let pages = AtomicUsize::new(0);
     move |_| {
@@ -111,7 +111,7 @@ async fn endless_empty_pages_are_an_error() {
     assert!(error.to_string().contains("pages"), "{error}");
 }
 
-/// A page that is mostly this, so many bytes of it.
+/// Returns a compressed page of a list whose items are `items` repeated to about `size` bytes.
 fn page_of(items: &'static str, size: usize) -> Reply {
     gzip(|to| {
         let head =
@@ -123,7 +123,7 @@ fn page_of(items: &'static str, size: usize) -> Reply {
     })
 }
 
-/// Each costs many times its text to tell.
+/// Reporting an item that is not an object costs many times the item's text.
 #[tokio::test]
 async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
     for (items, reason) in [
@@ -139,7 +139,7 @@ async fn items_that_are_no_objects_end_a_list_before_they_cost_much() {
     }
 }
 
-/// Their records take far more memory than their texts.
+/// The records of tiny objects take far more memory than their texts.
 #[tokio::test]
 async fn list_of_tiny_objects_is_charged_for_each() {
     for (number, is_read) in [(50_000, false), (20_000, true)] {
@@ -166,7 +166,7 @@ async fn list_of_tiny_objects_is_charged_for_each() {
     }
 }
 
-/// Returns a response with one object, or a list of it with `as_list`, whose status is so many bytes of zeros.
+/// Returns a response with one object, or a list of it with `as_list`, whose status has about `size` bytes of zeros.
 fn dense(size: usize, as_list: bool) -> Reply {
     gzip(|to| {
         let (head, tail) = match as_list {
@@ -263,7 +263,7 @@ async fn page_is_charged_while_its_objects_are_held() {
     assert_eq!(cluster.with_timeout(LONG).list_page(&request, None).await.unwrap().objects.len(), 1);
 }
 
-/// The states that are told of one scope until one is neither live nor catching up.
+/// Follows all things of the server and returns the first state that is [`WatchState::Broken`]; fails after [`LONG`].
 async fn broken(server: &Server, memory: &Memory, lists: ListStrategy) -> WatchState {
     let cluster = connected(server, memory, LONG).await;
     let (mut watcher, mut events) = Watcher::start(cluster, None, crate::watching::settings(lists));
@@ -298,7 +298,7 @@ async fn incomplete_watch_lines_are_charged_to_the_cluster() {
     assert!(message.contains("its share of memory"), "{message}");
 }
 
-/// Nobody asked for that, and little of it would be much.
+/// The watcher does not ask for compressed watches, and a few compressed bytes could be many decompressed.
 #[tokio::test]
 async fn compressed_watches_are_not_decompressed() {
     let server = Server::start(|seen| match seen.query.contains("watch=1") {
@@ -332,12 +332,12 @@ async fn followed_list_fails_on_too_many_non_objects() {
     assert!(message.contains("more than 1000 items are not objects"), "{message}");
 }
 
-/// A discovery of more than anybody asked for.
+/// The answers of a server with too many kinds or groups.
 #[derive(Clone, Copy)]
 enum Excess {
-    /// So many kinds of one group, as servers tell them that answer for all groups at once.
+    /// This number of kinds in one group, as aggregated discovery.
     Kinds(usize),
-    /// So many groups, as older servers tell them, each of which is asked for.
+    /// This number of groups, as plain discovery, which takes a request for each.
     Groups(usize),
 }
 

@@ -50,7 +50,7 @@ impl Authority {
         Identity { certificate, key: key.serialize_pem() }
     }
 
-    /// The line of a kubeconfig's cluster that trusts this authority.
+    /// Returns the line for a kubeconfig's cluster that makes clients trust this authority.
     fn trusted(&self) -> String {
         format!("certificate-authority-data: {}", STANDARD.encode(&self.pem))
     }
@@ -62,7 +62,8 @@ impl Authority {
     }
 }
 
-/// A server's TLS settings; clients of `clients` must show a certificate.
+/// Returns a server's TLS settings with this identity and these ALPN protocols. With `clients`, clients must present a
+/// certificate of that authority.
 fn tls(identity: &Identity, protocols: &[&str], clients: Option<&Authority>) -> ServerConfig {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let builder = match clients {
@@ -276,7 +277,7 @@ async fn every_sort_of_credential_is_sent() {
     }
 }
 
-/// The lines of a user whose exec plugin is this shell script.
+/// Returns the lines for a kubeconfig's user whose exec plugin is this shell script.
 fn plugin(script: &str) -> String {
     let script = script.replace('\n', "; ");
     format!(

@@ -1,19 +1,19 @@
-//! Ways from a test to a server: contexts of kubeconfigs that are written for it, and connections.
+//! Kubeconfigs, contexts and connections for tests.
 
 use std::time::Duration;
 
 use taffrail_cluster::{Cluster, ConnectError, Context, Deadline, Kubeconfig};
 use taffrail_testkit::server::Server;
 
-/// Enough for anything that is not meant to time out.
+/// A deadline for tests that must not time out.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// A kubeconfig with the context `test`, whose cluster and user have these lines.
+/// Returns a kubeconfig with the context `test`, whose cluster and user have these lines.
 pub(crate) fn kubeconfig(cluster: &str, user: &str) -> String {
     taffrail_testkit::kubeconfig(&[("test", cluster, user)])
 }
 
-/// The current context of a kubeconfig.
+/// Returns the current context of a kubeconfig, given as text.
 pub(crate) fn current(kubeconfig: &str) -> Context {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), kubeconfig).unwrap();

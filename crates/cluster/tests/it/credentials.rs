@@ -1,4 +1,4 @@
-//! To whom credentials go, and what ends with us.
+//! The servers that receive credentials, and the exec plugins that end with this process.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ fn empty(_: &Request) -> Reply {
     Reply::json(200, r#"{"kind":"ThingList","apiVersion":"v1","items":[]}"#)
 }
 
-/// What a server at this address is told of who asks.
+/// Lists things from a server at this host as this user, and returns the `Authorization` header that the server
+/// received.
 async fn shown(host: &str, user: &str) -> Option<String> {
     let server = Server::start(empty);
     let address = format!("server: http://{host}:{}", server.address().port());

@@ -1,4 +1,4 @@
-//! Kinds, in both forms of discovery, and the names people use for them.
+//! Discovery in its aggregated and its plain form, and the resolution of names of kinds.
 
 use serde_json::{Value, json};
 use taffrail_cluster::{Discovery, Reason};

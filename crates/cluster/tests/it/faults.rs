@@ -1,4 +1,4 @@
-//! What servers, credentials and objects do that nobody asked for.
+//! Faults of servers, credentials and objects during a watch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,8 @@ use taffrail_testkit::server::{Reply, Request, Server, watch_event};
 use crate::contexts::{self, current};
 use crate::watching::{Reader, config_map, config_maps, in_shop, settings, shop};
 
-/// A user whose token is what a file says; the runs of the plugin that reads it are counted in another.
+/// A user `alice` whose exec plugin prints the token in a file of this folder, and adds a line to the file `runs` each
+/// time.
 #[cfg(unix)]
 struct Rotating {
     folder: tempfile::TempDir,
@@ -41,7 +42,7 @@ impl Rotating {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// The token so far is good no more.
+    /// Gives the user a new token, and stores it in the plugin's file; the cluster refuses the old one.
     fn rotate(&self) {
         let token = self.cluster.add_user("alice", &[]).token;
         let credential = json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": token}});
@@ -186,7 +187,7 @@ fn lines(events: &[(&str, Value)]) -> String {
     events.iter().map(|(word, object)| watch_event(word, object)).collect()
 }
 
-/// Follows the ConfigMaps of a server that answers as told; what is not about them is answered well.
+/// Starts a server and a watcher of it. `script` answers the requests for ConfigMaps; other requests get an empty list.
 async fn scripted(
     settings: WatchSettings,
     script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
@@ -210,7 +211,7 @@ fn is_watch(seen: &Request) -> bool {
     seen.query.contains("watch=1")
 }
 
-/// Only asks at which version the server is.
+/// Returns true for the request that reads only the server's resource version.
 fn is_question(seen: &Request) -> bool {
     seen.query == "limit=1"
 }
@@ -336,8 +337,8 @@ async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
     reader.until("told", |known| known.said.iter().any(broken)).await;
 }
 
-/// Follows a server until it has what that was restored to: its first watch ends in order with these lines, and
-/// afterwards it is another server.
+/// Follows a server that goes back to an older state once its first watch has sent the lines `farewell` and ended;
+/// returns it when the reader has the older state.
 async fn restored_after(farewell: String) -> Server {
     let state = AtomicUsize::new(0);
     let (server, mut reader) = scripted(settings(ListStrategy::Pages), move |seen| {

@@ -19,7 +19,7 @@ impl Folder {
         file
     }
 
-    /// A text with the folder's own path left out.
+    /// Returns a text without the path of this folder.
     fn short(&self, text: impl ToString) -> String {
         text.to_string().replace(&format!("{}/", self.0.path().display()), "")
     }
@@ -29,7 +29,7 @@ fn load(file: &Path) -> Result<Kubeconfig, KubeconfigError> {
     Kubeconfig::load(Some(file), None, None)
 }
 
-/// Like a message with its causes, as the command line prints it.
+/// Returns an error and its causes, joined by `: `, as the command line prints them.
 fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

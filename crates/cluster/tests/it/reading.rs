@@ -30,7 +30,7 @@ fn text(object: &OwnedDocument) -> &str {
     std::str::from_utf8(object.text()).unwrap()
 }
 
-/// A page of Deployments with these names.
+/// Returns a page of Deployments with these names; `next` is the token of the next page, empty on the last one.
 fn page(names: &[&str], next: &str) -> Reply {
     let items: Vec<Value> = names.iter().map(|name| json!({ "metadata": { "name": name } })).collect();
     let list = json!({

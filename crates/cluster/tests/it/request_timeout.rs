@@ -82,7 +82,8 @@ async fn each_page_of_a_list_has_the_time_of_a_request() {
     assert!(begun.elapsed() > SHORT * 3, "{:?}", begun.elapsed());
 }
 
-/// Follows all ConfigMaps for at most `time`, until a state is as wanted.
+/// Follows all ConfigMaps for at most `time`, and returns the first state for which `wanted` returns true; `None` if
+/// none came.
 async fn follow(
     cluster: Cluster,
     time: Duration,

@@ -1,4 +1,4 @@
-//! Scopes are followed through everything that ends a list or a watch.
+//! Watchers keep following their scopes through everything that ends a list or a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{context, current};
 
-/// Long enough for a busy machine; nothing waits for it that works.
+/// The maximum time to wait for an expected event, on a busy machine; a test that passes never waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn config_maps() -> ApiResource {
@@ -39,7 +39,7 @@ pub(crate) fn settings(lists: ListStrategy) -> WatchSettings {
     settings
 }
 
-/// The knowledge of a reader of watch events.
+/// The objects and states that a reader has received.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) objects: BTreeMap<(ScopeId, String), String>,
@@ -111,7 +111,8 @@ impl Reader {
         }
     }
 
-    /// Reads until the reader knows what it should.
+    /// Reads events until `holds` returns true for the received objects and states; fails after [`PATIENCE`] with
+    /// `what` in the message.
     #[track_caller]
     pub(crate) fn until(
         &mut self,
@@ -153,7 +154,7 @@ pub(crate) async fn shop(fleet: &Fleet, count: usize) -> taffrail_sim::Cluster {
     cluster
 }
 
-/// The names of the ConfigMaps that the server holds.
+/// Returns, as `shop/NAME`, those of the names under which the cluster has a ConfigMap in the namespace `shop`.
 fn expected(cluster: &taffrail_sim::Cluster, names: impl IntoIterator<Item = String>) -> Vec<String> {
     let there = |name: &String| cluster.get("v1", "ConfigMap", "shop", name).is_some();
     names.into_iter().filter(there).map(|name| format!("shop/{name}")).collect()

@@ -1,4 +1,4 @@
-//! Patches and new objects: against servers that answer as told, and against a simulated API server.
+//! Patches and new objects: against servers with scripted answers, and against a simulated API server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -168,7 +168,8 @@ async fn secrets_are_never_written() {
     assert!(server.requests().is_empty());
 }
 
-/// A kind with a schema that knows `spec.suspend`, `status.phase` and nothing else.
+/// Returns the definition of a kind `Widget` with a status subresource, whose schema has only `spec.suspend` and
+/// `status.phase`.
 fn definition() -> Value {
     let schema = json!({"type": "object",
         "properties": {"spec": {"type": "object", "properties": {"suspend": {"type": "boolean"}}},

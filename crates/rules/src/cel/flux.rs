@@ -266,8 +266,9 @@ impl<E> HealthCheck<E> {
     }
 }
 
-/// Evaluates the expressions of a kind in their order; adds the CPU time that they spent on other threads to
-/// `took`.
+/// Evaluates the expressions of a kind in their order and returns the verdict: the status of the first that is true;
+/// Unknown if one before that cannot be evaluated; InProgress if none is true. Adds the CPU time that they spent on
+/// other threads to `took`.
 fn ask(
     expressions: &[(&str, Status, Arc<dyn Predicate>)],
     object: &Object<'_>,
@@ -351,7 +352,8 @@ impl ReadyExpr {
         ReadyExpr(expression)
     }
 
-    /// Evaluates if `dependency` is ready for `object`.
+    /// Evaluates the expression with `object` as `self` and `dependency` as `dep`; the answer is true if the dependency
+    /// is ready.
     pub fn ask(&self, object: &Tree, dependency: &Tree) -> PredicateAnswer {
         self.ask_at_cost(object, dependency).0
     }

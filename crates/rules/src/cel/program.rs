@@ -137,8 +137,7 @@ impl fmt::Debug for Program {
 impl Program {
     /// Parses an expression. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     ///
-    /// # Errors
-    /// If the text is not an expression, or exceeds a limit.
+    /// # Errors If the text is not an expression, exceeds a limit, or uses a name that `names` does not allow.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
         let env = environment().map_err(InvalidExpression::Broken)?;
@@ -157,8 +156,9 @@ impl Program {
         self.asks_for_metadata_only
     }
 
-    /// Evaluates the expression with these variables. The caller needs a stack of [`REQUIRED_STACK`] bytes. An evaluation
-    /// that exceeds its budget is a fault.
+    /// Evaluates the expression with these variables. The answer is `Missing` if a field is absent or not of a usable
+    /// type yet, and a fault if the result is neither true nor false, if the evaluation exceeds its budget, or after
+    /// any other error. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {

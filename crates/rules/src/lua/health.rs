@@ -7,7 +7,8 @@ use super::results::{Health, HealthWord};
 use crate::script::cut;
 use crate::yaml_rules;
 
-/// Converts a table to a health, `Unknown` if its word is not one of Argo CD's; `None` if it is not a table of texts.
+/// Converts a returned table to a health, whose word is `Unknown` if `status` is not one of Argo CD's words. Returns
+/// `None` if it is a list, or if `status` or `message` is neither a text nor null; ignores other keys.
 pub(super) fn read(tree: &Tree) -> Option<Health> {
     let Tree::Object(fields) = tree else { return None };
     let (mut word, mut message) = ("", "");
@@ -32,7 +33,7 @@ pub(super) fn read(tree: &Tree) -> Option<Health> {
 }
 
 impl Health {
-    /// Converts the health to a verdict. The verdict's rule is `rule` with Argo CD's word behind it.
+    /// Converts the health to a verdict. The verdict's rule is `rule`, `#` and Argo CD's word.
     pub(super) fn verdict(self, rule: &str) -> Verdict {
         let rule = format!("{rule}#{}", self.word);
         let reason = Some(self.word.as_str().to_owned());

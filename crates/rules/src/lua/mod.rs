@@ -133,16 +133,17 @@ impl Customizations {
         self.errors.iter().chain(of_kinds).collect()
     }
 
-    /// Runs the health script for an object; `None` if there is none, or it returns nothing.
+    /// Runs the health script for an object and returns the health. `None` if there is no script, if it returns
+    /// nothing, or if it returns a list or a table whose `status` or `message` is not a text.
     ///
-    /// # Errors
-    /// If the script cannot be parsed, fails, exceeds its budget or returns something else than a health.
+    /// # Errors If the script cannot be parsed, fails, exceeds its budget or returns neither a table nor nil.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
         self.ask(read, object, &ObjectContext::default(), now)
     }
 
-    /// Lists the actions of an object, by name.
+    /// Lists the actions of an object, sorted by name, from the discovery scripts for its kind; none if it has no such
+    /// script. Of two actions with the same name that of `argocd-cm` counts.
     ///
     /// # Errors
     /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.

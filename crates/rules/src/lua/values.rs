@@ -38,7 +38,7 @@ impl Room {
 }
 
 /// Converts JSON to a Lua value: `null` becomes nil, so tables and lists do not contain it. Fails if the value takes
-/// more than `size` bytes. Adds the tables that are empty objects to `empty`.
+/// more than `size` bytes or nests deeper than [`MAX_DEPTH`]. Adds the tables that are empty objects to `empty`.
 pub(super) fn to_lua(
     lua: &Lua,
     value: Value<'_>,
@@ -95,8 +95,9 @@ impl Reader<'_> {
     }
 }
 
-/// Converts a Lua value to JSON. An empty table becomes an empty list, unless it is one of `empty` inside the value. A
-/// table may occur once in the value, and the value may take `size` bytes.
+/// Converts a Lua value to JSON. An empty table becomes an empty list, unless it is inside the value and one of
+/// `empty`. Fails if the value takes more than `size` bytes, contains a table twice, or has keys that are neither all
+/// texts nor the numbers from 1 on.
 pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<Tree, Unfit> {
     let empty = empty.iter().map(|table| table.to_pointer() as usize).collect();
     Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)

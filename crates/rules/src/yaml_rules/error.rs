@@ -100,7 +100,7 @@ pub enum Problem {
 }
 
 impl RuleFileError {
-    /// Suggests a correction, for people; `None` if there is none.
+    /// Returns a suggestion for people of how to correct the error; `None` for errors that allow none.
     pub fn hint(&self) -> Option<String> {
         Some(match &self.problem {
             Problem::UnknownKey { key, known } => {

@@ -127,7 +127,8 @@ impl KindRules {
         Scope::new(root, root, &self.conditions, generation(object))
     }
 
-    /// Returns how long an object without a status is in progress; `None` if its controller never writes one.
+    /// Returns the age up to which an object without a status is in progress: the file's `unseen`, or 5 minutes. `None`
+    /// if the file says `unseen: none`, as the controller never writes a status.
     pub fn unseen(&self) -> Option<SignedDuration> {
         self.unseen
     }
@@ -143,7 +144,8 @@ impl KindRules {
         (last + 1 < self.branches.len()).then_some(last + 2)
     }
 
-    /// Judges an object that is not being deleted. The verdict of a branch has an empty rule name.
+    /// Judges an object that is not being deleted: by its lack of a status, then by the generation that its controller
+    /// has observed, then by the first branch whose tests hold. The verdict of a branch has an empty rule name.
     pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp, costs: Option<&Costs>) -> Ruling {
         let root = object.root();
         if let Some(unseen) = self.unseen
@@ -190,8 +192,9 @@ impl Branch {
     }
 }
 
-/// Returns the verdict for an object without a status that is younger than `patience`, as its controller may still
-/// write one; `None` for other objects. Records in `costs` the time at which it becomes that old.
+/// Returns the verdict InProgress for an object without a status that is younger than `patience`, as its controller may
+/// still write one. `None` if it has a status, is older, or has no creation time. Records in `costs` the time at which
+/// it becomes that old.
 pub(crate) fn first_status(
     object: &Object<'_>,
     now: Timestamp,
@@ -225,7 +228,8 @@ pub(crate) fn not_observed(kind: &str, generation: i64, observed: i64) -> Verdic
     verdict(Status::InProgress, message, Some(reason), rule)
 }
 
-/// Builds a verdict with the standard condition for its status; the reason is the status if there is no better one.
+/// Builds a verdict with kstatus' condition for its status: Reconciling for InProgress, Stalled for Failed, none for
+/// others. The condition's reason is `reason`, or the status if that is `None` or empty.
 pub(crate) fn verdict(status: Status, message: String, reason: Option<String>, rule: String) -> Verdict {
     let condition = match status {
         Status::InProgress => ConditionType::Reconciling,

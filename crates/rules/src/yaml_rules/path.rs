@@ -144,7 +144,8 @@ impl Path {
         found.filter(|value| !value.is_null())
     }
 
-    /// Calls `visit` for each value at the path that is not null, until it breaks; returns its last answer.
+    /// Calls `visit` for each value at the path that is not null, until it breaks. Returns `Break` if it did, else
+    /// `Continue`.
     pub(super) fn visit<'a>(
         &self,
         from: Value<'a>,
@@ -153,7 +154,7 @@ impl Path {
         walk(&self.steps, from, visit)
     }
 
-    /// Returns true if `is_so` holds for any value at the path.
+    /// Returns true if `is_so` returns true for any value at the path that is not null.
     #[inline]
     pub(super) fn any<'a>(&self, from: Value<'a>, mut is_so: impl FnMut(Value<'a>) -> bool) -> bool {
         if !self.is_many {
@@ -214,7 +215,7 @@ pub(super) fn text(value: Value<'_>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns true if a scalar, as text, equals `word`.
+/// Returns true if a value is a scalar and, as text, equals `word`.
 #[inline]
 pub(super) fn is_word(value: Value<'_>, word: &str) -> bool {
     match value.kind() {

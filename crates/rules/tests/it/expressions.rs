@@ -209,7 +209,7 @@ fn expression_with_too_many_operators_is_refused() {
     }
 }
 
-/// Copies of the inside at each level would cost the square of the length.
+/// Copying the inner expressions at each level would make the cost grow with the square of the length.
 #[test]
 fn parsing_cost_is_linear_in_the_length_of_the_expression() {
     let chain = |length: usize| format!("a{}", ".b()".repeat(length / 4).replace("()", ""));

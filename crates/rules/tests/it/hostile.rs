@@ -15,7 +15,7 @@ use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, Script};
 use taffrail_status::{ObjectContext, Status};
 
-/// The scripts, and the expected message; `None` if they may end well.
+/// The scripts: a name, the text, and a part of the expected message, empty if the script may succeed.
 const SCRIPTS: &[(&str, &str, &str)] = &[
     ("endless loop", "while true do end", "stopped after"),
     ("endless repeat", "repeat until false", "stopped after"),
@@ -133,7 +133,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Expressions; `NESTED` stands for three hundred brackets.
+/// The expressions: a name and the text, in which `NESTED` stands for a 1 in three hundred brackets.
 const EXPRESSIONS: &[(&str, &str)] = &[
     ("nested", "NESTED == 1"),
     ("all of all", "object.list.all(a, object.list.all(b, a.number + b.number >= 0))"),
@@ -317,7 +317,7 @@ fn one_expression() {
     assert!(peak < MAX_MEGABYTES << 10, "it took {peak} KB");
 }
 
-/// Returns a figure of this process from `/proc`, in KB.
+/// Returns the line `name` of this process' `/proc/self/status`, in KB; 0 if it is missing.
 fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -345,7 +345,7 @@ fn hostile_expressions_stay_within_time_and_memory() {
     all_end("hostile::one_expression", EXPRESSIONS.iter().map(|(name, _)| *name));
 }
 
-/// Runs each in a process of its own, and checks that all end.
+/// Runs the test `test` once for each name, each in a process of its own, and checks that all end within the limits.
 #[expect(clippy::print_stdout, reason = "what each took is worth seeing, and what was left out")]
 fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
     if !cfg!(target_os = "linux") {

@@ -35,7 +35,8 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Returns the number of Pods that the controllers of the selected Pods should have.
+/// Returns the number of Pods that should exist: the sum of `spec.replicas` of the distinct controllers of the selected
+/// Pods, and one for each Pod without a controller.
 fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
     let mut owners: Vec<(String, String, String)> = Vec::new();
     let mut alone = 0;

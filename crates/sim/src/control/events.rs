@@ -14,8 +14,8 @@ use crate::task::Task;
 /// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
 const EVENT_TTL: Duration = Duration::from_secs(3600);
 
-/// Writes a Normal Event about the object `about`, from the component `by`. If an equal Event exists, increases its
-/// count.
+/// Writes a Normal Event about the object `about`, from the component `by`. If an Event about this object with the same
+/// reason and message exists, increases its count instead.
 pub(super) fn tell(inner: &Inner, about: &Value, by: &str, reason: &str, message: &str) {
     record(inner, about, false, by, reason, message);
 }

@@ -26,7 +26,7 @@ pub(super) fn is(job: &Value, condition: &str) -> bool {
     conditions.filter(|one| one["type"] == condition).any(|one| one["status"] == "True")
 }
 
-/// Returns the time since `time` in seconds; `None` if it is not a valid time.
+/// Returns the whole seconds from `time` to now, negative for a time to come; `None` if it is not a valid time.
 fn ago(inner: &Inner, time: &Value) -> Option<i64> {
     let time = time.as_str()?.parse::<Timestamp>().ok()?;
     Some(inner.fleet.clock.now().duration_since(time).as_secs())

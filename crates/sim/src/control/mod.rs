@@ -274,8 +274,8 @@ fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -
     found
 }
 
-/// Lists the objects of a resource whose metadata contain `text`. Only these are parsed, because parsing is
-/// expensive.
+/// Lists the objects of a resource in a namespace, or in all if that is empty, whose metadata contain `text`. Only
+/// these are parsed, because parsing is expensive.
 fn all_containing(inner: &Inner, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
     let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
     let store = inner.store();

@@ -132,7 +132,8 @@ fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     }
 }
 
-/// Makes a Pod ready again after its kubelet returned; removes it if it was deleted meanwhile.
+/// Makes a Pod whose containers are ready Ready again after its kubelet returned, unless it is being deleted, and plans
+/// its next step in 200 ms, which ends it if it is.
 fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
     change(inner, target, |pod| {
         let statuses = pod["status"]["containerStatuses"].as_array();
@@ -157,7 +158,7 @@ pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let _ = inner.delete(&target, &Deletion::default());
 }
 
-/// Removes the Pods of a node that was deleted.
+/// Deletes the Pods of a node that was deleted, without a grace period.
 pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
     for pod in all(inner, "", "pods", "").iter().filter(|pod| pod["spec"]["nodeName"] == name) {
         let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));

@@ -9,8 +9,8 @@ use super::{controller, create, text};
 use crate::state::Inner;
 use crate::write::{Deletion, Propagation};
 
-/// Builds the Pod `name` of the controller `owner` from a template; with the template's labels and annotations;
-/// [`start`] creates it.
+/// Builds the Pod `name` of the controller `owner` from a template, with the template's labels and annotations, but
+/// does not create it; [`start`] does.
 pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     let metadata = &owner["metadata"];
     let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));

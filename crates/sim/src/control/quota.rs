@@ -20,7 +20,7 @@ fn used(bound: &str, pods: &[Value]) -> usize {
     }
 }
 
-/// Lists the limits for Pods in a ResourceQuota.
+/// Lists the limits for the number of Pods in a ResourceQuota: each name (`pods` or `count/pods`) and its value.
 fn bounds(quota: &Value) -> impl Iterator<Item = (&'static str, usize)> + '_ {
     let hard = |bound: &str| match &quota["spec"]["hard"][bound] {
         Value::String(text) => text.parse().ok(),

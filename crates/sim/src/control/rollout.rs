@@ -25,7 +25,8 @@ pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Returns a number that is a count or a percentage of `of`; a percentage is rounded up if `up`, else down.
+/// Returns the number that `value` states: a count, or a text such as `25%`, a percentage of `of`, rounded up if `up`,
+/// else down. 0 for any other value.
 pub(super) fn share(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
@@ -59,7 +60,7 @@ fn bare_template(object: &Value) -> Value {
     template
 }
 
-/// Returns a hash of a Pod template for names, in letters that form no words.
+/// Returns a hash of a Pod template for names: ten letters and digits without vowels.
 pub(super) fn hash_of(template: &Value) -> String {
     let bytes = template.to_string();
     let mut sum =

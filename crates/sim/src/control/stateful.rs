@@ -24,7 +24,7 @@ fn ordinal(set: &str, pod: &Value) -> Option<i64> {
     pod["metadata"]["name"].as_str()?.strip_prefix(set)?.strip_prefix('-')?.parse().ok()
 }
 
-/// Reconciles a StatefulSet.
+/// Reconciles a StatefulSet: stores its template as a revision, creates or deletes Pods, and writes its status.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "statefulsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };

@@ -77,7 +77,8 @@ impl Answer {
         self
     }
 
-    /// Compresses the body if the client accepts it and the body is large enough.
+    /// Compresses a whole body of at least [`MIN_COMPRESSED_BYTES`] with gzip if `accepted`, the header
+    /// `Accept-Encoding`, names it; leaves streams as they are.
     pub(super) fn compressed(mut self, accepted: &str) -> Answer {
         let wanted =
             accepted.split(',').any(|coding| coding.split(';').next().unwrap_or_default().trim() == "gzip");

@@ -132,7 +132,7 @@ pub(super) fn answer(
     }
 }
 
-/// Returns true if the client accepts aggregated discovery and prefers it.
+/// Returns true if the `Accept` header names aggregated discovery (v2) before plain JSON.
 fn wants_aggregated(asked: &Asked) -> bool {
     for range in asked.header(header::ACCEPT).split(',') {
         let parts: Vec<&str> = range.split(';').map(str::trim).collect();
@@ -278,7 +278,7 @@ fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
     all
 }
 
-/// Returns the list of paths that `/` answers.
+/// Returns the answer to `/`: an object whose `paths` are sorted.
 pub(super) fn paths(inner: &Inner) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
     for group in groups(inner).iter().filter(|group| !group.name.is_empty()) {
@@ -301,7 +301,7 @@ pub(super) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     all.collect()
 }
 
-/// Lists the resources that a group has in a version.
+/// Lists the resources that a group serves in a version; empty if the group or the version is unknown.
 pub(super) fn resources(inner: &Inner, group: &str, version: &str) -> Vec<Arc<Resource>> {
     let found = groups(inner).into_iter().find(|known| known.name == group);
     let all = found.map(|group| group.resources).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::store::{Object, Store};
 use crate::table;
 use crate::target::Target;
 
-/// Returns the prefix of the store's keys for objects in a namespace.
+/// Returns the prefix of the store's keys for objects in a namespace: `shop/`; empty for all namespaces.
 pub(crate) fn key_prefix(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
 }

@@ -104,7 +104,8 @@ impl Run {
     }
 }
 
-/// Returns the run of a container that a client wants to read; fails if there is none.
+/// Returns the current run of a container, or with `previous` the one before; fails if there is none. `name` is the
+/// Pod's, for messages.
 fn run(pod: &Value, container: &str, previous: bool, name: &str) -> Answered<Run> {
     let status = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
         .into_iter()

@@ -244,7 +244,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
     }
 }
 
-/// Builds the question for access control from a request.
+/// Builds the parts of a request on which permission depends.
 fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
     let Path::Resource(wanted) = path else {
         return Wish { verb, path: text, ..Wish::default() };

@@ -150,7 +150,8 @@ fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<pat
     }
 }
 
-/// Parses the body of a request as JSON, YAML or Protobuf.
+/// Parses the body of a request as JSON, YAML or Protobuf, by its `Content-Type`; an empty JSON body is an empty
+/// object. Fails for another type or a malformed body; `kind` names the object in the error.
 fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     let content_type = asked.header(header::CONTENT_TYPE);
     let media = content_type.split(';').next().unwrap_or_default().trim();

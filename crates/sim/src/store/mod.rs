@@ -152,7 +152,8 @@ impl Store {
         self.shelf(id).map_or(0, |shelf| shelf.objects.len())
     }
 
-    /// Returns the objects that were different at `version`, by key; `None` for one that did not exist then.
+    /// Returns the states at `version` of the objects that have changed since, by key; `None` for one that did not
+    /// exist then. Fails if the log does not reach back to `version`.
     pub(crate) fn differences(
         &self,
         id: ShelfId,
@@ -186,7 +187,8 @@ impl Store {
         Ok(self.log.range(from..).filter(move |event| event.shelf == id))
     }
 
-    /// Returns a channel that receives the version of each change of a resource; `None` if it does not exist.
+    /// Returns a channel that has the version of the newest change of a resource's objects; `None` if the resource does
+    /// not exist.
     pub(crate) fn subscribe(&mut self, id: ShelfId) -> Option<watch::Receiver<u64>> {
         let version = self.version;
         let shelf = self.shelf_mut(id)?;

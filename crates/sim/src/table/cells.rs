@@ -98,7 +98,7 @@ impl Cells<'_> {
         words.split(' ').map(cell).collect()
     }
 
-    /// Returns a text, or an empty one.
+    /// Returns the text at a JSON pointer of the object; empty if there is no text.
     fn plain(&self, pointer: &str) -> String {
         self.at(pointer).as_str().unwrap_or_default().to_owned()
     }
@@ -120,7 +120,7 @@ impl Cells<'_> {
         json!(containers.filter_map(|container| container[key].as_str()).collect::<Vec<_>>().join(","))
     }
 
-    /// Returns true if the object has a condition with this status.
+    /// Returns true if the object has a condition of the type `kind` whose field `key` is `value`.
     fn has_condition(&self, kind: &str, key: &str, value: &str) -> bool {
         self.items("/status/conditions").any(|condition| condition["type"] == kind && condition[key] == value)
     }
@@ -432,7 +432,8 @@ impl Cells<'_> {
     }
 }
 
-/// Joins the first three texts, and counts the others.
+/// Joins texts with commas; of more than three it joins the first three and adds the number of the others. Returns
+/// `none` if there are no texts.
 fn some_of(texts: &[String], none: &str) -> String {
     match texts {
         [] => none.to_owned(),

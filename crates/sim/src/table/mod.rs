@@ -98,7 +98,7 @@ fn cells_of(inner: &Inner, target: &Target, columns: &[Column], object: &Value, 
     columns.iter().map(cell).collect()
 }
 
-/// Returns the age of a time.
+/// Returns the age of a time as kubectl shows it, such as `19d`; `<unknown>` if it is not a valid time.
 fn age_of(time: &Value, now: Timestamp) -> String {
     match time.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
         Some(time) => age(now.duration_since(time).as_secs()),

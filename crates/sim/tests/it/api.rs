@@ -116,7 +116,7 @@ impl Api {
         Api { client: fresh.client, ..self.clone() }
     }
 
-    /// Returns a unique name.
+    /// Returns a name that begins with `prefix` and is unique among all tests.
     pub(crate) fn unique(&self, prefix: &str) -> String {
         format!("{prefix}-{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -185,8 +185,8 @@ impl Api {
         Ok(format!("/api/v1/namespaces/{}/configmaps", self.namespace().await?))
     }
 
-    /// Defines a kind `Widget` and waits until it is served. Returns the path of its version `v1` in a new namespace,
-    /// and the name of the definition.
+    /// Defines a kind `Widget` in a group of its own and waits until it is served; `change` may change the definition
+    /// before. Returns the names, and the path of its version `v1` in a new namespace.
     pub(crate) async fn widgets(&self, change: impl FnOnce(&mut Value)) -> Result<Widgets> {
         let group = format!("{}.example.com", self.unique("g"));
         let mut definition = json!({
@@ -381,7 +381,8 @@ impl Reply {
         self.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
     }
 
-    /// Returns the item with this name.
+    /// Returns the first item of the list at `pointer` whose field `key`, a path with dots, is `name`; fails if there
+    /// is none.
     pub(crate) fn find<'a>(&'a self, pointer: &str, key: &str, name: &str) -> Result<&'a Value> {
         let items = self.at(pointer).as_array().with_context(|| format!("{}: no {pointer}", self.what))?;
         let path: Vec<&str> = key.split('.').collect();

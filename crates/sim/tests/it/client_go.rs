@@ -10,7 +10,8 @@ use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 use taffrail_testkit::peers;
 use tokio::process::Command;
 
-/// Returns the program; `None`, after a message, if it cannot be built.
+/// Builds the program `clientgo`, unless it is cached, and returns its path; `None`, after a message, if it cannot be
+/// built.
 async fn program(test: &str) -> Option<PathBuf> {
     if let Some(why) = peers::unavailable("clientgo").unwrap() {
         let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");

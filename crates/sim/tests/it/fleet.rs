@@ -36,7 +36,7 @@ fn api(fleet: &Fleet, cluster: &Cluster) -> Api {
     Api::new(&cluster.url(), fleet.authority(), &cluster.admin().token, "")
 }
 
-/// Connects with taffrail's own client.
+/// Connects to a cluster as its administrator with `taffrail_cluster`.
 async fn client(cluster: &Cluster) -> Result<Client, taffrail_cluster::ConnectError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), cluster.kubeconfig()).unwrap();

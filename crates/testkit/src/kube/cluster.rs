@@ -175,7 +175,7 @@ pub(super) fn kubeconfig(members: &[(&Member, &str)]) -> Result<String> {
     Ok(format!("{KUBECONFIG_MARK}\n{}", crate::kubeconfig(&contexts)))
 }
 
-/// Returns the manifests of the nodes that kwok simulates.
+/// Returns the manifests of `count` Nodes, `node-1` and so on, that kwok simulates.
 pub(super) fn nodes(count: usize) -> String {
     (1..=count).fold(String::new(), |mut text, index| {
         let _ = write!(

@@ -111,7 +111,8 @@ impl<'a> Launcher<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the store of all clusters; returns its port.
+    /// Starts etcd, the store of all clusters, with the data of [`Options::store`] if that is set; returns its client
+    /// port.
     fn etcd(&self) -> Result<u16> {
         let data = self.folder.join("etcd");
         if let Some(store) = &self.options.store {
@@ -288,7 +289,7 @@ pub(super) fn start(
     process::spawn(&mut command, log)
 }
 
-/// Polls until the condition holds; fails if it does not within [`MAX_START_TIME`].
+/// Calls `is_so` every [`POLL_INTERVAL`] until it returns true; fails if it does not within [`MAX_START_TIME`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {

@@ -162,7 +162,7 @@ impl ControlPlane {
         Ok(Some(Self { state, programs: Programs::ensure()?, owned: None }))
     }
 
-    /// Returns the name.
+    /// Returns the name of the control plane.
     pub fn name(&self) -> &str {
         &self.state.name
     }
@@ -209,7 +209,7 @@ impl ControlPlane {
         copied
     }
 
-    /// Lists the processes.
+    /// Lists the processes of the control plane, as they were last started; some may have ended since.
     pub fn processes(&self) -> &[ProcessRecord] {
         &self.state.processes
     }

@@ -42,7 +42,8 @@ impl Versions {
     }
 }
 
-/// Returns the version, without its `v`, that a go.mod requires of a module.
+/// Returns the version, without its `v`, that the text `go_mod` requires of a module; fails if it does not require the
+/// module.
 fn required(go_mod: &'static str, module: &str) -> Result<&'static str> {
     go_mod
         .lines()

@@ -104,7 +104,7 @@ pub(super) fn root() -> Result<PathBuf> {
     Ok(programs::cache()?.join("run"))
 }
 
-/// Returns the folder of the control plane with this name.
+/// Returns the folder of the control plane with this name, which may not exist; fails if the name is not a DNS label.
 pub(super) fn folder(name: &str) -> Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || name.len() > 63 || name.starts_with('-') || !name.bytes().all(plain) {

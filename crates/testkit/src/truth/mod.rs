@@ -116,7 +116,8 @@ pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     })
 }
 
-/// Disturbs the apps fifteen times in a run, but at intervals of two to six seconds, until `is_over` is true.
+/// Disturbs the apps until `is_over` is true, at intervals of a fifteenth of the run, but not shorter than 2 s or
+/// longer than 6 s.
 fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
     let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
         .clamp(Duration::from_secs(2), Duration::from_secs(6));
@@ -172,7 +173,8 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
     Ok(report)
 }
 
-/// Returns the arguments with which `taffrail` is run for each look.
+/// Returns the arguments with which `taffrail` is run for each look: `get apps` in the apps' namespace, as JSON, in
+/// this context.
 pub fn arguments(context: &str) -> [&str; 8] {
     ["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", context]
 }
@@ -180,7 +182,8 @@ pub fn arguments(context: &str) -> [&str; 8] {
 /// The states that Kubernetes itself gave each app during one look, by the app's name.
 type States = BTreeMap<String, Vec<State>>;
 
-/// Compares recorded answers of Taffrail again, each with the states that [`Eye::learn`] received.
+/// Compares recorded answers of Taffrail again. Each pair is an output that [`Eye::look`] returned, and the states that
+/// [`Eye::learn`] received for it.
 pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     let mut report = Report::new();
     for (shown, states) in looks {

@@ -46,7 +46,7 @@ struct Change {
 pub(super) struct Watch {
     children: Vec<Child>,
     changes: Arc<Mutex<Vec<Change>>>,
-    /// The world up to the last call of [`Watch::between`].
+    /// The objects at the resource version `first` of the last call of [`Watch::between`].
     world: World,
     waiting: VecDeque<Change>,
 }
