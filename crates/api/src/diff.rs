@@ -45,7 +45,7 @@ pub enum RowChange<T, K> {
 /// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then the keys of
 /// removed ones in the order of `old`.
 ///
-/// Of several rows with one key only the last counts.
+/// Only the last of several rows with one key counts.
 pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     let known: BTreeMap<T::Key, &T> = old.iter().map(|row| (row.key(), row)).collect();
     let last: BTreeMap<T::Key, usize> = new.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();

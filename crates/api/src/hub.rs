@@ -69,7 +69,7 @@ pub struct Coverage {
 pub enum AnswerState {
     /// All clusters are live and were read whole.
     Complete,
-    /// Of some clusters only old observations are known; no cluster or part of one is missing.
+    /// Only old observations of some clusters are known; no cluster or part of one is missing.
     Stale,
     /// A part of the fleet is missing, and no read that is under way will add it.
     Partial,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 /// Sorts items so that their namespaces take turns: the first item of each namespace, then the second of each, and so
 /// on.
 ///
-/// So an author in one namespace, who can make any number of items with any names, displaces no items of others. Items
-/// of one turn keep their order.
+/// An author in one namespace, who can make any number of items with any names, thus displaces no items of others.
+/// Items of one turn keep their order.
 pub fn round_robin<T>(items: Vec<T>, namespace: impl Fn(&T) -> &str) -> Vec<T> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut turn = |item: &T| {

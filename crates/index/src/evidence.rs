@@ -375,7 +375,7 @@ impl ClusterState for IndexEvidence<'_> {
 /// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
 /// index's settings.
 ///
-/// As [`ClusterRules`] they judge, by rules from the cluster, only the objects whose bodies the index keeps.
+/// They judge, as [`ClusterRules`], only the objects whose bodies the index keeps, by rules from the cluster.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,

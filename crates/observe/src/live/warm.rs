@@ -19,7 +19,7 @@ pub enum ColdStart {
     #[error("the saved index is damaged or not an index")]
     Unreadable,
     /// The saved index cannot be used, for example because its version or rules differ.
-    #[error("{0}")]
+    #[error(transparent)]
     Index(#[from] ReopenError),
     /// The identity or the present version of the connected cluster cannot be read.
     #[error("cannot tell whether the saved index belongs to this cluster")]
