@@ -159,8 +159,8 @@ mod tests {
             ("subscribe=a%20b:apps", "'a b' is not a name of up to 32 letters, digits, - and _"),
             ("subscribe=a:apps&subscribe=a:counts", "the name 'a' is given twice"),
             ("subscribe=a:apps?limit%3D101", "the page 'a' has more than 100 rows"),
-            (&many.join("&"), "more than 20 pages are given"),
-            (&full.join("&"), "all pages have more than 1000 rows together"),
+            (&many.join("&"), "the query has more than 20 subscriptions"),
+            (&full.join("&"), "the subscriptions ask for more than 1000 rows together"),
         ] {
             assert_eq!(read(query), Err(format!("parameter 'subscribe': {why}")), "{query}");
         }
