@@ -6,9 +6,10 @@ use std::sync::Arc;
 use taffrail_apps::{
     App, Axis, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership, Problem,
     Resource, Source, SyncState, UNOBSERVED, UNREADABLE, Words,
-    command::{helm, kubectl, resource, taffrail},
+    command::{helm, kubectl, of_app, resource, taffrail},
     full_name,
     trust::{FindingCategory, Severity},
+    verbs::takes_requests,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -190,6 +191,19 @@ impl Explanation {
             logs: None,
             next,
         }
+    }
+
+    /// Adds `taffrail resume` to the next steps if the app is suspended and Taffrail can resume apps of its tool; if
+    /// `must_name`, with `--context` and the app's home and target cluster.
+    #[must_use]
+    pub fn resumable(mut self, app: &App, must_name: bool) -> Explanation {
+        if app.suspended && takes_requests(app.app.delivery) {
+            let command = of_app("resume", &app.app, must_name);
+            // The cause of a failure comes before the remedy of something else.
+            let at = if self.chain.is_empty() { 0 } else { self.next.len() };
+            self.next.splice(at..at, command);
+        }
+        self
     }
 
     /// Replaces the objects that are not synced by those with the fields in which they differ.

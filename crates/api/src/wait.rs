@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     Words,
-    command::{explain, taffrail},
+    command::{of_app, taffrail},
     wait::{End, Row, Subject, Until, WaitState},
 };
 use taffrail_object::ObjectKey;
@@ -108,7 +108,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
                 false => taffrail(&["explain", &key.to_string()], "", context),
             }
         }
-        Subject::App(app) => explain(app, context.is_some()),
+        Subject::App(app) => of_app("explain", app, context.is_some()),
         Subject::Named(_) => None,
     }
 }

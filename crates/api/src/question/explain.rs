@@ -400,6 +400,12 @@ impl View for ExplainView {
         let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
             let explanation = Explanation::new(&subject.app, self.context(&subject.app).as_deref());
             let explanation = explanation.after(changed).differing(unsynced);
+            let home = &subject.app.app.home;
+            // A dump cannot be written to, and the cluster that a user reaches may be another one.
+            let explanation = match clusters.iter().any(|it| it.name() == home && !it.is_dump()) {
+                true => explanation.resumable(&subject.app, self.contexts),
+                false => explanation,
+            };
             match (&subject.belonging, subject.app.resources.as_slice()) {
                 (Some(belonging), [only]) => {
                     let last = last_changes(&subject.app, &clusters);

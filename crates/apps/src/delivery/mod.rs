@@ -531,13 +531,17 @@ fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
     wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 
-/// Returns the time at which an app was suspended; `None` if managed fields do not tell.
-pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
-    let path: &[&str] = match delivery {
+/// Returns the path of the field that suspends an app of a delivery tool.
+pub(crate) fn suspending_field(delivery: Delivery) -> &'static [&'static str] {
+    match delivery {
         Delivery::ArgoApplication => &["spec", "syncPolicy"],
         _ => &["spec", "suspend"],
-    };
-    written(&declaring.object, path)
+    }
+}
+
+/// Returns the time at which an app was suspended; `None` if managed fields do not tell.
+pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
+    written(&declaring.object, suspending_field(delivery))
 }
 
 /// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`; `None` if it is invalid or zero.

@@ -8,7 +8,7 @@ use taffrail_object::json::Value;
 use super::cluster_context::{ClusterContext, found, is_set, is_well};
 use super::{Concerned, Finding, FindingCategory, Severity, is_green};
 use crate::command;
-use crate::delivery::{by, written};
+use crate::delivery::{by, suspending_field, written};
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 
@@ -28,9 +28,10 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
 fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in cluster.declared().filter(|(_, app, _)| app.suspended) {
-        let since = written(&observed.object, &["spec", "suspend"]);
+        let field = suspending_field(app.app.delivery);
+        let since = written(&observed.object, field);
         let (places, objects, authors) = suspended.entry(app.app.delivery).or_default();
-        authors.insert(by(&observed.object, &["spec", "suspend"]));
+        authors.insert(by(&observed.object, field));
         places.push(place);
         objects.push((observed.key.to_owned(), since));
     }

@@ -181,6 +181,14 @@ impl Refusal {
     }
 }
 
+/// Returns true if a tool takes requests to reconcile, suspend and resume an app.
+pub fn takes_requests(delivery: Delivery) -> bool {
+    matches!(
+        delivery,
+        Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication
+    )
+}
+
 /// Plans the patches that apply `verb` to `app`, which is an app of `list`; `home` is the cluster of its declaring
 /// object.
 ///
@@ -199,12 +207,7 @@ pub fn plan(
         Delivery::ArgoApplication => &["--hard", "--sync"],
         _ => &[],
     };
-    let declaring = match app.app.delivery {
-        Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication => {
-            app.declaring.as_ref()
-        }
-        _ => None,
-    };
+    let declaring = app.declaring.as_ref().filter(|_| takes_requests(app.app.delivery));
     let Some(declaring) = declaring else { return Err(unsupported::refusal(app, verb)) };
     if let Verb::Reconcile(how) = verb
         && let Some(option) = how.beyond(known)

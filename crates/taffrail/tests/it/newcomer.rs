@@ -46,7 +46,12 @@ fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
         assert!(!is_suspended(&demo, place), "{place:?}");
         works(&["suspend"]);
         assert!(is_suspended(&demo, place), "{place:?}");
-        works(&["resume"]);
+        let explained = ask(&demo, place, &["explain"]);
+        let next = explained.stdout.lines().find_map(|line| line.trim().strip_prefix("taffrail resume "));
+        let next = next.unwrap_or_else(|| panic!("{place:?}: {}{}", explained.stdout, explained.stderr));
+        let words: Vec<&str> = next.split(' ').chain(["--request-timeout", "60s"]).collect();
+        let resumed = demo.ask_plainly(&[&["resume"][..], &words].concat());
+        assert_eq!(resumed.code, 0, "{next} {place:?}: {}{}", resumed.stdout, resumed.stderr);
         assert!(!is_suspended(&demo, place), "{place:?}");
     }
     // Nothing waits for objects in a cluster that is not asked.
