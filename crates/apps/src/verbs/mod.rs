@@ -183,10 +183,7 @@ impl Refusal {
 
 /// Returns true if a tool takes requests to reconcile, suspend and resume an app.
 pub fn takes_requests(delivery: Delivery) -> bool {
-    matches!(
-        delivery,
-        Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication
-    )
+    matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication)
 }
 
 /// Plans the patches that apply `verb` to `app`, which is an app of `list`; `home` is the cluster of its declaring

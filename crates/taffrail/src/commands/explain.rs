@@ -1,6 +1,7 @@
 //! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -74,11 +75,11 @@ pub(crate) fn run(
     written(match answer {
         Explained::Text(told) if told.is_empty() && !missing.is_empty() => Ok(()),
         Explained::Text(told) if told.is_empty() => {
-            let lost: Vec<&str> = lost(&errors, &arguments.cluster).collect();
+            let lost: Vec<&str> = unread_clusters(&errors, &arguments.cluster).collect();
             nothing(has_apps, &lost, errors.iter().any(hides_apps), console);
             Ok(())
         }
-        Explained::Text(told) => people(told, &fleet, console),
+        Explained::Text(told) => people(told, &fleet, arguments.what.is_empty(), console),
         Explained::One(only) => get::document(form, only, console),
         Explained::Several(all) => get::document(form, all, console),
     })?;
@@ -124,7 +125,7 @@ fn unchecked(apps: usize) -> Option<CommandError> {
 const MAX_LOST: usize = 5;
 
 /// Returns the names of clusters that could not be read at all: those among `asked`, or all if `asked` is empty.
-fn lost<'l>(errors: &'l [AppError], asked: &'l [String]) -> impl Iterator<Item = &'l str> {
+fn unread_clusters<'l>(errors: &'l [AppError], asked: &'l [String]) -> impl Iterator<Item = &'l str> {
     let errors = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
     let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
     names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
@@ -159,41 +160,100 @@ fn nothing(has_apps: bool, lost: &[&str], is_hidden: bool, console: &Console) {
     });
 }
 
-fn people(told: &[ExplainedSubject], fleet: &FleetFacts, console: &Console) -> io::Result<()> {
+/// Prints the explanations. If `joins`, apps that one cause explains in full share one explanation.
+fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &Console) -> io::Result<()> {
     let mut out = console.people();
-    for (place, told) in told.iter().enumerate() {
+    let groups = match joins {
+        true => by_cause(told),
+        false => told.iter().map(|only| (only, Vec::new())).collect(),
+    };
+    for (place, (first, alike)) in groups.iter().enumerate() {
         if place > 0 {
             say!(out)?;
         }
-        explain(&mut out, told, fleet.clusters > 1, fleet.now)?;
+        explain(&mut out, first, alike, fleet.clusters > 1, fleet.now)?;
     }
     out.flush()
 }
 
-fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Timestamp) -> io::Result<()> {
+/// Returns the explanations, each with the later ones that have the same cause and say nothing else.
+fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> {
+    let mut groups: Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> = Vec::new();
+    let mut places = HashMap::new();
+    for next in told {
+        let Some(cause) = sole_cause(next) else {
+            groups.push((next, Vec::new()));
+            continue;
+        };
+        match places.entry((&next.explanation.place, cause)) {
+            Entry::Vacant(place) => {
+                place.insert(groups.len());
+                groups.push((next, Vec::new()));
+            }
+            Entry::Occupied(place) => {
+                groups.get_mut(*place.get()).into_iter().for_each(|(_, alike)| alike.push(next));
+            }
+        }
+    }
+    groups
+}
+
+/// All that explains the state of an app, but for what is the app's own.
+#[derive(PartialEq, Eq, Hash)]
+struct SoleCause<'e> {
+    /// The object of the cause; `None` if the cluster itself cannot be observed.
+    object: Option<&'e ObjectKey>,
+    message: &'e str,
+    /// The states and messages of the problems beside the health.
+    besides: Vec<(&'e str, &'e str)>,
+    changed: &'e [Change],
+    next: &'e [String],
+}
+
+/// Returns the cause of an app's state; `None` if there is more to tell about the app than that cause.
+fn sole_cause(told: &ExplainedSubject) -> Option<SoleCause<'_>> {
+    let ExplainedSubject { explanation, others, other_count, .. } = told;
+    let Explanation { unsynced, flagged, doubts, changed, next, .. } = explanation;
+    if told.object.is_some() || !unsynced.is_empty() || !flagged.is_empty() || !doubts.is_empty() {
+        return None;
+    }
+    let besides: Vec<&Problem> = besides(explanation).collect();
+    let (object, message) = match (explanation.chain.last(), besides.as_slice()) {
+        _ if lost(told).is_some() => (None, ""),
+        (Some(cause), []) => (Some(&cause.object), &*explanation.message),
+        (None, [problem]) => (problem.object.as_ref(), &*problem.message),
+        _ => return None,
+    };
+    let is_sole = lost(told).is_some()
+        || (others.len() == *other_count && others.iter().all(|other| *other.message == *message));
+    let besides = besides.into_iter().map(|problem| (&*problem.state, &*problem.message)).collect();
+    is_sole.then_some(SoleCause { object, message, besides, changed, next })
+}
+
+/// Returns the problems of an app with its sync, its source or a cluster that is not live.
+fn besides(explanation: &Explanation) -> impl Iterator<Item = &Problem> {
+    explanation.problems.iter().filter(|problem| problem.is_beside_health())
+}
+
+/// Returns the problem that the app's cluster does not answer, if Taffrail never observed the cluster.
+fn lost(told: &ExplainedSubject) -> Option<&Problem> {
+    let is_lost = |problem: &&Problem| problem.axis == Axis::Freshness;
+    besides(&told.explanation).find(is_lost).filter(|_| told.row.freshness == Freshness::never())
+}
+
+/// Prints one explanation; `alike` are further apps with the same cause, which get a headline only.
+fn explain(
+    out: &mut impl Write,
+    told: &ExplainedSubject,
+    alike: &[&ExplainedSubject],
+    several: bool,
+    now: Timestamp,
+) -> io::Result<()> {
     let bold = Style::new().bold();
     let ExplainedSubject { explanation, row, others, other_count, .. } = told;
-    let subject = match &told.object {
-        Some(only) => object(only),
-        None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
-        None => row.title(),
-    };
     let place = &explanation.place;
-    let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
-    let colour = app_style(row);
-    let subject = printable(&subject);
-    let health = row.words(now);
-    say!(
-        out,
-        "{}{}{:#}{} is {}{}{:#}",
-        bold,
-        subject,
-        bold,
-        printable(&cluster),
-        colour,
-        printable(&health),
-        colour,
-    )?;
+    headline(out, told, several, now)?;
+    alike.iter().try_for_each(|other| headline(out, other, several, now))?;
     if place.are_several() {
         let told = format!("shown for {}; --per-cluster shows each cluster", place.first());
         indented(out, "  ", &told)?;
@@ -202,10 +262,18 @@ fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Ti
     if told.tells_owners {
         belongs(out, explanation, &row.cluster)?;
     }
+    if let Some(lost) = lost(told) {
+        say!(out)?;
+        say!(out, "{}Cause{:#}", bold, bold)?;
+        indented(out, "  ", &lost.message)?;
+        let of = if alike.is_empty() { "its" } else { "their" };
+        indented(out, "  ", &format!("nothing is known of {of} objects"))?;
+        problems(out, besides(explanation).filter(|problem| problem.axis != Axis::Freshness), now)?;
+        return further(out, explanation);
+    }
     let Some(cause) = explanation.chain.last() else {
         if !explanation.problems.is_empty() {
-            say!(out)?;
-            problems(out, explanation, now)?;
+            problems(out, besides(explanation), now)?;
             unsynced::print(out, told)?;
         } else if !explanation.message.is_empty() {
             indented(out, "  ", &explanation.message)?;
@@ -231,19 +299,16 @@ fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Ti
     last_changed(out, explanation, now)?;
     if explanation.chain.len() > 1 {
         say!(out)?;
-        say!(out, "{}Cause chain{:#}", bold, bold)?;
+        let of = if alike.is_empty() { String::new() } else { format!(" of {}", row.title()) };
+        say!(out, "{}Cause chain{}{:#}", bold, printable(&of), bold)?;
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
             line(out, &branch, &object(&link.object), link.status, message)?;
         }
     }
-    // Of a cluster that was never observed each object would say the same.
-    if row.freshness == Freshness::never() && !others.is_empty() {
-        say!(out)?;
-        let objects = if *other_count == 1 { "object" } else { "objects" };
-        say!(out, "Nothing is known of its {} other {} either.", *other_count, objects)?;
-    } else if !others.is_empty() {
+    // Those of joined apps have the same cause.
+    if alike.is_empty() && !others.is_empty() {
         say!(out)?;
         say!(out, "{}Also not ready{:#}", bold, bold)?;
         for OtherObject { object: key, status, message } in others {
@@ -251,25 +316,59 @@ fn explain(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Ti
         }
         more(out, row, other_count.saturating_sub(others.len()))?;
     }
-    if explanation.problems.iter().any(Problem::is_beside_health) {
-        say!(out)?;
-        problems(out, explanation, now)?;
-    }
+    problems(out, besides(explanation), now)?;
     unsynced::print(out, told)?;
     further(out, explanation)
 }
 
-/// Prints the problems of an app with its sync, its source or a cluster that is not live.
-fn problems(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
+/// Prints the name of the app or object, its cluster if there are `several`, and its status.
+fn headline(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let besides: Vec<_> = explanation.problems.iter().filter(|problem| problem.is_beside_health()).collect();
-    let title = match besides.as_slice() {
-        [] => return Ok(()),
-        [only] if only.axis == Axis::Sync => "Sync",
-        [only] if only.axis == Axis::Source => "Source",
-        [only] if only.axis == Axis::Freshness => "Freshness",
-        _ => "Sync and source",
+    let row = &told.row;
+    let subject = match &told.object {
+        Some(only) => object(only),
+        None if row.delivery == Delivery::Taffrail => format!("{} objects", row.objects),
+        None => row.title(),
     };
+    let cluster = if several { format!(" in {}", told.explanation.place.words()) } else { String::new() };
+    let colour = app_style(row);
+    let health = row.words(now);
+    say!(
+        out,
+        "{}{}{:#}{} is {}{}{:#}",
+        bold,
+        printable(&subject),
+        bold,
+        printable(&cluster),
+        colour,
+        printable(&health),
+        colour,
+    )
+}
+
+/// Prints problems beside the health under a title; nothing if there are none.
+fn problems<'e>(
+    out: &mut impl Write,
+    problems: impl Iterator<Item = &'e Problem>,
+    now: Timestamp,
+) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let besides: Vec<&Problem> = problems.collect();
+    if besides.is_empty() {
+        return Ok(());
+    }
+    let has = |axis| besides.iter().any(|problem| problem.axis == axis);
+    let title = match (has(Axis::Freshness), has(Axis::Sync), has(Axis::Source)) {
+        (false, false, false) => "Notices",
+        (true, false, false) => "Freshness",
+        (false, true, false) => "Sync",
+        (false, false, true) => "Source",
+        (false, true, true) => "Sync and source",
+        (true, true, false) => "Freshness and sync",
+        (true, false, true) => "Freshness and source",
+        (true, true, true) => "Freshness, sync and source",
+    };
+    say!(out)?;
     say!(out, "{}{}{:#}", bold, title, bold)?;
     for problem in besides {
         let about = problem.object.as_ref().map(object);

@@ -49,7 +49,9 @@ fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
         let explained = ask(&demo, place, &["explain"]);
         let next = explained.stdout.lines().find_map(|line| line.trim().strip_prefix("taffrail resume "));
         let next = next.unwrap_or_else(|| panic!("{place:?}: {}{}", explained.stdout, explained.stderr));
-        let words: Vec<&str> = next.split(' ').chain(["--request-timeout", "60s"]).collect();
+        // The demo of a test adds its own kubeconfig.
+        let named = next.split(' ').take_while(|word| *word != "--kubeconfig");
+        let words: Vec<&str> = named.chain(["--request-timeout", "60s"]).collect();
         let resumed = demo.ask_plainly(&[&["resume"][..], &words].concat());
         assert_eq!(resumed.code, 0, "{next} {place:?}: {}{}", resumed.stdout, resumed.stderr);
         assert!(!is_suspended(&demo, place), "{place:?}");
@@ -268,4 +270,50 @@ fn a_namespace_that_does_not_exist_is_told_and_is_not_well() {
         assert_eq!(told.code, 1, "{arguments:?}: {}", told.stderr);
         assert_eq!(of_dump("shop").code, 0, "{arguments:?}: {}", of_dump("shop").stderr);
     }
+}
+
+/// Returns what `explain` prints about all apps of a cluster.
+fn explained(demo: &Demo, cluster: &str) -> String {
+    let asked = ["explain", "--all-contexts", "--cluster", cluster, "--timeout", "60s"];
+    demo.ask_plainly(&asked).stdout
+}
+
+#[test]
+fn apps_that_one_cause_explains_share_an_explanation() {
+    let demo = Demo::start(&["--skip", "140s", "--hold"]);
+    let told = explained(&demo, "ap-1");
+    assert_eq!(told.matches("\nCause\n").count(), 1, "{told}");
+    assert_eq!(told.matches("Kubelet stopped posting node status.").count(), 1, "{told}");
+    for app in ["catalog-ap-1", "gateway-ap-1", "orders-ap-1", "cert-manager", "feedback", "prometheus"] {
+        let is_headline = |line: &str| line.contains(app) && line.ends_with(" in ap-1 is Failed");
+        assert!(told.lines().any(is_headline), "{app}: {told}");
+    }
+    assert!(told.contains("\nCause chain of argo-application argocd/catalog-ap-1 of eu-hub\n"), "{told}");
+    assert_eq!(told.matches("kubectl describe node node-2 --context ap-1").count(), 1, "{told}");
+    // A named app is explained alone.
+    let named =
+        demo.ask_plainly(&["explain", "feedback", "prometheus", "--context", "ap-1", "--timeout", "60s"]);
+    assert_eq!(named.stdout.matches("\nCause\n").count(), 2, "{}", named.stdout);
+}
+
+#[test]
+fn an_app_with_more_to_tell_has_an_explanation_of_its_own() {
+    let demo = Demo::start(&["--skip", "225s", "--hold"]);
+    let told = explained(&demo, "eu-3");
+    let sections: Vec<&str> = told.split("\nSync\n").collect();
+    let [first, between, last] = sections.as_slice() else { panic!("{told}") };
+    assert!(first.lines().count() > 2 && !first.contains("shop"), "{told}");
+    assert!(between.contains("flux-system/shop in eu-3 is Ready"), "{told}");
+    assert!(last.contains("it is OutOfSync, and nothing will sync it"), "{told}");
+}
+
+#[test]
+fn apps_of_a_cluster_that_does_not_answer_share_an_explanation() {
+    let demo = Demo::start(&["--skip", "75s", "--hold"]);
+    let told = explained(&demo, "ap-2");
+    let cause = "\nCause\n  cluster ap-2 does not answer: cannot connect to ";
+    assert_eq!(told.matches(cause).count(), 1, "{told}");
+    assert_eq!(told.matches(" of eu-hub in ap-2 is Unknown\n").count(), 3, "{told}");
+    assert!(told.contains("\n  nothing is known of their objects\n"), "{told}");
+    assert!(told.contains("\nSync\n  Application argocd/catalog-ap-2: Unknown, for "), "{told}");
 }
