@@ -2,13 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
 /// The part of the program that reads the clusters, and answers the questions of views from them.
 pub trait Ask: Send + Sync {
-    /// Answers a question. The work for it ends when the future is dropped.
-    fn ask(&self, question: ViewQuestion) -> Asking<'_>;
+    /// Answers a question within `patience`: what clusters have not answered by then is missing in the answer, which says
+    /// so. The work for it ends when the future is dropped.
+    fn ask(&self, question: ViewQuestion, patience: Duration) -> Asking<'_>;
 }
 
 /// The future of an answer.
