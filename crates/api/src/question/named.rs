@@ -406,7 +406,8 @@ impl View for TrustView {
         check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
-        let shape = TrustShape { only_apps: self.name.is_some(), contexts: self.contexts };
+        let (only_apps, contexts) = (self.name.is_some(), self.contexts);
+        let shape = TrustShape { only_apps, contexts, ..TrustShape::default() };
         let mut report = TrustReport::new(&found, &list, &clusters, fleet.now(), shape);
         let wanted = |cluster: &str| {
             self.apps.clusters.is_empty() || self.apps.clusters.iter().any(|it| it == cluster)

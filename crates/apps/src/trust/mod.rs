@@ -16,7 +16,7 @@ mod unconfirmed;
 mod unheard;
 mod unread;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cluster_context::ClusterContext;
 use jiff::Timestamp;
@@ -124,6 +124,8 @@ pub struct TrustShape {
     pub only_apps: bool,
     /// True if suggested commands must name the context of the cluster.
     pub contexts: bool,
+    /// True to search only for disagreements about green apps, in their home and target clusters.
+    pub contradictions: bool,
 }
 
 /// The objects that a finding is about, each with the time since when the finding is true of it, if known.
@@ -238,6 +240,9 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     unheard::look,
 ];
 
+/// Those of [`LOOKS`] that find disagreements of high severity between a tool and the objects.
+const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 2] = [disagreeing::look, problems::look];
+
 /// Returns the findings of each cluster, for each selection of apps in `selections`. The apps are those of `list`,
 /// which has the apps of `clusters`; `now` is the present time.
 pub fn findings(
@@ -251,23 +256,33 @@ pub fn findings(
         list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
     let members = Fleet::new(clusters).members;
     let claimants = Claimants::of(list);
-    let mut contexts: Vec<ClusterContext<'_>> = members
+    let concerned: HashSet<&str> = selections
         .iter()
-        .map(|member| ClusterContext::new(member.objects, list, &claimants, now, shape))
+        .flatten()
+        .filter(|app| is_green(app))
+        .flat_map(|app| [&*app.app.home, &*app.app.target])
+        .collect();
+    let is_searched =
+        |member: &&FleetMember<'_>| !shape.contradictions || concerned.contains(member.objects.name());
+    let looks = if shape.contradictions { &CONTRADICTIONS[..] } else { &LOOKS };
+    let mut contexts: Vec<(&FleetMember<'_>, ClusterContext<'_>)> = members
+        .iter()
+        .filter(is_searched)
+        .map(|member| (member, ClusterContext::new(member.objects, list, &claimants, now, shape)))
         .collect();
     let mut of_selection = |selection: &Vec<&App>| {
         let asked: BTreeSet<usize> =
             selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
-        let of_cluster = |(member, cluster): (&FleetMember<'_>, &mut ClusterContext<'_>)| {
+        let of_cluster = |(member, cluster): &mut (&FleetMember<'_>, ClusterContext<'_>)| {
             cluster.look_at(shape.only_apps.then_some(&asked));
             let twin = member.twin_of.as_deref().map(unconfirmed::twin);
             let unverified = member.objects.unverified().map(unconfirmed::unverified);
-            let findings = LOOKS.into_iter().flat_map(|look| look(cluster));
+            let findings = looks.iter().flat_map(|look| look(cluster));
             let findings = folded(findings.chain(twin).chain(unverified));
             let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
             ClusterFindings { findings: findings.collect(), checked: cluster.checked(&asked) }
         };
-        members.iter().zip(&mut contexts).map(of_cluster).collect()
+        contexts.iter_mut().map(of_cluster).collect()
     };
     selections.iter().map(&mut of_selection).collect()
 }

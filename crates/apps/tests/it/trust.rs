@@ -327,7 +327,7 @@ fn a_lost_cluster_is_a_finding_about_its_apps() {
     let clusters: [&dyn Objects; 2] = [&hub, &edge];
     let list = apps(&clusters, &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == "shop").collect();
-    let shape = TrustShape { only_apps: true, contexts: true };
+    let shape = TrustShape { only_apps: true, contexts: true, ..TrustShape::default() };
     let report = TrustReport::new(&asked, &list, &clusters, NOW, shape);
     let lost = report.items.iter().find(|finding| finding.reason == "ClusterLost").map(line);
     assert_eq!(

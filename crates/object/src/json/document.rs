@@ -73,7 +73,7 @@ impl Parser {
     /// object's end.
     pub(super) fn root(&mut self, text: &[u8]) -> Scan {
         self.members.clear();
-        let end = self.container(Member::object(), |parser| parser.object(text, 0, Level::Root))?;
+        let end = self.container(Member::object(), |parser| parser.object(text, 0, Level::ROOT))?;
         #[cfg(feature = "record-parses")]
         super::parses::note(&text[..end]);
         Ok(end)
@@ -106,9 +106,9 @@ impl Parser {
                     member.shape = Shape::Object;
                     self.container(member, |parser| parser.object(text, start, inner))?
                 }
-                Some(b'[') if level == Level::Status && tag == Tag::CONDITIONS => {
+                Some(b'[') if let Some(inner) = level.rows(tag) => {
                     member.shape = Shape::Array;
-                    self.container(member, |parser| parser.rows(text, start))?
+                    self.container(member, |parser| parser.rows(text, start, inner))?
                 }
                 _ => self.leaf(member, scan::value(text, start, level.depth())?),
             };
@@ -120,20 +120,21 @@ impl Parser {
         }
     }
 
-    /// Validates the array at byte `pos`, which is `status.conditions`, and indexes its items and their members;
-    /// returns the position after the array.
-    fn rows(&mut self, text: &[u8], pos: usize) -> Scan {
+    /// Validates the array at byte `pos`, and indexes its items and their members, which are at `level`; returns the
+    /// position after the array.
+    fn rows(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
             return Ok(pos + 1);
         }
         loop {
             let mut item = Member::new(Tag(0), false, (0, 0), pos);
-            let end = if text.get(pos) == Some(&b'{') {
+            let is_object = text.get(pos) == Some(&b'{');
+            let end = if is_object && (level.part == Part::Condition || self.has_room(pos)) {
                 item.shape = Shape::Object;
-                self.container(item, |parser| parser.object(text, pos, Level::Row))?
+                self.container(item, |parser| parser.object(text, pos, level))?
             } else {
-                self.leaf(item, scan::value(text, pos, Level::Row.depth() - 1)?)
+                self.leaf(item, scan::value(text, pos, level.depth() - 1)?)
             };
             pos = scan::whitespace(text, end);
             match text.get(pos) {
@@ -141,6 +142,12 @@ impl Parser {
                 _ => return scan::expect(text, pos, b']', scan::after_value(false)),
             }
         }
+    }
+
+    /// Returns true if the index of the first `scanned` bytes of a list is not much larger than they are: a list of tiny
+    /// items would take many times the memory of its text.
+    fn has_room(&self, scanned: usize) -> bool {
+        self.members.len() * size_of::<Member>() < (1 << 20) + 2 * scanned
     }
 
     /// Adds `member`, whose value ends at byte `end`, to the index; returns `end`.
@@ -166,38 +173,60 @@ impl Parser {
     }
 }
 
-/// The scanner's position in a Kubernetes object; only these parts are indexed.
+/// The scanner's position in a text; only these parts are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Root,
+struct Level {
+    part: Part,
+    /// True in an item of a list.
+    is_in_list: bool,
+}
+
+/// A part of a Kubernetes object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The object itself.
+    Object,
     /// The object `metadata` or `spec`.
     Section,
     Status,
     /// An item of `status.conditions`.
-    Row,
+    Condition,
 }
 
 impl Level {
+    const ROOT: Level = Level { part: Part::Object, is_in_list: false };
+
     /// Returns the level of the object under the key with this tag; `None` if that object is not indexed.
     ///
     /// A longer key with the same tag may be taken for `metadata`, `spec` or `status`: one level indexed too many is
     /// harmless.
     fn section(self, tag: Tag) -> Option<Level> {
         match tag {
-            _ if self != Level::Root => None,
-            Tag::METADATA | Tag::SPEC => Some(Level::Section),
-            Tag::STATUS => Some(Level::Status),
+            _ if self.part != Part::Object => None,
+            Tag::METADATA | Tag::SPEC => Some(Level { part: Part::Section, ..self }),
+            Tag::STATUS => Some(Level { part: Part::Status, ..self }),
+            _ => None,
+        }
+    }
+
+    /// Returns the level of the objects in the array under the key with this tag, which are the items of a list or the
+    /// conditions of an object; `None` if that array is not indexed.
+    fn rows(self, tag: Tag) -> Option<Level> {
+        match (self.part, tag) {
+            (Part::Object, Tag::ITEMS) if !self.is_in_list => Some(Level { is_in_list: true, ..self }),
+            (Part::Status, Tag::CONDITIONS) => Some(Level { part: Part::Condition, ..self }),
             _ => None,
         }
     }
 
     /// Returns the number of objects and arrays around the values of members.
     fn depth(self) -> u32 {
-        match self {
-            Level::Root => 1,
-            Level::Section | Level::Status => 2,
-            Level::Row => 4,
-        }
+        let inside = match self.part {
+            Part::Object => 1,
+            Part::Section | Part::Status => 2,
+            Part::Condition => 4,
+        };
+        if self.is_in_list { inside + 2 } else { inside }
     }
 }
 
@@ -256,5 +285,58 @@ impl OwnedDocument {
     /// Returns the top-level value of the text.
     pub fn root(&self) -> Value<'_> {
         Document { text: &self.text, members: &self.members }.root()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the items of a list, each with whether its parts are indexed.
+    fn items(text: &str) -> Vec<(String, bool)> {
+        let document = OwnedDocument::parse(text.as_bytes()).unwrap();
+        let items = document.root().get("items").unwrap().items().unwrap();
+        let told = items.map(|item| {
+            let status = item.at(&["status", "conditions"]).and_then(|value| value.items()?.next());
+            (item.to_tree().unwrap().to_string(), status.is_some_and(|row| row.index().is_some()))
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn items_of_a_list_are_indexed_like_objects() {
+        let item = r#"{"metadata":{"name":"a"},"status":{"conditions":[{"type":"A"}]}}"#;
+        for (text, is_indexed) in [
+            (format!(r#"{{"items":[{item}, {item}]}}"#), true),
+            (format!(r#"{{"kind":"List","items":[ {item} , {item} ],"metadata":{{}}}}"#), true),
+            // Those of a list in a list, and of another array.
+            (format!(r#"{{"spec":{{"items":[{item}]}},"items":[{item}, {item}]}}"#), true),
+        ] {
+            assert_eq!(
+                items(&text),
+                [(item.to_owned(), is_indexed), (item.to_owned(), is_indexed)],
+                "{text}"
+            );
+        }
+        let nested = format!(r#"{{"items":[{{"items":[{item}]}}]}}"#);
+        let document = OwnedDocument::parse(nested.as_bytes()).unwrap();
+        let inner = document.root().get("items").unwrap().items().unwrap().next().unwrap();
+        let found = inner.get("items").unwrap().items().unwrap().next().unwrap();
+        assert!(!found.index().is_some());
+        assert_eq!(items(r#"{"items":[]}"#), []);
+        let tiny = items(r#"{"items":[{}, 3, null, "s", [1]]}"#);
+        assert_eq!(
+            tiny.iter().map(|(text, _)| &**text).collect::<Vec<_>>(),
+            ["{}", "3", "null", "\"s\"", "[1]"]
+        );
+    }
+
+    #[test]
+    fn a_list_of_tiny_items_takes_little_more_memory_than_its_text() {
+        let text = format!("{{\"items\":[{}{{}}]}}", "{},".repeat(1 << 20));
+        let document = OwnedDocument::parse(text.into_bytes()).unwrap();
+        let mut items = document.root().get("items").unwrap().items().unwrap();
+        assert!(items.next().unwrap().index().is_some());
+        assert!(!items.last().unwrap().index().is_some());
     }
 }

@@ -37,6 +37,7 @@ impl Tag {
     pub(super) const METADATA: Tag = Tag(u64::from_le_bytes(*b"metadata"));
     pub(super) const SPEC: Tag = Tag(u64::from_le_bytes(*b"spec\0\0\0\0"));
     pub(super) const STATUS: Tag = Tag(u64::from_le_bytes(*b"status\0\0"));
+    pub(super) const ITEMS: Tag = Tag(u64::from_le_bytes(*b"items\0\0\0"));
     pub(super) const CONDITIONS: Tag = Tag(u64::from_le_bytes(*b"conditio"));
 
     /// Returns the tag of a key. Inlined so that the tag of a literal is a constant.

@@ -40,7 +40,7 @@ pub(super) fn each(
         places.push(told.is_some());
         selections.extend(told.cloned());
     }
-    let shape = TrustShape { only_apps: true, contexts };
+    let shape = TrustShape { only_apps: true, contexts, contradictions: true };
     let mut reports = TrustReport::each(&selections, list, clusters, now, shape).into_iter();
     (places.into_iter().map(|is_told| if is_told { reports.next() } else { None }).collect(), left)
 }
