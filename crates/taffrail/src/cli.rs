@@ -114,16 +114,29 @@ impl SourceArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
-    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655 or, with its token,
-    /// http://127.0.0.1:7655#TOKEN
+    /// Ask the hub at this URL instead of clusters, such as https://hub.example.com:7655, or http://127.0.0.1:7655 on this
+    /// machine; the fragment may be its token: http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
         "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
     ])]
     pub(crate) hub: Option<Box<HubUrl>>,
 
+    #[command(flatten)]
+    pub(crate) files: HubFiles,
+}
+
+/// The files that are needed to ask a hub.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Clusters and dumps")]
+pub(crate) struct HubFiles {
     /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
     #[arg(long, value_name = "FILE", requires = "hub")]
     pub(crate) hub_token_file: Option<PathBuf>,
+
+    /// Trust the certificate of a hub at an https URL only by the authorities in this PEM file [default: those of the
+    /// system]
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    pub(crate) hub_ca_file: Option<PathBuf>,
 }
 
 impl HubSource {

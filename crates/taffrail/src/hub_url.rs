@@ -1,13 +1,35 @@
 //! URLs of hubs.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
+
+/// The scheme of the URL of a hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Without TLS, on this machine alone.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Returns the scheme as URLs have it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
 
 /// The URL of a hub.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HubUrl {
-    pub(crate) address: SocketAddr,
-    /// The host and port as in the URL.
+    pub(crate) scheme: Scheme,
+    /// The name or address of the host, an IPv6 address without brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The host and port as the header `Host` has them: without the port that the scheme has by default.
     pub(crate) authority: String,
     /// The token in the fragment; `None` without one.
     pub(crate) token: Option<String>,
@@ -16,35 +38,55 @@ pub(crate) struct HubUrl {
 /// Prints the URL without its token.
 impl fmt::Debug for HubUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HubUrl").field("authority", &self.authority).finish_non_exhaustive()
+        let HubUrl { scheme, authority, .. } = self;
+        f.debug_struct("HubUrl").field("scheme", scheme).field("authority", authority).finish_non_exhaustive()
     }
 }
 
 impl HubUrl {
     /// Parses a URL, with the token of the hub as its fragment or without one.
     pub(crate) fn parse(text: &str) -> Result<Box<HubUrl>, String> {
+        const EXAMPLE: &str = "write a URL like https://hub.example.com:7655 or http://127.0.0.1:7655";
         let (url, token) = match text.split_once('#') {
             Some((url, token)) => (url, Some(token.to_owned()).filter(|token| !token.is_empty())),
             None => (text, None),
         };
-        let uri: http::Uri = url.parse().map_err(|_| "write a URL like http://127.0.0.1:7655")?;
-        if uri.scheme_str() != Some("http") {
-            return Err("write a URL like http://127.0.0.1:7655".to_owned());
-        }
+        let uri: http::Uri = url.parse().map_err(|_| EXAMPLE)?;
+        let scheme = match uri.scheme_str() {
+            Some("http") => Scheme::Http,
+            Some("https") => Scheme::Https,
+            _ => return Err(EXAMPLE.to_owned()),
+        };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err("the URL of a hub has no path: write one like http://127.0.0.1:7655".to_owned());
+            return Err(format!("the URL of a hub has no path: {EXAMPLE}"));
         }
-        let host = uri.host().unwrap_or_default();
-        let ip = match host {
-            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            host => host.trim_start_matches('[').trim_end_matches(']').parse().ok(),
+        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
+        if authority.contains('@') {
+            return Err(
+                "the URL of a hub has no user: its token is the fragment, or in --hub-token-file".to_owned()
+            );
+        }
+        let named = uri.host().unwrap_or_default();
+        let host = named.trim_start_matches('[').trim_end_matches(']');
+        // A name could resolve to another machine.
+        let is_here = |ip: IpAddr| ip.to_canonical().is_loopback();
+        let host = match scheme {
+            Scheme::Http if host == "localhost" => "127.0.0.1",
+            Scheme::Http if !host.parse().is_ok_and(is_here) => {
+                return Err(
+                    "http is for hubs on this machine alone: 127.0.0.1, [::1] or localhost".to_owned()
+                );
+            }
+            _ if host.is_empty() => return Err(EXAMPLE.to_owned()),
+            _ => host,
         };
-        let Some(ip) = ip.filter(|ip| ip.to_canonical().is_loopback()) else {
-            return Err("http is for hubs on this machine alone: 127.0.0.1, [::1] or localhost".to_owned());
+        let default = if scheme == Scheme::Http { 80 } else { 443 };
+        let port = uri.port_u16().unwrap_or(default);
+        let authority = match (scheme, port) {
+            (Scheme::Https, 443) => named.to_owned(),
+            _ => format!("{named}:{port}"),
         };
-        let port = uri.port_u16().unwrap_or(80);
-        let authority = format!("{host}:{port}");
-        Ok(Box::new(HubUrl { address: SocketAddr::new(ip, port), authority, token }))
+        Ok(Box::new(HubUrl { scheme, host: host.to_owned(), port, authority, token }))
     }
 }
 
@@ -62,20 +104,40 @@ mod tests {
         ] {
             let url = HubUrl::parse(text).unwrap();
             assert_eq!((&*url.authority, url.token.as_deref()), (authority, token), "{text}");
-            assert!(url.address.ip().is_loopback() && !format!("{url:?}").contains("abc"));
+            let ip: IpAddr = url.host.parse().unwrap();
+            assert!(ip.is_loopback() && !format!("{url:?}").contains("abc"));
         }
         for text in [
-            "https://127.0.0.1:7655",
             "127.0.0.1:7655",
+            "ftp://127.0.0.1:7655",
             "http://10.0.0.1:7655",
             "http://hub.example.com",
             "http://127.0.0.1.example.com:7655",
             "http://user@10.0.0.1:7655",
+            "http://user@127.0.0.1:7655",
+            "https://user:secret@hub.example.com",
+            "https://hub.example.com/taffrail",
+            "https://",
             "http://127.0.0.1:7655/api/v1/apps",
             "http://127.0.0.1:7655/?status=Ready",
             "",
         ] {
             assert!(HubUrl::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn hubs_elsewhere_are_asked_with_tls() {
+        for (text, host, port, authority) in [
+            ("https://hub.example.com", "hub.example.com", 443, "hub.example.com"),
+            ("https://hub.example.com:443/", "hub.example.com", 443, "hub.example.com"),
+            ("https://10.0.0.1:7655#abc", "10.0.0.1", 7655, "10.0.0.1:7655"),
+            ("https://[fd00::1]:7655", "fd00::1", 7655, "[fd00::1]:7655"),
+            ("https://localhost:7655", "localhost", 7655, "localhost:7655"),
+        ] {
+            let url = HubUrl::parse(text).unwrap();
+            assert_eq!(url.scheme, Scheme::Https);
+            assert_eq!((&*url.host, url.port, &*url.authority), (host, port, authority), "{text}");
         }
     }
 }

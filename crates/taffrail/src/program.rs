@@ -60,7 +60,7 @@ pub(crate) fn named_as_called(command: &str) -> String {
 }
 
 /// The options that choose what is read: their ids, and their names.
-const OF_INPUT: [(&str, &str); 8] = [
+const OF_INPUT: [(&str, &str); 9] = [
     ("from", "--from"),
     ("context", "--context"),
     ("all_contexts", "--all-contexts"),
@@ -68,6 +68,7 @@ const OF_INPUT: [(&str, &str); 8] = [
     ("now", "--now"),
     ("hub", "--hub"),
     ("hub_token_file", "--hub-token-file"),
+    ("hub_ca_file", "--hub-ca-file"),
     ("config", "--config"),
 ];
 

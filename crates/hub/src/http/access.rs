@@ -67,9 +67,14 @@ impl Access {
         }
     }
 
-    /// Replaces the static tokens. Sessions end, because they may be those of a token that is gone.
+    /// Replaces the static tokens. If they are others than before, sessions end, because they may be those of a token that
+    /// is gone.
     pub fn set_tokens(&self, tokens: Vec<TokenRecord>) {
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        if *known == tokens {
+            return;
+        }
+        *known = tokens;
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

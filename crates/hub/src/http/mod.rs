@@ -25,12 +25,14 @@ mod request;
 mod routes;
 mod serve;
 mod stream;
+mod tls;
 
 pub use self::access::Access;
 pub use self::limits::Limits;
 pub use self::request::HubApi;
 pub use self::routes::router;
 pub use self::serve::serve;
+pub use self::tls::{Tls, TlsError};
 
 #[cfg(test)]
 mod tests;

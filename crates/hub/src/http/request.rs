@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -18,6 +19,9 @@ use crate::store::{Store, StoreError};
 
 /// The number of answers that are computed at one time; others wait.
 const COMPUTED: usize = 4;
+
+/// The interval in which the tokens of the store are read again: another process may have created or revoked some.
+const TOKENS: Duration = Duration::from_secs(5);
 
 /// The HTTP API of one run of a hub.
 pub struct HubApi {
@@ -82,6 +86,20 @@ impl HubApi {
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
+    }
+
+    /// Admits those who have a token of the store: reads the tokens now and every five seconds, for ever. While the store
+    /// cannot be read, those that it had before are valid.
+    pub async fn keep_tokens(&self) {
+        let (Some(store), Some(access)) = (&self.store, &self.access) else {
+            return std::future::pending().await;
+        };
+        loop {
+            if let Ok(tokens) = store.tokens().await {
+                access.set_tokens(tokens);
+            }
+            tokio::time::sleep(TOKENS).await;
+        }
     }
 
     /// Adds the part of the program that answers the questions of views.

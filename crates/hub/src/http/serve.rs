@@ -20,17 +20,23 @@ use tokio::time::Sleep;
 use super::limits::Limits;
 use super::request::HubApi;
 use super::routes::router;
+use super::tls::Tls;
 
 /// The time for which a server that ends waits for its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// Serves the API on a loopback address until `end` completes.
+/// Serves the API until `end` completes: by https with `tls`, else by http on a loopback address.
 ///
 /// # Errors
-/// If the listener is not on a loopback address: a hub that others can reach needs TLS.
-pub async fn serve(listener: TcpListener, hub: Arc<HubApi>, end: impl Future<Output = ()>) -> io::Result<()> {
+/// If other machines can reach the address of the listener, and there is no `tls`.
+pub async fn serve(
+    listener: TcpListener,
+    hub: Arc<HubApi>,
+    tls: Option<Arc<Tls>>,
+    end: impl Future<Output = ()>,
+) -> io::Result<()> {
     let address = listener.local_addr()?;
-    if !is_loopback(address) {
+    if tls.is_none() && !is_loopback(address) {
         let why = format!("{address} can be reached from other machines: a hub there needs TLS");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
@@ -65,10 +71,18 @@ pub async fn serve(listener: TcpListener, hub: Arc<HubApi>, end: impl Future<Out
             continue;
         };
         let (builder, service) = (Arc::clone(&builder), service.clone());
+        let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         tasks.spawn(async move {
-            let io = TokioIo::new(Timed { stream, limit: 3 * time, waiting: None });
+            let stream = Timed { stream, limit: 3 * time, waiting: None };
             // A connection that breaks off concerns nobody else.
-            drop(builder.serve_connection(io, service).await);
+            match acceptor {
+                None => drop(builder.serve_connection(TokioIo::new(stream), service).await),
+                Some(acceptor) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(time, acceptor.accept(stream)).await {
+                        drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                    }
+                }
+            }
             drop(permit);
         });
     }

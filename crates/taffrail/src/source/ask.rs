@@ -1,6 +1,5 @@
 //! Questions, answered from clusters or dumps, or by a hub.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -8,7 +7,7 @@ use taffrail_api::question::{View, ViewQuestion};
 use taffrail_apps::Snapshot;
 
 use super::{Source, hub, namespaces, read};
-use crate::cli::{HubSource, ViewArguments};
+use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::CommandError;
 use crate::commands::named;
 use crate::hub_url::HubUrl;
@@ -24,12 +23,12 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     console: &Console,
 ) -> Result<V::Answer, CommandError> {
     if let Some(url) = &hub.hub {
-        let (token, time) = (hub.hub_token_file.as_deref(), arguments.source.timeout);
+        let (files, time) = (&hub.files, arguments.source.timeout);
         let question = view.clone().into();
         return match source.hub() {
-            None => ask_hub(command, url, token, &question, time),
+            None => ask_hub(command, url, files, &question, time),
             Some((watch, is_held)) => {
-                let answer = watch.ask(url, token, &question, time, is_held)?;
+                let answer = watch.ask(url, files, &question, time, is_held)?;
                 answer.map_err(|error| named::refused(command, &error))
             }
         };
@@ -53,13 +52,13 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     Ok(answer)
 }
 
-/// Asks the hub at `url` the question of the subcommand `command`; its token is in `token_file`, if that is given.
+/// Asks the hub at `url` the question of the subcommand `command`.
 pub(crate) fn ask_hub<A: DeserializeOwned>(
     command: &str,
     url: &HubUrl,
-    token_file: Option<&Path>,
+    files: &HubFiles,
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<A, CommandError> {
-    hub::ask(url, token_file, question, time)?.map_err(|error| named::refused(command, &error))
+    hub::ask(url, files, question, time)?.map_err(|error| named::refused(command, &error))
 }

@@ -13,8 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::{QuestionError, ViewQuestion};
-use tokio::net::TcpStream;
 
+use super::hub_connector::{Connector, SendError};
+use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
 use crate::program;
@@ -47,16 +48,17 @@ pub(super) struct Sent {
 /// If there is no answer; the inner error is that the question has none.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
-    token_file: Option<&Path>,
+    files: &HubFiles,
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<Result<A, QuestionError>, CommandError> {
-    understood(url, &fetch(url, token_file, question, time)?)
+    understood(url, &fetch(url, files, question, time)?)
 }
 
 fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
     let authority = &url.authority;
-    CommandError::unreadable(format_args!("cannot ask the hub at http://{authority}: {why}"))
+    let scheme = url.scheme.as_str();
+    CommandError::unreadable(format_args!("cannot ask the hub at {scheme}://{authority}: {why}"))
 }
 
 /// Asks a hub, which has `time` for the answer, whatever that is.
@@ -65,13 +67,14 @@ fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
 /// If nothing is sent in time.
 pub(super) fn fetch(
     url: &HubUrl,
-    token_file: Option<&Path>,
+    files: &HubFiles,
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<Sent, CommandError> {
-    let token = token(url, token_file)?;
+    let token = token(url, files.hub_token_file.as_deref())?;
+    let connector = Connector::of(url, files)?;
     let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
-    let sent = send(url, token.as_deref(), body, time);
+    let sent = send(url, connector, token.as_deref(), body, time);
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
         let late = failed(url, &format_args!("it did not answer within {time:?}"));
@@ -138,17 +141,15 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     }
 }
 
-/// An error of the connection.
-pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Sends a question that is to be answered within `time`, and returns status and body of the answer.
 async fn send(
     url: &HubUrl,
+    connector: Connector,
     token: Option<&str>,
     body: Vec<u8>,
     time: Duration,
 ) -> Result<(StatusCode, Bytes), SendError> {
-    let stream = TcpStream::connect(url.address).await?;
+    let stream = connector.connect(url).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let mut request = Request::post("/api/v1/questions")
         .header(header::HOST, &url.authority)

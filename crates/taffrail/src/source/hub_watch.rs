@@ -1,6 +1,5 @@
 //! `-w --hub`: a hub that is asked again when its event stream tells of a change.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use http::{Request, StatusCode, header};
@@ -10,12 +9,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use taffrail_api::question::{QuestionError, ViewQuestion};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::hub::{self, SendError, Sent};
+use super::hub::{self, Sent};
+use super::hub_connector::{Connector, SendError};
+use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
 use crate::runtime::block_on;
@@ -53,7 +53,7 @@ impl HubWatch {
     pub(super) fn ask<A: DeserializeOwned>(
         &mut self,
         url: &HubUrl,
-        token_file: Option<&Path>,
+        files: &HubFiles,
         question: &ViewQuestion,
         time: Duration,
         is_held: bool,
@@ -62,13 +62,13 @@ impl HubWatch {
             return hub::understood(url, &sent.aged(at.elapsed()));
         }
         if self.news.is_none() {
-            let (url, token_file) = (url.clone(), token_file.map(Path::to_path_buf));
-            self.news = Some(block_on(async { HubNews::listen(url, token_file) })?);
+            let (url, files) = (url.clone(), files.clone());
+            self.news = Some(block_on(async { HubNews::listen(url, files) })?);
         }
         let is_list = matches!(question, ViewQuestion::Apps(_) | ViewQuestion::Clusters(_));
         self.refresh = if is_list { REFRESH_LISTS } else { REFRESH };
         self.last = None;
-        let sent = hub::fetch(url, token_file, question, time)?;
+        let sent = hub::fetch(url, files, question, time)?;
         let answer = hub::understood(url, &sent);
         if answer.is_ok() {
             self.last = Some((sent, Instant::now()));
@@ -108,13 +108,13 @@ impl Drop for HubNews {
 }
 
 impl HubNews {
-    /// Listens to the stream of the hub at `url`, whose token is read again for each connection.
-    fn listen(url: HubUrl, token_file: Option<PathBuf>) -> HubNews {
+    /// Listens to the stream of the hub at `url`, whose files are read again for each connection.
+    fn listen(url: HubUrl, files: HubFiles) -> HubNews {
         let (sender, news) = watch::channel(0);
         let task = tokio::spawn(async move {
             loop {
                 // Why a stream ends is told by the answer to the next question.
-                drop(follow(&url, token_file.as_deref(), &sender).await);
+                drop(follow(&url, &files, &sender).await);
                 sender.send_modify(|number| *number += 1);
                 sleep(RETRY).await;
             }
@@ -124,9 +124,10 @@ impl HubNews {
 }
 
 /// Notes each change of which the hub tells, until the stream ends.
-async fn follow(url: &HubUrl, token_file: Option<&Path>, news: &watch::Sender<u64>) -> Result<(), SendError> {
-    let token = hub::token(url, token_file).map_err(|error| error.to_string())?;
-    let stream = timeout(SILENCE, TcpStream::connect(url.address)).await??;
+async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
+    let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
+    let connector = Connector::of(url, files).map_err(|error| error.to_string())?;
+    let stream = timeout(SILENCE, connector.connect(url)).await??;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let mut request = Request::get(STREAM).header(header::HOST, &url.authority);
     if let Some(token) = token {

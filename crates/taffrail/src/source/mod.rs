@@ -2,6 +2,7 @@
 
 mod ask;
 mod hub;
+mod hub_connector;
 mod hub_watch;
 mod namespaces;
 mod requests;

@@ -306,11 +306,81 @@ fn a_view_goes_on_as_the_hub_tells_of_changes_and_after_the_hub_was_restarted() 
 }
 
 #[test]
-fn a_hub_listens_on_this_machine_alone() {
+fn a_hub_without_tls_listens_on_this_machine_alone() {
     let refused = taffrail(&["hub", "serve", "--listen", "0.0.0.0:0", "--kubeconfig", "/nowhere"], "");
     assert_eq!(refused.code, 2);
     snapbox::assert_data_eq!(
         refused.stderr,
-        "error: other machines can reach 0.0.0.0:0, and this hub serves without TLS\n hint: use --listen 127.0.0.1:PORT\n"
+        "error: other machines can reach 0.0.0.0:0, and this hub serves without TLS\n hint: add --tls-cert-file, --tls-key-file and --host, or use --listen 127.0.0.1:PORT\n"
     );
+}
+
+/// Asks again and again until an answer is as wanted.
+fn ask_until(arguments: &[&str], is_wanted: impl Fn(&super::Answer) -> bool) -> super::Answer {
+    let began = Instant::now();
+    loop {
+        let answer = taffrail(arguments, "");
+        if is_wanted(&answer) {
+            return answer;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{}{}", answer.stdout, answer.stderr);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_hub_with_tls_admits_those_who_have_a_token_that_was_created_for_it() {
+    let served = watch::served();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(path("tls.crt"), made.cert.pem()).unwrap();
+    std::fs::write(path("tls.key"), made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key, data, file) = (path("tls.crt"), path("tls.key"), path("data"), path("token"));
+    let clusters = ["hub", "serve", "--all-contexts", "--kubeconfig", &served.kubeconfig, "--data", &data];
+    let tls = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--host", "localhost"];
+    let serve = [&clusters[..], &tls, &["--listen", "127.0.0.1:0"]].concat();
+
+    let refused = taffrail(&serve, "");
+    assert_eq!(refused.code, 2);
+    snapbox::assert_data_eq!(
+        refused.stderr,
+        "error: no token admits anybody to this hub\n hint: create one: `taffrail hub token create NAME`\n"
+    );
+    let created = taffrail(&["hub", "token", "create", "ci", "--data", &data], "");
+    assert_eq!(created.code, 0, "{}", created.stderr);
+    let note = "Token [..] of ci is valid until it is revoked. It is not shown again.\n";
+    snapbox::assert_data_eq!(&*created.stderr, note);
+    std::fs::write(&file, &created.stdout).unwrap();
+
+    let mut child = command(&serve).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (first, second) = (lines.next().unwrap().unwrap(), lines.next().unwrap().unwrap());
+    let url = first.strip_prefix("follows 2 clusters, and answers at ").unwrap_or_else(|| panic!("{first}"));
+    let url = url.strip_suffix("/api/v1").unwrap();
+    assert!(url.starts_with("https://localhost:"), "{first}");
+    assert_eq!(second, format!("ask it with: taffrail get apps --hub {url} --hub-token-file FILE"));
+    // Ends with the test.
+    let _hub = Hub { child, address: String::new(), token: String::new() };
+
+    let asked = ["get", "apps", "--hub", url, "--hub-token-file", &file];
+    let trusting = [&asked[..], &["--hub-ca-file", &certificate]].concat();
+    let is_shown = |answer: &super::Answer| answer.code == 0 && answer.stdout.contains("shop");
+    ask_until(&trusting, is_shown);
+    let unknown = taffrail(&asked, "");
+    assert_eq!(unknown.code, 3, "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("invalid peer certificate: UnknownIssuer"), "{}", unknown.stderr);
+
+    let listed = taffrail(&["hub", "token", "list", "--data", &data], "").stdout;
+    snapbox::assert_data_eq!(
+        &*listed,
+        "ID         CREATED             EXPIRES   NAME\n[..]   [..]Z   -         ci\n"
+    );
+    let id = listed.lines().nth(1).unwrap().split(' ').next().unwrap();
+    let revoked = taffrail(&["hub", "token", "revoke", id, "--data", &data], "");
+    assert_eq!((revoked.code, &*revoked.stderr), (0, &*format!("The token {id} is revoked.\n")));
+    let again = taffrail(&["hub", "token", "revoke", id, "--data", &data], "");
+    assert_eq!(again.code, 2, "{}", again.stderr);
+    let refused = ask_until(&trusting, |answer| answer.code != 0);
+    assert!(refused.stderr.contains("the token is not valid"), "{}", refused.stderr);
 }

@@ -247,7 +247,7 @@ async fn hub_answers_on_a_real_socket_until_it_ends() {
     let limits = Limits { time: Duration::from_millis(500), ..Limits::default() };
     let hub = Arc::new(HubApi::new(Arc::clone(&fleet.index), access, limits).unwrap());
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(serve(listener, hub, async { drop(ended.await) }));
+    let server = tokio::spawn(serve(listener, hub, None, async { drop(ended.await) }));
     let ask = async |request: String| {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -273,7 +273,7 @@ async fn hub_answers_on_a_real_socket_until_it_ends() {
 
     let everywhere = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let hub = HubApi::of(Arc::clone(&fleet.index), None, Limits::default()).unwrap();
-    let error = serve(everywhere, Arc::new(hub), std::future::pending()).await.unwrap_err();
+    let error = serve(everywhere, Arc::new(hub), None, std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains("a hub there needs TLS"), "{error}");
 }
 

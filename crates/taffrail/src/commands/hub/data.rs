@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use taffrail_hub::store::Store as _;
-use taffrail_hub::store::sqlite::{self, Opened, SqliteStore};
+use taffrail_hub::store::sqlite::{self, OpenError, Opened, SqliteStore};
 use taffrail_object::duration;
 
 use crate::command_error::{CommandError, Exit, written};
@@ -84,6 +84,14 @@ impl DataArguments {
         self.folder().ok_or_else(unknown)
     }
 
+    /// Opens the store of a hub that may run meanwhile; creates it if there is none.
+    pub(super) async fn open_beside(&self) -> Result<SqliteStore, CommandError> {
+        let folder = self.named_folder()?;
+        create(&folder)?;
+        let opened = SqliteStore::open_beside(&folder.join(STORE)).await;
+        opened.map_err(|error| cannot_open(&folder, &error))
+    }
+
     /// Opens the store of a hub that begins to run. Without a usable usual folder the hub keeps nothing, and a warning says
     /// so.
     ///
@@ -122,11 +130,11 @@ fn usual_folder(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf>
 async fn open(folder: &Path) -> Result<Opened, CommandError> {
     create(folder)?;
     let path = folder.join(STORE);
-    let failed = |error| {
-        let what = format_args!("cannot open the store in {}", folder.display());
-        CommandError::unreadable(what).with_source(&error)
-    };
-    SqliteStore::open(&path).await.map_err(failed)
+    SqliteStore::open(&path).await.map_err(|error| cannot_open(folder, &error))
+}
+
+fn cannot_open(folder: &Path, error: &OpenError) -> CommandError {
+    CommandError::unreadable(format_args!("cannot open the store in {}", folder.display())).with_source(error)
 }
 
 /// Creates a folder that only its owner can read, unless it exists.

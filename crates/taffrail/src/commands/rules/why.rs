@@ -6,6 +6,7 @@ use taffrail_rules::RuleSet;
 use taffrail_status::Verdict;
 
 use super::WhyArguments;
+use crate::cli::HubFiles;
 use crate::cli::TextOutput;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::status::{self, InputFormat, StatusArguments, StatusOutput};
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, C
         jobs: None,
         source: arguments.source.clone(),
         hub: None,
-        hub_token_file: None,
+        hub_files: HubFiles::default(),
         why: Some(arguments.output),
     };
     status::run(&asked, console)

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use taffrail_api::question::StatusView;
 use taffrail_observe::input::InputShape;
 
-use crate::cli::{SourceArguments, TextOutput};
+use crate::cli::{HubFiles, SourceArguments, TextOutput};
 use crate::commands::watch::Form;
 use crate::hub_url::HubUrl;
 use crate::rule_source::RuleSource;
@@ -87,7 +87,8 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Ask the hub at this URL instead of clusters, such as http://127.0.0.1:7655; the fragment may be its token
+    /// Ask the hub at this URL instead of clusters, such as https://hub.example.com:7655, or http://127.0.0.1:7655 on this
+    /// machine; the fragment may be its token: http://127.0.0.1:7655#TOKEN
     #[arg(
         long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
         conflicts_with_all = [
@@ -97,9 +98,8 @@ pub(crate) struct StatusArguments {
     )]
     pub(crate) hub: Option<Box<HubUrl>>,
 
-    /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
-    #[arg(long, value_name = "FILE", requires = "hub", help_heading = "Clusters and dumps")]
-    pub(crate) hub_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hub_files: HubFiles,
 
     /// Prints the rules that were evaluated instead of the statuses.
     #[arg(skip)]

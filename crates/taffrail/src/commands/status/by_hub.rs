@@ -22,8 +22,8 @@ pub(super) fn run(
     let view = arguments.view();
     // Wrong words need no hub.
     ReadQuery::of(&view)?;
-    let (token, time) = (arguments.hub_token_file.as_deref(), arguments.source.timeout);
-    let answer: StatusAnswer = source::ask_hub("status", url, token, &view.into(), time)?;
+    let (files, time) = (&arguments.hub_files, arguments.source.timeout);
+    let answer: StatusAnswer = source::ask_hub("status", url, files, &view.into(), time)?;
     let StatusAnswer { clusters, problems, missing_namespaces } = answer;
     let place = match clusters.as_slice() {
         [only] => Place::Cluster(&only.cluster),

@@ -1,0 +1,197 @@
+//! `taffrail hub token`: access tokens, which stay valid until they expire or are revoked.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use taffrail_hub::store::sqlite::SqliteStore;
+use taffrail_hub::store::{Store as _, StoreError, Token, TokenRecord};
+
+use super::data::{DataArguments, retain};
+use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
+use crate::output::table::{Cell, Table};
+use crate::output::{printable, screen};
+use crate::runtime::block_on;
+use crate::{phrase, program, say};
+
+/// Maximum length of the name of a token, in characters.
+const MAX_NAME: usize = 64;
+
+/// Create, list and revoke the access tokens of a hub, also while it runs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail hub token create ci > token           create a token that is valid until it is revoked
+  taffrail hub token create ann --expires 90d    create a token for 90 days
+  taffrail hub token list                        list them, without the tokens themselves
+  taffrail hub token revoke 1f0a93c2             revoke the token with this ID
+
+Whoever has a token may read all that the hub shows. The hub keeps only hashes of tokens; a hub that runs takes notice of
+new and revoked ones within five seconds.
+
+Exit codes: 0 done; 2 wrong usage, such as an ID that no token has; 3 the store could not be read or written.")]
+pub(super) struct TokenArguments {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Create a token, and print it: it is not shown again
+    Create {
+        /// A name for the token, such as that of its user: up to 64 characters
+        #[arg(value_parser = name)]
+        name: String,
+
+        /// The token is valid for this long, in days [default: until it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = retain)]
+        expires: Option<Duration>,
+
+        #[command(flatten)]
+        data: DataArguments,
+    },
+    /// List tokens: their IDs, names, and when they were created and expire
+    List {
+        #[command(flatten)]
+        data: DataArguments,
+    },
+    /// Revoke a token
+    Revoke {
+        /// The ID of the token, as `taffrail hub token list` shows it
+        id: String,
+
+        #[command(flatten)]
+        data: DataArguments,
+    },
+}
+
+/// Parses the name of a token. The error is a message for the user.
+fn name(text: &str) -> Result<String, String> {
+    let is_fit = !text.trim().is_empty() && text.chars().count() <= MAX_NAME;
+    match is_fit && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("write a name of 1 to {MAX_NAME} visible characters")),
+    }
+}
+
+pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit, CommandError> {
+    match &arguments.command {
+        TokenCommand::Create { name, expires, data } => {
+            let (token, record) = create(name, *expires)?;
+            let created = record.clone();
+            with_store(data, "create a token", async |store| store.add_token(record).await)?;
+            written(tell_created(console, &token, &created))?;
+        }
+        TokenCommand::List { data } => {
+            let tokens = with_store(data, "list tokens", async |store| store.tokens().await)?;
+            written(list(console, &tokens))?;
+        }
+        TokenCommand::Revoke { id, data } => {
+            if !with_store(data, "revoke a token", async |store| store.revoke_token(id.clone()).await)? {
+                let error = CommandError::usage(format_args!("no token has the ID '{id}'"));
+                return Err(
+                    error.hint(format!("{} shows the IDs", program::hinted("taffrail hub token list")))
+                );
+            }
+            console.tell(phrase!("The token {} is revoked.\n", printable(id)));
+        }
+    }
+    Ok(Exit::Yes)
+}
+
+fn create(name: &str, expires: Option<Duration>) -> Result<(Token, TokenRecord), CommandError> {
+    let cannot =
+        |error: &dyn std::error::Error| CommandError::unreadable("cannot create a token").with_source(error);
+    let token = Token::generate().map_err(|error| cannot(&error))?;
+    let now = Timestamp::now();
+    let mut record = token.record(name, now);
+    if let Some(time) = expires {
+        let end = now.checked_add(time).map_err(|error| cannot(&error))?;
+        record.expires = Some(end);
+    }
+    Ok((token, record))
+}
+
+/// Opens the store of a hub, which may run, and calls `work` with it; `what` names the work in errors.
+fn with_store<T>(
+    data: &DataArguments,
+    what: &str,
+    work: impl AsyncFnOnce(&SqliteStore) -> Result<T, StoreError>,
+) -> Result<T, CommandError> {
+    block_on(async {
+        let store = data.open_beside().await?;
+        let done = work(&store).await.map_err(|error| {
+            CommandError::unreadable(format_args!("cannot {what} in {}", store.path().display()))
+                .with_source(&error)
+        });
+        store.close().await;
+        done
+    })?
+}
+
+/// Prints the token alone on stdout, so that it can be redirected to a file.
+fn tell_created(console: &Console, token: &Token, record: &TokenRecord) -> io::Result<()> {
+    let mut out = console.people();
+    say!(out, "{}", printable(token.as_str()))?;
+    out.flush()?;
+    let until = match record.expires {
+        Some(end) => format!("until {}", minute(end)),
+        None => "until it is revoked".to_owned(),
+    };
+    let name = printable(&record.name);
+    console.tell(phrase!(
+        "Token {} of {} is valid {}. It is not shown again.\n",
+        printable(&record.id),
+        name,
+        printable(&until)
+    ));
+    Ok(())
+}
+
+/// Prints a row for each token.
+fn list(console: &Console, tokens: &[TokenRecord]) -> io::Result<()> {
+    if tokens.is_empty() {
+        console.tell(phrase!("There are no tokens.\n"));
+        return Ok(());
+    }
+    let mut out = console.people();
+    let mut table = Table::new(&mut out, vec!["ID", "CREATED", "EXPIRES", "NAME"], screen());
+    let now = Timestamp::now();
+    for token in tokens {
+        let expires = match token.expires {
+            None => "-".to_owned(),
+            Some(end) if token.is_valid(now) => minute(end),
+            Some(_) => "expired".to_owned(),
+        };
+        let cells = [&token.id, &minute(token.created), &expires, &token.name];
+        table.row(cells.into_iter().map(Cell::new).collect())?;
+    }
+    table.finish()?;
+    out.flush()
+}
+
+/// Formats a time to the minute, without spaces.
+fn minute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%MZ").to_string()
+}
+
+/// Returns the tokens of the store of a hub that begins to serve by TLS.
+///
+/// # Errors
+/// If none is valid now: nobody could ask the hub.
+pub(super) async fn valid(store: Option<&SqliteStore>) -> Result<Vec<TokenRecord>, CommandError> {
+    let tokens = match store {
+        Some(store) => store.tokens().await.map_err(|error| {
+            CommandError::unreadable("cannot read the tokens of the hub").with_source(&error)
+        })?,
+        None => Vec::new(),
+    };
+    let now = Timestamp::now();
+    if tokens.iter().any(|token| token.is_valid(now)) {
+        return Ok(tokens);
+    }
+    let error = CommandError::usage("no token admits anybody to this hub");
+    Err(error.hint(format!("create one: {}", program::hinted("taffrail hub token create NAME"))))
+}

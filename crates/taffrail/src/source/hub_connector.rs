@@ -1,0 +1,102 @@
+//! Connections to hubs: by http on this machine, by https anywhere.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyper_rustls::ConfigBuilderExt as _;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::cli::HubFiles;
+use crate::command_error::CommandError;
+use crate::hub_url::{HubUrl, Scheme};
+
+/// An error of the connection.
+pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A connection to a hub.
+pub(super) type HubStream = Box<dyn Stream>;
+
+/// A connection on which a program can read and write.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// What connects to the hub of a URL.
+pub(super) enum Connector {
+    /// Without TLS, to this machine.
+    Http,
+    /// With TLS.
+    Https(TlsConnector),
+}
+
+impl Connector {
+    /// Makes the connector for a URL; reads the certificates by which the hub is trusted.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn of(url: &HubUrl, files: &HubFiles) -> Result<Connector, CommandError> {
+        match (url.scheme, &files.hub_ca_file) {
+            (Scheme::Https, authorities) => {
+                let config = config(authorities.as_deref())?;
+                Ok(Connector::Https(TlsConnector::from(Arc::new(config))))
+            }
+            (Scheme::Http, None) => Ok(Connector::Http),
+            (Scheme::Http, Some(_)) => {
+                let error = CommandError::usage("--hub-ca-file is for hubs at https URLs");
+                Err(error.hint("write --hub https://HOST:PORT, or leave --hub-ca-file out"))
+            }
+        }
+    }
+
+    /// Connects to the hub at `url`.
+    pub(super) async fn connect(self, url: &HubUrl) -> Result<HubStream, SendError> {
+        let stream = TcpStream::connect((&*url.host, url.port)).await?;
+        match self {
+            Connector::Http => Ok(Box::new(stream)),
+            Connector::Https(connector) => {
+                let name = ServerName::try_from(url.host.clone())?;
+                Ok(Box::new(connector.connect(name, stream).await?))
+            }
+        }
+    }
+}
+
+/// Makes the TLS configuration that trusts the authorities in a file, or those of the system.
+fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
+    let unusable = |error: &dyn std::error::Error| {
+        CommandError::unreadable("cannot set up TLS for the hub").with_source(error)
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| unusable(&error))?;
+    let builder = match authorities {
+        None => builder.with_native_roots().map_err(|error| {
+            unusable(&error).hint("name the authority of the hub's certificate: --hub-ca-file FILE")
+        })?,
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            let unreadable = |error: &dyn std::error::Error| {
+                let what = format_args!("cannot read the certificates in {}", path.display());
+                CommandError::usage(what).with_source(error)
+            };
+            let read = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
+            for certificate in read {
+                let certificate = certificate.map_err(|error| unreadable(&error))?;
+                roots.add(certificate).map_err(|error| unreadable(&error))?;
+            }
+            if roots.is_empty() {
+                let what = format_args!("{} holds no certificate", path.display());
+                return Err(CommandError::usage(what).hint("it is a PEM file of certificate authorities"));
+            }
+            builder.with_root_certificates(roots)
+        }
+    };
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
