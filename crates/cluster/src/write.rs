@@ -112,7 +112,7 @@ pub enum WriteError {
         message: String,
     },
     /// The response is missing or unusable: the object may have been changed, or not.
-    #[error("the change may or may not have been made")]
+    #[error("the API server did not confirm the write, and the change may or may not have been made")]
     Uncertain(#[source] ReadError),
     /// The server refused, or the request was not sent, for a reason that reads have too.
     #[error(transparent)]

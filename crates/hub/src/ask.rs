@@ -21,12 +21,12 @@ pub enum AskError {
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// The question is not one for a hub; holds the reason.
-    #[error("{0}")]
+    #[error("the hub cannot answer this question of a view: {0}")]
     Invalid(String),
-    /// A cluster answers as many questions as it may; holds its name.
-    #[error("cluster {0} answers as many questions as it may")]
+    /// The hub already reads a cluster for as many questions as it may at one time; holds the cluster's name.
+    #[error("the hub already reads cluster {0} for as many questions as it may at one time")]
     Busy(String),
-    /// The clusters are not followed any more.
-    #[error("the hub does not follow its clusters any more")]
+    /// The task that reads the clusters has ended, or failed.
+    #[error("cannot answer the question: the hub no longer reads its clusters")]
     Ended,
 }

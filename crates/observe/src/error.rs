@@ -58,7 +58,7 @@ pub enum ObserveError {
         warning: String,
     },
     /// The task that read a cluster panicked or was cancelled.
-    #[error("a cluster could not be read")]
+    #[error("cannot read a cluster: the task that read it panicked or was cancelled")]
     Task(#[from] tokio::task::JoinError),
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]

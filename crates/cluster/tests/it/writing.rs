@@ -109,7 +109,8 @@ async fn lost_answer_makes_a_write_uncertain() {
         let resource = config_maps();
         let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
         assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
-        let told = "the change may or may not have been made: patch configmaps/a in namespace shop: ";
+        let told = "the API server did not confirm the write, and the change may or may not have been made: \
+            patch configmaps/a in namespace shop: ";
         assert!(chain(&error).starts_with(told), "{}", chain(&error));
         assert_eq!(server.requests().len(), 1);
     }

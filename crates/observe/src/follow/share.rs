@@ -27,7 +27,10 @@ impl Followed {
         *count += 1;
         let message = match told.len() {
             known if known < MOST_MALFORMED => taffrail_status::cut(message).into_owned(),
-            MOST_MALFORMED => "more of its items are malformed or were not requested".to_owned(),
+            MOST_MALFORMED => format!(
+                "more than {MOST_MALFORMED} items of this list are malformed or were not requested; \
+                the others are not reported"
+            ),
             _ => return false,
         };
         told.push(message.clone());

@@ -43,7 +43,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file is damaged.
-    #[error("the store is damaged: {0}")]
+    #[error("the database file of the hub is damaged: {0}")]
     Damaged(String),
     /// A file could not be read or written.
     #[error("cannot {action} {}", path.display())]
