@@ -1,26 +1,27 @@
-//! The questions of views, answered by what follows the clusters.
+//! The interface through which the hub has views' questions answered that need reads of clusters.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
-/// The part of the program that reads the clusters, and answers the questions of views from them.
+/// Answers the questions of views (`get apps`, `tree`, `explain`, …) by reading clusters. The binary implements it; the
+/// hub calls it for `/api/v1/questions`.
 pub trait Ask: Send + Sync {
-    /// Answers a question. The work for it ends when the future is dropped.
+    /// Returns a future that answers `question`. Dropping the future ends the work for it.
     fn ask(&self, question: ViewQuestion) -> Asking<'_>;
 }
 
-/// The future of an answer.
+/// The boxed future that [`Ask::ask`] returns.
 pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<ViewAnswer, AskError>> + Send + 'a>>;
 
-/// The reason why a question is not answered.
+/// The reason why [`Ask::ask`] returned no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The question names something that the fleet does not have.
     #[error(transparent)]
     Question(#[from] QuestionError),
-    /// The question is not one for a hub; holds the reason.
+    /// The question has parameters with which a hub cannot answer it; holds the reason.
     #[error("the hub cannot answer this question of a view: {0}")]
     Invalid(String),
     /// The hub already reads a cluster for as many questions as it may at one time; holds the cluster's name.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A moment, by the clock of the hub and by the wall clock.
+/// One moment, read from two clocks at once: the hub's own, which never goes back, and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct HubTime {
     /// The time since the start of the hub.
@@ -20,7 +20,8 @@ pub struct HubTime {
 pub struct HubClock(Arc<dyn Fn() -> HubTime + Send + Sync>);
 
 impl HubClock {
-    /// Makes a clock from a function. [`HubTime::at`] must never go back, and must run on while the machine sleeps.
+    /// Makes a clock that calls `read` for the present moment. The [`HubTime::at`] that it returns must never go back,
+    /// and must run on while the machine sleeps.
     pub fn new(read: impl Fn() -> HubTime + Send + Sync + 'static) -> HubClock {
         HubClock(Arc::new(read))
     }
