@@ -1,4 +1,4 @@
-//! The questions of views.
+//! The handler of `/api/v1/questions`: has the questions of views answered by [`Ask`](crate::ask::Ask).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::problem::Refusal;
 use super::request::{HubApi, compute};
 use crate::ask::AskError;
 
-/// Answers the question in the body of a request.
+/// Answers the view's question that the body of the request holds as JSON.
 pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     match answer(hub, request).await {
         Ok(bytes) => typed(bytes, "application/json"),
@@ -45,7 +45,7 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     .await
 }
 
-/// A buffer for an answer; writing beyond its limit fails.
+/// A buffer of limited length for an answer; a write beyond the limit fails.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,

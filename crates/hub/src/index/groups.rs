@@ -40,7 +40,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// All values, with the words for them.
+    /// All values, each with its word in the parameter `group-by`.
     pub const ALL: [(&'static str, GroupBy); 10] = [
         ("cluster", GroupBy::Cluster),
         ("home", GroupBy::Home),
@@ -56,7 +56,8 @@ impl GroupBy {
 }
 
 impl FleetView {
-    /// Groups the apps that match by the value `by`, and counts them; the groups are sorted by that value.
+    /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text of
+    /// that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         self.each(filter, |(place, _), pair, summary, now| {
