@@ -215,8 +215,8 @@ impl FleetState {
         self.clusters.get(cluster)
     }
 
-    /// Returns the rows of all apps, sorted by target cluster (the first opened first), then by namespace, name, delivery
-    /// and home, with the errors of all sources.
+    /// Returns the rows of all apps, sorted by target cluster (the first opened first), then by namespace, name,
+    /// delivery and home, with the errors of all sources.
     pub fn apps(&self, moment: HubTime) -> List<AppRow> {
         List::of(self.rows(moment).into_iter().map(|shown| shown.row).collect(), self.errors())
     }
@@ -314,8 +314,8 @@ impl KnownCluster {
         self.sources.get(self.best_place(half, at)?)
     }
 
-    /// Returns the index in `sources` of the best source at the moment `at`: live before stale before lost, then the one
-    /// that proved itself last. Considers only sources that report this half of an app, or all sources if `half` is
+    /// Returns the index in `sources` of the best source at the moment `at`: live before stale before lost, then the
+    /// one that proved itself last. Considers only sources that report this half of an app, or all sources if `half` is
     /// `None`. Returns `None` if there is no such source.
     pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
         let can_tell = |(_, source): &(usize, &Source)| match half {
@@ -353,7 +353,8 @@ impl KnownCluster {
         }
     }
 
-    /// Returns true if any two sources report different sync states (declared half) or health (observed half) of an app.
+    /// Returns true if any two sources report different sync states (declared half) or health (observed half) of an
+    /// app.
     fn differs(&self, app: &AppId, side: HalfSide) -> bool {
         let mut told = self.sources.iter().filter(|source| source.tells.side(side));
         let Some(first) = told.find(|source| source.has(app, side)) else { return false };

@@ -48,8 +48,8 @@ pub enum ObserveError {
         /// The names of the first contexts that exist.
         known: Vec<String>,
     },
-    /// Something is wrong with a context, and its cluster was read all the same: the warning says why its answers deserve less
-    /// trust.
+    /// Something is wrong with a context, and its cluster was read all the same: the warning says why its answers
+    /// deserve less trust.
     #[error("context \"{context}\": {warning}")]
     Doubtful {
         /// The name of the context.

@@ -1,9 +1,9 @@
 //! Access: tokens, sessions of browsers, and the checks that keep pages of other origins out.
 //!
-//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered only
-//! if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it has one,
-//! is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which browsers
-//! say that no other site sent it.
+//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered
+//! only if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it
+//! has one, is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which
+//! browsers say that no other site sent it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -34,8 +34,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Makes the access rules of a hub on loopback at `port`, with a new random token for this run, and returns both. Put
-    /// the token into the fragment of the URL that the user sees: browsers do not send fragments, so no log has it.
+    /// Makes the access rules of a hub on loopback at `port`, with a new random token for this run, and returns both.
+    /// Put the token into the fragment of the URL that the user sees: browsers do not send fragments, so no log has it.
     ///
     /// # Errors
     /// If the operating system gives no random bytes.
@@ -54,8 +54,8 @@ impl Access {
         Ok((access, token))
     }
 
-    /// Makes the access rules of a hub behind TLS that clients reach by the names `hosts`, such as `hub.example.com`, or
-    /// `hub.example.com:8443` for another port than 443. Only the given `tokens` are valid.
+    /// Makes the access rules of a hub behind TLS that clients reach by the names `hosts`, such as `hub.example.com`,
+    /// or `hub.example.com:8443` for another port than 443. Only the given `tokens` are valid.
     pub fn behind_tls(hosts: impl IntoIterator<Item = String>, tokens: Vec<TokenRecord>) -> Access {
         Access {
             hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -73,7 +73,8 @@ impl Access {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Refuses a request (with 403) whose `Host` is not one of the hub's, or whose `Origin` is another one than the hub's.
+    /// Refuses a request (with 403) whose `Host` is not one of the hub's, or whose `Origin` is another one than the
+    /// hub's.
     pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let mut hosts = parts.headers.get_all(header::HOST).iter().map(HeaderValue::to_str);
@@ -179,8 +180,8 @@ impl Access {
     }
 }
 
-/// Returns the token of the header `Authorization: Bearer TOKEN`; `None` without the header. Refuses other forms, and two
-/// headers.
+/// Returns the token of the header `Authorization: Bearer TOKEN`; `None` without the header. Refuses other forms, and
+/// two headers.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };

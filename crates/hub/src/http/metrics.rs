@@ -140,8 +140,8 @@ fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) 
     }
 }
 
-/// Returns a unique label for each cluster, by its place: its name, with its identity where another cluster has that name.
-/// Two series with the same labels would make Prometheus refuse all of them.
+/// Returns a unique label for each cluster, by its place: its name, with its identity where another cluster has that
+/// name. Two series with the same labels would make Prometheus refuse all of them.
 fn names(view: &FleetView) -> BTreeMap<usize, String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The OpenAPI document of the API: made of the tables of paths and parameters and of the types of [`taffrail_api`], and
-//! compared with `docs/openapi.json`. With `WRITE_DOCS=1` (`cargo xtask docs`) the test writes the file instead.
+//! The OpenAPI document of the API: made of the tables of paths and parameters and of the types of [`taffrail_api`],
+//! and compared with `docs/openapi.json`. With `WRITE_DOCS=1` (`cargo xtask docs`) the test writes the file instead.
 
 use std::path::Path;
 

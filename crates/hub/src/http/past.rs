@@ -39,8 +39,8 @@ fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
     request.hub.store.as_ref().ok_or_else(none)
 }
 
-/// Blocks this thread until the store answers, and converts its error to a refusal. Call it only on a thread for blocking
-/// work.
+/// Blocks this thread until the store answers, and converts its error to a refusal. Call it only on a thread for
+/// blocking work.
 fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
     let answer = tokio::runtime::Handle::current().block_on(answer);
     answer.map_err(|error| match error {
@@ -264,7 +264,8 @@ impl<'r, 'q> Past<'r, 'q> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct AppPlace(usize, ClusterId, String, String, Delivery, ClusterId);
 
-/// Adds an entry to a page, and drops the greatest key beyond `limit` + 1 entries; the extra entry tells that others follow.
+/// Adds an entry to a page, and drops the greatest key beyond `limit` + 1 entries; the extra entry tells that others
+/// follow.
 fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     page.insert(key, value);
     if page.len() > limit + 1 {
@@ -400,8 +401,9 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
 }
 
 impl AppPath<'_> {
-    /// Returns the identity of the one pair now in the fleet that the path names. If there is none, returns the identity
-    /// that a former pair would have, with the home of the query, else the cluster itself as home. Refuses if several match.
+    /// Returns the identity of the one pair now in the fleet that the path names. If there is none, returns the
+    /// identity that a former pair would have, with the home of the query, else the cluster itself as home. Refuses if
+    /// several match.
     fn pair(&self, request: &Request<'_>) -> Result<PairId, Refusal> {
         let view = &request.view;
         let mut found: BTreeSet<(ClusterId, ClusterId)> = BTreeSet::new();

@@ -297,8 +297,8 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
 ];
 
 impl Query {
-    /// Parses the query of a URL. Refuses a parameter whose name is not in `allowed`, one that is given twice though it is
-    /// not a list, a wrong value, and more than 1,000 values.
+    /// Parses the query of a URL. Refuses a parameter whose name is not in `allowed`, one that is given twice though it
+    /// is not a list, a wrong value, and more than 1,000 values.
     pub(crate) fn read(text: &str, allowed: &[&str]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let mut given: Vec<&str> = Vec::new();

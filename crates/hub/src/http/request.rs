@@ -116,8 +116,8 @@ pub(crate) struct Request<'r> {
 }
 
 impl Request<'_> {
-    /// Returns the position that the request's cursor holds; `None` without a cursor. Refuses a cursor of another list or
-    /// of another run of the hub.
+    /// Returns the position that the request's cursor holds; `None` without a cursor. Refuses a cursor of another list
+    /// or of another run of the hub.
     pub(crate) fn cursor<K: DeserializeOwned>(&self, list: &str) -> Result<Option<K>, Refusal> {
         let cursor = self.query.cursor.as_ref();
         cursor.map(|cursor| cursor::read(&self.hub.instance, list, cursor)).transpose()

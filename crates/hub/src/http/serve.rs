@@ -24,7 +24,8 @@ use super::routes::router;
 /// The time for which [`serve`] waits for running requests after `end` completed.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// Serves the API over HTTP/1 on a loopback address until `end` completes, and up to a second longer for running requests.
+/// Serves the API over HTTP/1 on a loopback address until `end` completes, and up to a second longer for running
+/// requests.
 ///
 /// # Errors
 /// If the listener is not on a loopback address: a hub that others can reach needs TLS.

@@ -115,8 +115,8 @@ impl FleetView {
         }
     }
 
-    /// Returns the cluster because of which a pair is not live, and its freshness: that at `place`, which shows the pair,
-    /// if its objects are not live, else the pair's home.
+    /// Returns the cluster because of which a pair is not live, and its freshness: that at `place`, which shows the
+    /// pair, if its objects are not live, else the pair's home.
     fn dark(&self, place: Place, pair: &Pair, now: PairNow) -> (Place, FreshnessState) {
         match now.observed {
             FreshnessState::Live => (pair.home.cluster, now.declared),
@@ -124,7 +124,8 @@ impl FleetView {
         }
     }
 
-    /// Returns the cause that all apps of a cluster that is not live share, and the message, both without the cluster's name.
+    /// Returns the cause that all apps of a cluster that is not live share, and the message, both without the cluster's
+    /// name.
     fn silence(&self, place: Place, state: FreshnessState) -> (Cause, String) {
         let cluster = self.fleet().cluster(place);
         let source = cluster.and_then(|cluster| self.speaker(cluster));
@@ -140,8 +141,8 @@ impl FleetView {
         (Cause { severity, axis, state: word.to_owned(), message: alike }, message)
     }
 
-    /// Returns the Unix time in microseconds since which a pair is not well: `since`, or, if it is not live, the time at
-    /// which it was observed last.
+    /// Returns the Unix time in microseconds since which a pair is not well: `since`, or, if it is not live, the time
+    /// at which it was observed last.
     fn since_shown(&self, pair: &Pair, since: Option<i64>, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return since;

@@ -1,4 +1,5 @@
-//! The pairs that the last publications changed, so that a page that a client shows is updated instead of searched again.
+//! The pairs that the last publications changed, so that a page that a client shows is updated instead of searched
+//! again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub(crate) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// Adds the changes of the publication `version`, which follows the last one added, and drops the earliest beyond the
-    /// limit.
+    /// Adds the changes of the publication `version`, which follows the last one added, and drops the earliest beyond
+    /// the limit.
     pub(crate) fn push(&mut self, version: u64, changes: Vec<PairChange>) {
         self.changes += changes.len();
         self.entries.push_back((version, changes.into()));
@@ -32,8 +33,8 @@ impl ChangeLog {
         }
     }
 
-    /// Returns the changes of each publication after the version `after` up to and including `to`; `None` if some of them
-    /// were dropped.
+    /// Returns the changes of each publication after the version `after` up to and including `to`; `None` if some of
+    /// them were dropped.
     pub(crate) fn between(&self, after: u64, to: u64) -> Option<Vec<Arc<[PairChange]>>> {
         let wanted = self.entries.iter().filter(|(version, _)| *version > after && *version <= to);
         (after >= self.dropped).then(|| wanted.map(|(_, changes)| Arc::clone(changes)).collect())

@@ -18,8 +18,8 @@ use super::view::{FleetView, PairNow};
 pub struct AppFilter {
     /// The present statuses of which an app must have one; `None` for any.
     pub status: Option<StatusFilter>,
-    /// The axes on at least one of which an app must have a problem, notices included. An empty set stands for any axis;
-    /// `None` also keeps apps without problems.
+    /// The axes on at least one of which an app must have a problem, notices included. An empty set stands for any
+    /// axis; `None` also keeps apps without problems.
     pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,
@@ -139,8 +139,8 @@ impl AppFilter {
         }
     }
 
-    /// Returns the present state of the pair that the cluster at `place` shows, if it matches, else `None`. Cheaper than
-    /// [`prepare`](AppFilter::prepare) for a single pair.
+    /// Returns the present state of the pair that the cluster at `place` shows, if it matches, else `None`. Cheaper
+    /// than [`prepare`](AppFilter::prepare) for a single pair.
     pub(crate) fn admits(
         &self,
         view: &FleetView,
@@ -209,8 +209,8 @@ fn is_told(pair: &Pair, text: &str) -> bool {
 }
 
 impl PreparedFilter<'_> {
-    /// Applies the filter to the cluster at `place`; `None` if the filter does not admit the cluster and no pair there has
-    /// an unknown target.
+    /// Applies the filter to the cluster at `place`; `None` if the filter does not admit the cluster and no pair there
+    /// has an unknown target.
     pub(crate) fn within<'p>(
         &'p self,
         view: &FleetView,

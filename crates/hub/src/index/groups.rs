@@ -56,8 +56,8 @@ impl GroupBy {
 }
 
 impl FleetView {
-    /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text of
-    /// that value.
+    /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text
+    /// of that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         self.each(filter, |(place, _), pair, summary, now| {

@@ -202,7 +202,8 @@ impl Journal {
     }
 
     /// Adds the changes of a publication at `moment`: the transitions that time alone caused before it (`turned`), the
-    /// changed pairs, and the transitions at `moment`. `pairs` is the number of pairs of the fleet, which sets the limit.
+    /// changed pairs, and the transitions at `moment`. `pairs` is the number of pairs of the fleet, which sets the
+    /// limit.
     pub(crate) fn publication(
         &self,
         moment: HubTime,
@@ -262,8 +263,8 @@ impl Journal {
         }
     }
 
-    /// Adds the transitions of pairs at the time `at`, since which no hub ran, and `ended`: those of pairs that the fleet
-    /// no longer shows. Does not wake the writer.
+    /// Adds the transitions of pairs at the time `at`, since which no hub ran, and `ended`: those of pairs that the
+    /// fleet no longer shows. Does not wake the writer.
     pub(crate) fn gap(&self, at: Timestamp, transitions: Vec<GapTransition>, ended: Vec<PairTransition>) {
         let mut pending = self.pending();
         pending.noted += 1;
@@ -333,7 +334,8 @@ impl Journal {
         self.progress.send_modify(|progress| progress.is_failing = true);
     }
 
-    /// Records that a portion is saved; `last` is its [`Portion::last`]. If that is `None`, wakes the writer for the rest.
+    /// Records that a portion is saved; `last` is its [`Portion::last`]. If that is `None`, wakes the writer for the
+    /// rest.
     pub(crate) fn saved(&self, last: Option<u64>) {
         self.pending().taken = 0;
         self.progress.send_modify(|progress| {
@@ -345,8 +347,8 @@ impl Journal {
         }
     }
 
-    /// Waits until all changes added before the call are saved, and returns true. Returns false as soon as a write fails,
-    /// or at once if the last one failed.
+    /// Waits until all changes added before the call are saved, and returns true. Returns false as soon as a write
+    /// fails, or at once if the last one failed.
     pub(crate) async fn wait(&self) -> bool {
         let noted = self.pending().noted;
         let mut progress = self.progress.subscribe();
@@ -476,8 +478,8 @@ pub(crate) fn time_of(at: Duration, moment: HubTime) -> Timestamp {
     moment.now.checked_sub(passed).unwrap_or(Timestamp::MIN)
 }
 
-/// Converts a wall-clock time to a moment of the hub's clock, given the present `moment`: 0 for a time before the start of
-/// the hub, `moment` for a later one.
+/// Converts a wall-clock time to a moment of the hub's clock, given the present `moment`: 0 for a time before the start
+/// of the hub, `moment` for a later one.
 pub(crate) fn moment_of(time: Timestamp, moment: HubTime) -> Duration {
     let passed = Duration::try_from(moment.now.duration_since(time)).unwrap_or_default();
     moment.at.saturating_sub(passed)

@@ -24,8 +24,8 @@ const CODES: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::Stale, FreshnessState::Lost];
 
 impl FleetView {
-    /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits. A page has at most `limit`
-    /// rows, those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
+    /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits. A page has at most
+    /// `limit` rows, those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
         let mut places: FxHashMap<Place, usize> = FxHashMap::default();

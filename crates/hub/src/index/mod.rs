@@ -128,8 +128,8 @@ impl FleetIndex {
         &self.clock
     }
 
-    /// Sets the names of clusters about which reports will come. Until a source reports a cluster of such a name or alias,
-    /// answers list it as missing. Replaces the names of an earlier call.
+    /// Sets the names of clusters about which reports will come. Until a source reports a cluster of such a name or
+    /// alias, answers list it as missing. Replaces the names of an earlier call.
     pub fn expect(&self, names: impl IntoIterator<Item = String>) {
         let since = self.clock.time().at;
         let mut owner = lock(&self.owner);
@@ -139,16 +139,16 @@ impl FleetIndex {
         self.publish();
     }
 
-    /// Returns the identity of each cluster, keyed by each name and alias that sources reported; of clusters with the same
-    /// name, any one.
+    /// Returns the identity of each cluster, keyed by each name and alias that sources reported; of clusters with the
+    /// same name, any one.
     pub fn identities(&self) -> HashMap<String, ClusterId> {
         let owner = lock(&self.owner);
         let named = owner.fleet.names().map(|(id, name)| (name.to_owned(), id.clone()));
         named.collect()
     }
 
-    /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous one. Returns the epoch
-    /// that its reports must carry.
+    /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous one. Returns the
+    /// epoch that its reports must carry.
     pub fn open(&self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let at = self.clock.time().at;
         let mut owner = lock(&self.owner);
@@ -166,8 +166,8 @@ impl FleetIndex {
         epoch
     }
 
-    /// Removes `source` and its reports from `cluster`, and removes the cluster, also from the store, if it has no other
-    /// source.
+    /// Removes `source` and its reports from `cluster`, and removes the cluster, also from the store, if it has no
+    /// other source.
     pub fn forget(&self, cluster: &ClusterId, source: &str) {
         let published = self.published();
         let mut owner = lock(&self.owner);
@@ -193,8 +193,8 @@ impl FleetIndex {
         self.changed.notify_one();
     }
 
-    /// Applies a report of `source`, received now. It becomes visible with the next publication. Returns its consequences
-    /// without the syncs.
+    /// Applies a report of `source`, received now. It becomes visible with the next publication. Returns its
+    /// consequences without the syncs.
     ///
     /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
@@ -269,8 +269,8 @@ impl FleetIndex {
         }
     }
 
-    /// Publishes now: applies the reports since the last publication and the passing of time, and records the transitions
-    /// that both caused. Without changes by reports no new version is published.
+    /// Publishes now: applies the reports since the last publication and the passing of time, and records the
+    /// transitions that both caused. Without changes by reports no new version is published.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);
@@ -319,20 +319,22 @@ impl FleetIndex {
         Arc::clone(&lock(&self.last))
     }
 
-    /// Returns the changes of pairs of each publication after that of `old` up to that of `new`; `None` if some were dropped.
+    /// Returns the changes of pairs of each publication after that of `old` up to that of `new`; `None` if some were
+    /// dropped.
     pub(crate) fn changes_between(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<[PairChange]>>> {
         lock(&self.log).between(old.fleet().version, new.fleet().version)
     }
 
-    /// Returns the histogram of times from the receipt of a change to its publication, the number of accepted reports, and
-    /// that of refused ones.
+    /// Returns the histogram of times from the receipt of a change to its publication, the number of accepted reports,
+    /// and that of refused ones.
     pub(crate) fn measured(&self) -> (Latencies, u64, u64) {
         let latencies = lock(&self.latencies).clone();
         let owner = lock(&self.owner);
         (latencies, owner.reports, owner.refused)
     }
 
-    /// Returns the kept changes of apps with their numbers, the latest first: those with numbers below `before`, or all.
+    /// Returns the kept changes of apps with their numbers, the latest first: those with numbers below `before`, or
+    /// all.
     pub(crate) fn recent(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
         lock(&self.recent).before(before)
     }
@@ -440,8 +442,8 @@ impl Owner {
         }
     }
 
-    /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that moved
-    /// to another cluster is two changes: gone there, new here.
+    /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that
+    /// moved to another cluster is two changes: gone there, new here.
     fn change(
         &mut self,
         app: AppId,
@@ -477,8 +479,8 @@ impl Owner {
         }
     }
 
-    /// Marks each cluster of several sources, and its apps, as changed if the freshness of a source changed since the last
-    /// publication: another source may now be the best.
+    /// Marks each cluster of several sources, and its apps, as changed if the freshness of a source changed since the
+    /// last publication: another source may now be the best.
     fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
         for (_, cluster) in old.all().filter(|(_, cluster)| cluster.sources.len() > 1) {
             let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();

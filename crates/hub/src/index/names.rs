@@ -11,8 +11,8 @@ pub(crate) type NameId = u32;
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     texts: Vec<Arc<str>>,
-    /// The numbers of all names sorted by text, and, indexed by number, the place of each name in that order; computed at
-    /// the first use.
+    /// The numbers of all names sorted by text, and, indexed by number, the place of each name in that order; computed
+    /// at the first use.
     order: OnceLock<(Vec<NameId>, Vec<u32>)>,
 }
 
@@ -33,14 +33,15 @@ impl NameTable {
         self.texts.get(id as usize).map_or("", |text| text)
     }
 
-    /// Returns the rank of a name: twice its place among all names sorted by text, so that [`rank_of`](NameTable::rank_of)
-    /// has odd numbers for other texts. `i64::MAX` if the table has no name of this number.
+    /// Returns the rank of a name: twice its place among all names sorted by text, so that
+    /// [`rank_of`](NameTable::rank_of) has odd numbers for other texts. `i64::MAX` if the table has no name of this
+    /// number.
     pub(crate) fn rank(&self, id: NameId) -> i64 {
         self.order().1.get(id as usize).map_or(i64::MAX, |rank| 2 * i64::from(*rank))
     }
 
-    /// Returns the [`rank`](NameTable::rank) of the name with this text; if there is none, the odd number between the ranks
-    /// of the names around it.
+    /// Returns the [`rank`](NameTable::rank) of the name with this text; if there is none, the odd number between the
+    /// ranks of the names around it.
     pub(crate) fn rank_of(&self, text: &str) -> i64 {
         let order = &self.order().0;
         let before = order.partition_point(|id| self.text(*id) < text);

@@ -12,8 +12,8 @@ use super::filter::AppFilter;
 use super::pair::{Pair, Place, Summary, order};
 use super::view::{FleetView, PairNow};
 
-/// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after an
-/// app that has changed or gone.
+/// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
+/// an app that has changed or gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PageKey {
     /// The sort field, as the number of its variant; `None` for the default order.
@@ -167,7 +167,8 @@ impl<'v> ClusterRanks<'v> {
         ClusterRanks(names)
     }
 
-    /// Returns twice the place of a name among the sorted names; for another text the odd number between its neighbours'.
+    /// Returns twice the place of a name among the sorted names; for another text the odd number between its
+    /// neighbours'.
     fn rank_of(&self, name: &str) -> i64 {
         let (at, odd) = match self.0.binary_search(&name) {
             Ok(at) => (at, 0),
@@ -178,8 +179,8 @@ impl<'v> ClusterRanks<'v> {
 }
 
 impl FleetView {
-    /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there, its
-    /// summary and its present state.
+    /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there,
+    /// its summary and its present state.
     pub(crate) fn each<'v>(
         &'v self,
         filter: &AppFilter,

@@ -144,8 +144,8 @@ impl PageWatch {
         }
     }
 
-    /// Looks up an app among the pairs that the cluster at `place` shows in `view`; `None` if it is not there or does not
-    /// match the filter.
+    /// Looks up an app among the pairs that the cluster at `place` shows in `view`; `None` if it is not there or does
+    /// not match the filter.
     fn find(&self, view: &FleetView, place: Place, app: &AppId) -> Option<WatchedPair> {
         let pairs = &view.fleet().cluster(place)?.pairs;
         let (pair, summary) = pairs.get(pairs.find(app)?)?;

@@ -34,8 +34,8 @@ pub(crate) struct Told {
 }
 
 impl Pair {
-    /// Joins the halves of an app, each from the source that is best at the moment `at`; `None` if no source reports the
-    /// declared half.
+    /// Joins the halves of an app, each from the source that is best at the moment `at`; `None` if no source reports
+    /// the declared half.
     pub(crate) fn of(fleet: &FleetState, app: &AppId, at: Duration) -> Option<Pair> {
         let best = |cluster: &KnownCluster, side| {
             let source = cluster.best_place(Some((app, side)), at)?;
@@ -53,8 +53,8 @@ impl Pair {
         Some(Pair { app: app.clone(), home, declared, target: target.map(|target| target.place), observed })
     }
 
-    /// Returns the place of the cluster in whose list the pair is: its target, or its home if the fleet does not have the
-    /// target.
+    /// Returns the place of the cluster in whose list the pair is: its target, or its home if the fleet does not have
+    /// the target.
     pub(crate) fn shown(&self) -> Place {
         self.target.unwrap_or(self.home.cluster)
     }

@@ -15,8 +15,8 @@ use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
 use crate::fleet::KnownCluster;
 
-/// An immutable state of the fleet, as the index published it. Freshness is not part of it: a [`FleetView`](super::FleetView)
-/// adds it for a moment.
+/// An immutable state of the fleet, as the index published it. Freshness is not part of it: a
+/// [`FleetView`](super::FleetView) adds it for a moment.
 #[derive(Debug, Default)]
 pub struct PublishedFleet {
     /// The number of the publication: 0 before the first.
@@ -68,7 +68,8 @@ pub(crate) struct ClusterPairs {
     pub(crate) guests: usize,
 }
 
-/// The change of one pair in the list of the cluster at `place`: `before` is `None` if it is new there, `after` if it left.
+/// The change of one pair in the list of the cluster at `place`: `before` is `None` if it is new there, `after` if it
+/// left.
 #[derive(Debug, Clone)]
 pub(crate) struct PairChange {
     pub(crate) place: Place,

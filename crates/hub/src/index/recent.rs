@@ -90,8 +90,8 @@ pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChang
     found
 }
 
-/// Advances a view to `moment`, at which only the cluster at `place` changes its freshness. Returns the transitions of the
-/// pairs whose home or target this cluster is.
+/// Advances a view to `moment`, at which only the cluster at `place` changes its freshness. Returns the transitions of
+/// the pairs whose home or target this cluster is.
 pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<Transition> {
     let fleet = Arc::clone(view.fleet());
     let mut before = Vec::new();
@@ -146,7 +146,8 @@ fn was_heard(old: &FleetView, pair: &Pair) -> bool {
     home.is_some_and(|home| home.sources.iter().any(|source| source.is_whole))
 }
 
-/// Makes the state of a pair that the history keeps: health, effective status, sync, and the words of the worst problem.
+/// Makes the state of a pair that the history keeps: health, effective status, sync, and the words of the worst
+/// problem.
 pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     let PairNow { health, effective, sync, .. } = now;
     let dark = |state: FreshnessState| match state {

@@ -20,8 +20,8 @@ use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition,
 /// The number of pairs that one read of the store returns.
 const PAGE: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
-/// The number by which the first epoch of a run exceeds the greatest saved one. So many streams of a cluster may be opened
-/// while the store cannot be written, without the next run giving an epoch a second time.
+/// The number by which the first epoch of a run exceeds the greatest saved one. So many streams of a cluster may be
+/// opened while the store cannot be written, without the next run giving an epoch a second time.
 const EPOCHS: u64 = 1 << 16;
 
 /// The time without changes after which the store is told that history is recorded up to now.
@@ -34,9 +34,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const RETENTION: Duration = Duration::from_secs(3600);
 
 impl FleetIndex {
-    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for, and their pairs.
-    /// The index collects its changes for [`save`](FleetIndex::save). No cluster is live until a source reports it. Signs
-    /// of life from before the start of `clock` count as given at its start.
+    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for, and their
+    /// pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster is live until a source reports
+    /// it. Signs of life from before the start of `clock` count as given at its start.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -122,7 +122,8 @@ impl FleetIndex {
         Ok(())
     }
 
-    /// Saves changes to `store` in a loop; repeats a failed write after a pause. Never ends; without a journal it only waits.
+    /// Saves changes to `store` in a loop; repeats a failed write after a pause. Never ends; without a journal it only
+    /// waits.
     pub async fn save(&self, store: &dyn Store) {
         let Some(journal) = &self.journal else { return std::future::pending().await };
         let mut pause = PAUSES.0;
@@ -151,8 +152,8 @@ impl FleetIndex {
         }
     }
 
-    /// Waits until all changes published and all streams opened before the call are in the store, and returns true. Returns
-    /// false as soon as the store cannot be written, and true at once without a store.
+    /// Waits until all changes published and all streams opened before the call are in the store, and returns true.
+    /// Returns false as soon as the store cannot be written, and true at once without a store.
     pub async fn saved(&self) -> bool {
         match &self.journal {
             Some(journal) => journal.wait().await,
@@ -160,8 +161,8 @@ impl FleetIndex {
         }
     }
 
-    /// Drops, once an hour, the history in `store` that is older than `retain`, and forgets the sources that have opened no
-    /// stream in this run and gave no sign of life for `retain`. Never ends.
+    /// Drops, once an hour, the history in `store` that is older than `retain`, and forgets the sources that have
+    /// opened no stream in this run and gave no sign of life for `retain`. Never ends.
     pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
         loop {
             let moment = self.clock.time();
@@ -184,8 +185,8 @@ impl FleetIndex {
     }
 }
 
-/// Finds a pair in the view. Returns the place of the cluster that shows it, its index there, the pair and its state; `None`
-/// if the view does not have it.
+/// Finds a pair in the view. Returns the place of the cluster that shows it, its index there, the pair and its state;
+/// `None` if the view does not have it.
 fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, PairState)> {
     let fleet = view.fleet();
     let places = [&id.cluster, &id.app.home].map(|cluster| fleet.places.get(cluster).copied());

@@ -67,8 +67,8 @@ impl FleetView {
         FleetView { fleet, moment, states, first }
     }
 
-    /// Returns the moments, after that of this view and up to and including `end`, at which a source of a cluster becomes
-    /// stale or lost without a report, each with the cluster's place; the earliest first.
+    /// Returns the moments, after that of this view and up to and including `end`, at which a source of a cluster
+    /// becomes stale or lost without a report, each with the cluster's place; the earliest first.
     pub(crate) fn turns_until(&self, end: Duration) -> Vec<(Duration, Place)> {
         let mut turns = Vec::new();
         for (place, cluster) in self.fleet.all() {
@@ -83,8 +83,8 @@ impl FleetView {
         turns
     }
 
-    /// Advances the view to `moment`, and updates the freshness of the cluster at `place` only. The caller makes sure that
-    /// no other one changes until then.
+    /// Advances the view to `moment`, and updates the freshness of the cluster at `place` only. The caller makes sure
+    /// that no other one changes until then.
     pub(crate) fn turn(&mut self, place: Place, moment: HubTime) {
         self.moment = moment;
         let Some(cluster) = self.fleet.cluster(place) else { return };
@@ -193,8 +193,9 @@ impl FleetView {
         }
     }
 
-    /// Returns a number in microseconds by which pairs are sorted by the time since which they are not well: for a live pair
-    /// the Unix time, for one that is not live the time since the start of the hub. Stays the same while the problem does.
+    /// Returns a number in microseconds by which pairs are sorted by the time since which they are not well: for a live
+    /// pair the Unix time, for one that is not live the time since the start of the hub. Stays the same while the
+    /// problem does.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return summary.since;
@@ -202,8 +203,8 @@ impl FleetView {
         i64::try_from(self.dark_since(pair, now)?.as_micros()).ok()
     }
 
-    /// Returns the moment of the hub's clock at which the half that is not live was observed last: the observed half, or the
-    /// declared one if the observed half is live. `None` if it never was.
+    /// Returns the moment of the hub's clock at which the half that is not live was observed last: the observed half,
+    /// or the declared one if the observed half is live. `None` if it never was.
     fn dark_since(&self, pair: &Pair, now: PairNow) -> Option<Duration> {
         if now.observed == FreshnessState::Live {
             let source = self.source(pair.home.cluster, pair.home.source)?;
@@ -230,8 +231,8 @@ impl FleetView {
         self.fleet.cluster(place)?.sources.get(usize::from(source))
     }
 
-    /// Returns the source from which the name, facts and freshness of a cluster are taken: live before stale before lost,
-    /// then the one with the latest sign of life. `None` if the cluster has no source.
+    /// Returns the source from which the name, facts and freshness of a cluster are taken: live before stale before
+    /// lost, then the one with the latest sign of life. `None` if the cluster has no source.
     pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
         cluster.sources.iter().min_by_key(|source| {
             let age = source.vitals.age(self.moment.at);
@@ -314,8 +315,8 @@ impl FleetView {
         Some(ClusterRow::new(&source.facts, &apps, source.errors.len(), self.freshness(source)))
     }
 
-    /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more than a
-    /// notice, as its row shows them; `None` if there is no cluster.
+    /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
+    /// than a notice, as its row shows them; `None` if there is no cluster.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.speaker(cluster)?;

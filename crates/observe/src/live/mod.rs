@@ -1,9 +1,9 @@
 //! One API server, known completely and live.
 //!
-//! [`Live`] follows every kind that can be listed and watched, but those that are left out, and keeps an
-//! [`Index`] of them up to date. One task owns the index; readers take its newest
-//! [`Snapshot`], and subscribers hear of changes in their order. Kinds that come, change their version or go are followed
-//! as CustomResourceDefinitions and APIServices change; the others go on undisturbed.
+//! [`Live`] follows every kind that can be listed and watched, but those that are left out, and keeps an [`Index`] of
+//! them up to date. One task owns the index; readers take its newest [`Snapshot`], and subscribers hear of changes in
+//! their order. Kinds that come, change their version or go are followed as CustomResourceDefinitions and APIServices
+//! change; the others go on undisturbed.
 
 mod kinds;
 mod warm;

@@ -1,10 +1,10 @@
 //! `/api/v1/stream`: pages that are kept up to date, as server-sent events.
 //!
-//! A client subscribes to up to 20 pages. The first event (frame) holds their rows, each later one the changes since the
-//! one before. The hub makes a frame when the client can take one, at most four a second: a slow client gets fewer
-//! frames with more changes, and costs no more memory. The id of a frame consists of the run of the hub, the stream, and
-//! the number of the frame. A client that reconnects within a minute with the id of its last frame gets the frames that
-//! it missed; any other gets all rows again.
+//! A client subscribes to up to 20 pages. The first event (frame) holds their rows, each later one the changes since
+//! the one before. The hub makes a frame when the client can take one, at most four a second: a slow client gets fewer
+//! frames with more changes, and costs no more memory. The id of a frame consists of the run of the hub, the stream,
+//! and the number of the frame. A client that reconnects within a minute with the id of its last frame gets the frames
+//! that it missed; any other gets all rows again.
 
 pub(crate) mod parking;
 mod state;
@@ -101,8 +101,8 @@ impl Drop for Client {
 }
 
 impl Connection {
-    /// Waits for the next event, and returns its text with the connection; `None` if the stream has reached its greatest
-    /// age, or a frame could not be made.
+    /// Waits for the next event, and returns its text with the connection; `None` if the stream has reached its
+    /// greatest age, or a frame could not be made.
     async fn next(mut self) -> Option<(Bytes, Connection)> {
         if let Some(missed) = self.missed.pop_front() {
             return Some((missed, self));
@@ -144,8 +144,8 @@ fn current(hub: &HubApi) -> Arc<FleetView> {
     if age > MAX_VIEW_AGE { Arc::new(hub.index.view()) } else { view }
 }
 
-/// Makes the frame that brings the client to `view`, on a thread for blocking work. The inner `None` stands for no change,
-/// the outer one for a failure.
+/// Makes the frame that brings the client to `view`, on a thread for blocking work. The inner `None` stands for no
+/// change, the outer one for a failure.
 async fn frame(mut client: Client, view: Arc<FleetView>) -> Option<(Option<Bytes>, Client)> {
     let permit = Arc::clone(&client.hub.computed).acquire_owned().await.ok()?;
     let made = tokio::task::spawn_blocking(move || {

@@ -31,8 +31,9 @@ impl Parking {
         parked.push_back((Instant::now(), state));
     }
 
-    /// Removes and returns the stream that sent the frame with the id `last`, with the frames after that one. `None` if the
-    /// stream was parked more than a minute ago or dropped, has other subscriptions, or no longer keeps all those frames.
+    /// Removes and returns the stream that sent the frame with the id `last`, with the frames after that one. `None` if
+    /// the stream was parked more than a minute ago or dropped, has other subscriptions, or no longer keeps all those
+    /// frames.
     pub(super) fn resume(
         &self,
         last: &str,

@@ -59,8 +59,8 @@ impl StreamState {
         StreamState { id, subscriptions, sequence: 0, pages, seen: None, kept: VecDeque::new() }
     }
 
-    /// Returns the frames after the one with the number `sequence`, the earliest first; `None` if not all of them are kept,
-    /// or there is no frame of that number yet.
+    /// Returns the frames after the one with the number `sequence`, the earliest first; `None` if not all of them are
+    /// kept, or there is no frame of that number yet.
     pub(crate) fn after(&self, sequence: u64) -> Option<VecDeque<Bytes>> {
         let missed = self.kept.iter().filter(|(number, _)| *number > sequence);
         let frames: VecDeque<Bytes> = missed.map(|(_, frame)| frame.clone()).collect();

@@ -50,8 +50,8 @@ pub(crate) enum SubscribedView {
 }
 
 impl Subscription {
-    /// Parses the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page. Refuses none and more than 20 pages,
-    /// equal names, and more than 1,000 rows together.
+    /// Parses the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page. Refuses none and more than 20
+    /// pages, equal names, and more than 1,000 rows together.
     pub(crate) fn read_all(query: &str) -> Result<Vec<Subscription>, Refusal> {
         let mut found: Vec<Subscription> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
