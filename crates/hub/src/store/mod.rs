@@ -1,4 +1,4 @@
-//! The store: what of a fleet outlives the process of the hub.
+//! The store: the part of a fleet's state that a hub saves and reads again at its next start.
 //!
 //! The hub answers all lists from memory. A [`Store`] keeps the last known halves of each [pair](PairId), so that a
 //! hub has rows at once when it starts, the epochs of streams, the history of pairs, and the hashes of access tokens.
@@ -29,7 +29,7 @@ pub use taffrail_api::hub::PairState;
 pub use taffrail_apps::SyncResult;
 pub use token::{Token, TokenHash, TokenRecord};
 
-/// The answer of a store, once it comes.
+/// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 
 /// A place that keeps the state of a fleet across restarts.
@@ -48,14 +48,14 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::DiskFull`] if there is no space; then nothing of the batch is saved.
     fn write(&self, batch: Batch) -> Answer<'_, ()>;
 
-    /// Reads the pairs, with their last known halves, in pages of at most `page.limit`.
+    /// Reads one page of the pairs with their last known halves, at most `page.limit`.
     fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage>;
 
     /// Reads the attributes of all clusters, ordered by their identities.
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;
 
-    /// Reads the transitions and syncs of a pair in a range of time, the latest first. The time of a sync is the one at
-    /// which it began. History that was dropped is missing.
+    /// Reads one page of the transitions and syncs of a pair in a range of time (without its end), the latest first. A
+    /// sync counts at the time at which it began. Dropped history is missing without an error.
     ///
     /// # Errors
     /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
@@ -104,6 +104,6 @@ pub trait Store: Send + Sync + 'static {
     /// Removes the access token with the identity `id`. Returns false if there was none.
     fn revoke_token(&self, id: String) -> Answer<'_, bool>;
 
-    /// Returns whether the store can be written. After a failed write it tries one.
+    /// Returns the condition of the store. If the last write failed, tries another one first.
     fn health(&self) -> Answer<'_, StoreHealth>;
 }

@@ -1,4 +1,4 @@
-//! The store in a file of SQLite, which is part of the program.
+//! The store that saves to a SQLite database file.
 //!
 //! One task writes, on one connection, and groups the writes of up to 100 ms into one commit that waits for the disk;
 //! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be read
@@ -37,10 +37,10 @@ use files::Lock;
 pub use files::restore;
 use writer::{Command, Writer};
 
-/// The number of connections that read.
+/// The greatest number of connections for reads.
 const READERS: u32 = 4;
 
-/// The time for which a statement waits for another process, such as one that creates a token.
+/// The time for which a statement waits for another process that writes to the file, such as one that creates a token.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings that tests change.
@@ -66,7 +66,7 @@ pub struct SqliteStore {
     writer: Writer,
 }
 
-/// A store that was opened.
+/// The result of opening a store.
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
@@ -75,7 +75,7 @@ pub struct Opened {
     pub set_aside: Option<SetAside>,
 }
 
-/// A damaged file that was renamed. Nothing was deleted.
+/// A damaged database file that was renamed, not deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     /// The new name of the file. Its log has the same name with `-wal`.

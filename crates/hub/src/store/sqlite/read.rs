@@ -19,7 +19,7 @@ use crate::store::{
     PairState, PairTransition, SavedHalf, StoreError, SyncRecord,
 };
 
-/// The columns that identify a pair, from `pairs p`: text ids, and a code.
+/// The number of columns that identify a pair: text ids of cluster, home, namespace and name, and the code of the delivery.
 const IDENTITY: usize = 5;
 
 /// Reads a page of pairs with their halves. The cursor is the id of a pair.
@@ -207,7 +207,7 @@ pub(super) async fn clusters(connection: &mut SqliteConnection) -> Result<Vec<Cl
     rows.into_iter().map(record).collect()
 }
 
-/// Returns the id of a pair; `None` if nothing of it is saved.
+/// Returns the id of a pair; `None` if the database has no pair of this identity.
 async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result<Option<i64>, StoreError> {
     let PairId { cluster, app } = pair;
     let mut found = sqlx::query_scalar(
@@ -281,7 +281,7 @@ pub(super) async fn history(
     Ok(Page { items: entries.into_iter().map(|(_, entry)| entry).collect(), next })
 }
 
-/// The part of a history to read.
+/// The pair, range and position of a page of history to read.
 struct HistoryQuery {
     pair: i64,
     from: i64,
@@ -360,7 +360,7 @@ pub(super) async fn recorded(connection: &mut SqliteConnection) -> Result<Histor
     Ok(HistoryRange { since, until: fact("recorded_until")? })
 }
 
-/// Fails if the history of a moment was dropped, or had not begun.
+/// Fails with [`StoreError::HistoryDropped`] if the moment `at` is before the kept history.
 async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
     match recorded(connection).await?.since {
         Some(since) if at < micros(since) => Err(StoreError::HistoryDropped { since }),
@@ -465,7 +465,7 @@ fn limit(page: &PageQuery) -> i64 {
     i64::try_from(page.limit.get()).unwrap_or(i64::MAX)
 }
 
-/// Returns the id of a pair after which a page begins.
+/// Returns the id of the pair after which the page begins: that of the cursor, or the least one for the first page.
 fn number_of(page: &PageQuery) -> Result<i64, StoreError> {
     let Some(cursor) = &page.after else { return Ok(i64::MIN) };
     cursor.0.parse().map_err(|_| StoreError::InvalidCursor(cursor.0.clone()))

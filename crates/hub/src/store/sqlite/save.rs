@@ -209,7 +209,7 @@ impl<'b> Group<'b> {
     }
 }
 
-/// Notes until when everything is saved, and with the first such time that history begins.
+/// Saves the time up to which history is complete; the first such time also becomes the beginning of history.
 async fn save_recorded(connection: &mut SqliteConnection, until: i64) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ('recorded_since', ?1), ('recorded_until', ?1)
@@ -226,7 +226,7 @@ fn saved(text: &str) -> String {
     saved_form(text).into_owned()
 }
 
-/// Saves the identities of pairs that are new. Returns the ids of all.
+/// Saves the identities of those `pairs` that are new, and returns the ids of all of them.
 async fn save_pairs<'p>(
     connection: &mut SqliteConnection,
     ids: &[&'p PairId],
