@@ -38,7 +38,7 @@ pub enum ObserveError {
     #[error("no cluster is selected")]
     NoCluster(#[source] KubeconfigError),
     /// One of several kubeconfigs cannot be used.
-    #[error("cannot use a kubeconfig")]
+    #[error("cannot use one of the kubeconfig files")]
     Kubeconfig(#[source] KubeconfigError),
     /// No context matches a name or pattern that the user gave.
     #[error("no context matches '{pattern}'")]

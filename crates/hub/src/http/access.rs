@@ -110,7 +110,7 @@ impl Access {
         if let Some(token) = bearer(&parts.headers)? {
             return match self.admits(token, now) {
                 true => Ok(()),
-                false => Err(Refusal::unauthorized("the token is not valid")),
+                false => Err(Refusal::unauthorized("the access token is unknown or has expired")),
             };
         }
         let Some(session) = self.session(&parts.headers) else {
@@ -132,7 +132,7 @@ impl Access {
             Some(b"none") if is_read => Ok(()),
             Some(_) => Err(Refusal::forbidden("another site sent the request")),
             None => {
-                Err(Refusal::forbidden("a session counts only with the header Sec-Fetch-Site of a browser"))
+                Err(Refusal::forbidden("the request has a session cookie, but no Sec-Fetch-Site of a browser"))
             }
         }
     }
@@ -140,7 +140,7 @@ impl Access {
     /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
         if !self.admits(token, now) {
-            return Err(Refusal::unauthorized("the token is not valid"));
+            return Err(Refusal::unauthorized("the access token is unknown or has expired"));
         }
         let session = Token::generate().map_err(|_| Refusal::internal())?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -92,7 +92,7 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     let body = Body::new(http_body_util::Limited::new(body, limits.body));
     let request = axum::extract::Request::from_parts(parts, body);
     let response = tokio::time::timeout(limits.time, next.run(request)).await;
-    let response = response.map_err(|_| Refusal::busy("the answer took too long"))?;
+    let response = response.map_err(|_| Refusal::busy("the hub did not answer the request in time"))?;
     // What is answered counts until it is sent.
     Ok(response.map(|body| Body::new(Held::new(body, permit))))
 }

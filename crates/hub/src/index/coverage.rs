@@ -69,7 +69,7 @@ impl FleetView {
         let waited = moment.at.saturating_sub(since);
         let (state, reason, message) = match waited <= LOST || is_live {
             true => (AnswerState::Loading, "NotRead", "its apps have not been read yet"),
-            false => (AnswerState::Partial, "Silent", "has not reported since it was added"),
+            false => (AnswerState::Partial, "Silent", "no source has reported it since it was added"),
         };
         let (cluster, message, since) = (cluster.to_owned(), message.to_owned(), ago(moment, waited));
         MissingCluster { cluster, state, reason: reason.into(), message, since }
@@ -106,7 +106,7 @@ impl FleetView {
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
             let message = format!(
-                "{refused} reports about apps were refused: there are too many, or their names are too long"
+                "the hub refused {refused} reports about its apps: there are too many, or their names are too long"
             );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }

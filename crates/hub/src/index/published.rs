@@ -126,7 +126,7 @@ fn errors(received: &Received) -> Arc<[ErrorRow]> {
         return Arc::clone(errors);
     }
     let message = format!(
-        "texts or labels in {} reports about apps are too long or too many, and are cut",
+        "the hub shortened {} reports about apps, because their texts or labels are too long or too many",
         received.cut()
     );
     let (cluster, scope) = (received.facts().name.clone(), "cluster".to_owned());

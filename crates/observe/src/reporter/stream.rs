@@ -250,7 +250,7 @@ impl Stream {
                 self.cut > 0,
                 TOO_LONG,
                 format!(
-                    "texts or labels in {} reports about apps are too long or too many, and are cut",
+                    "texts or labels in reports about {} apps are too long or too many, and were shortened",
                     self.cut
                 ),
             ),
