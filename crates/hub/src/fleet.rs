@@ -190,7 +190,8 @@ impl FleetState {
     /// Applies a report of `source`, received at the moment `at`. Returns the apps and syncs that it changed, and the
     /// buckets of which the source must send a snapshot.
     ///
-    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };

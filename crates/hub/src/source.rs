@@ -12,8 +12,8 @@ impl FleetIndex {
     /// Applies the `messages` of the source called `source`, which reports the halves `tells`, and sends it `replies`.
     /// Ends when either channel is closed; the source's reports stay, and become stale with time.
     ///
-    /// Accepts a stream only once its epoch is in the store, so that a later run of the hub gives greater ones. While the
-    /// store cannot be written it accepts at once.
+    /// Accepts a stream only once its epoch is in the store, so that a later run of the hub gives greater ones. While
+    /// the store cannot be written it accepts at once.
     pub async fn receive(
         &self,
         source: &str,

@@ -1,4 +1,4 @@
-//! Failures that no cluster is to blame for.
+//! The failure of one cluster, and the errors outside of any cluster.
 
 use std::io;
 use std::path::PathBuf;

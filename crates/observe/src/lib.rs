@@ -1,5 +1,4 @@
-//! Reads and follows Kubernetes clusters, and dumps of clusters: a cluster in, [`Snapshot`](taffrail_apps::Snapshot)s kept,
-//! questions answered.
+//! Reads and watches Kubernetes clusters, and reads dumps of clusters; keeps a [`Snapshot`](taffrail_apps::Snapshot) of each.
 //!
 //! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
 //! what that plan names, [`read_dumps`] asks files as if they were clusters, [`operations`] changes objects, and

@@ -131,9 +131,9 @@ impl Access {
             // The user typed the address.
             Some(b"none") if is_read => Ok(()),
             Some(_) => Err(Refusal::forbidden("another site sent the request")),
-            None => {
-                Err(Refusal::forbidden("the request has a session cookie, but no Sec-Fetch-Site of a browser"))
-            }
+            None => Err(Refusal::forbidden(
+                "the request has a session cookie, but no Sec-Fetch-Site of a browser",
+            )),
         }
     }
 

@@ -87,8 +87,8 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
         _ => &hub.requests,
     };
     let permit = Arc::clone(permits).try_acquire_owned();
-    let permit =
-        permit.map_err(|_| Refusal::busy("the hub already answers as many requests as it may at one time"))?;
+    let permit = permit
+        .map_err(|_| Refusal::busy("the hub already answers as many requests as it may at one time"))?;
     let body = Body::new(http_body_util::Limited::new(body, limits.body));
     let request = axum::extract::Request::from_parts(parts, body);
     let response = tokio::time::timeout(limits.time, next.run(request)).await;

@@ -196,7 +196,8 @@ impl FleetIndex {
     /// Applies a report of `source`, received now. It becomes visible with the next publication. Returns its
     /// consequences without the syncs.
     ///
-    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();

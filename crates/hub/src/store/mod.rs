@@ -38,8 +38,8 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 /// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
 pub trait Store: Send + Sync + 'static {
     /// Saves a batch as a whole, in order with the batches before it. The answer comes after the commit is on the disk,
-    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer any
-    /// more.
+    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer
+    /// any more.
     ///
     /// A batch that is saved twice changes nothing the second time. Transitions and syncs that are older than the
     /// history that is kept are left out.
@@ -69,8 +69,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the range of time of which the states of all pairs are known.
     fn recorded(&self) -> Answer<'_, HistoryRange>;
 
-    /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair did
-    /// not exist, or nothing is recorded of it until then.
+    /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair
+    /// did not exist, or nothing is recorded of it until then.
     ///
     /// # Errors
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
@@ -83,9 +83,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
-    /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had at
-    /// the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does this
-    /// every day.
+    /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
+    /// at the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does
+    /// this every day.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 
     /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on

@@ -35,7 +35,8 @@ pub struct PairRecord {
 pub struct SavedHalf<T> {
     /// The contents of the half.
     pub body: Box<T>,
-    /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from it.
+    /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from
+    /// it.
     pub received: Timestamp,
 }
 
@@ -52,8 +53,8 @@ pub struct ClusterRecord {
     pub labels: BTreeMap<String, String>,
     /// The time at which the API server of the cluster last proved itself; `None` if it never did.
     pub heard: Option<Timestamp>,
-    /// The last epoch of the streams of each source, by the source's name. Saving never makes an epoch smaller, and keeps
-    /// the epochs of sources that are not named here.
+    /// The last epoch of the streams of each source, by the source's name. Saving never makes an epoch smaller, and
+    /// keeps the epochs of sources that are not named here.
     pub epochs: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The events of followed clusters, and their effects.
+//! Applies the events of watched clusters to the fleet: connections, discoveries, watch events, polls.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

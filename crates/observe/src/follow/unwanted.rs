@@ -1,4 +1,4 @@
-//! Objects that are followed one by one, and that no plan wants any more.
+//! Ends the watches of single objects that no plan needs any more.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,4 +1,4 @@
-//! One API server, known completely and live.
+//! Watches all objects of one API server, and keeps an index of them.
 //!
 //! [`Live`] follows every kind that can be listed and watched, but those that are left out, and keeps an [`Index`] of
 //! them up to date. One task owns the index; readers take its newest [`Snapshot`], and subscribers hear of changes in

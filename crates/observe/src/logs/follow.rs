@@ -1,4 +1,4 @@
-//! A log that is followed.
+//! Follows the log of a container through its restarts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,7 +72,7 @@ impl FollowedLog {
         FollowedLog { waiting, task, has_ended: false }
     }
 
-    /// Waits for something new in the log; returns `None` after its end.
+    /// Waits for new lines or the end of the log, and returns all that came since the last call; `None` after the end.
     pub async fn next(&mut self) -> Option<LogNews> {
         while !self.has_ended {
             let news = self.waiting.take();

@@ -83,7 +83,8 @@ impl OpenError {
     }
 }
 
-/// Makes the error for an `action` (such as `read pairs`) that failed in SQLite: disk full, damaged, closed, or another.
+/// Makes the error for an `action` (such as `read pairs`) that failed in SQLite: disk full, damaged, closed, or
+/// another.
 pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> StoreError {
     move |source| {
         let code = code(&source);

@@ -53,16 +53,16 @@ impl Lock {
     }
 }
 
-/// Creates an empty file that only its owner can read; of an existing file, keeps the contents and removes the rights of
-/// others.
+/// Creates an empty file that only its owner can read; of an existing file, keeps the contents and removes the rights
+/// of others.
 pub(super) fn create_private(path: &Path) -> Result<(), OpenError> {
     let file = private().create(true).truncate(false).open(path).map_err(OpenError::file("open", path))?;
     restrict(&file).map_err(OpenError::file("restrict the rights to", path))?;
     sync_folder(path).map_err(OpenError::file("save the folder of", path))
 }
 
-/// Renames the store `path` and its log, so that a new store can be begun; `why` becomes part of the new name. Returns the
-/// new path.
+/// Renames the store `path` and its log, so that a new store can be begun; `why` becomes part of the new name. Returns
+/// the new path.
 pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, OpenError> {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S%6fZ");
     let to = named(path, &format!(".{why}-{time}"));

@@ -1,8 +1,8 @@
 //! The store that saves to a SQLite database file.
 //!
 //! One task writes, on one connection, and groups the writes of up to 100 ms into one commit that waits for the disk;
-//! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be read
-//! by their owner alone. A second hub cannot open the same file.
+//! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be
+//! read by their owner alone. A second hub cannot open the same file.
 
 mod codes;
 mod error;
@@ -87,18 +87,18 @@ pub struct SetAside {
 impl SqliteStore {
     /// Opens the store in the file `path`, or creates it there. The folder must exist.
     ///
-    /// Checks the whole file, which takes 0.4 s for 200,000 pairs. A damaged file is renamed, and a new one
-    /// begun. An older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
+    /// Checks the whole file, which takes 0.4 s for 200,000 pairs. A damaged file is renamed, and a new one begun. An
+    /// older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
     ///
     /// # Errors
-    /// [`OpenError`] if another hub has opened the file, a newer version of Taffrail wrote it, another program wrote it,
-    /// or it cannot be read or created. The file is then unchanged.
+    /// [`OpenError`] if another hub has opened the file, a newer version of Taffrail wrote it, another program wrote
+    /// it, or it cannot be read or created. The file is then unchanged.
     pub async fn open(path: &Path) -> Result<Opened, OpenError> {
         SqliteStore::open_with(path, Settings::default()).await
     }
 
-    /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other. It
-    /// holds at most so many pages.
+    /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other.
+    /// It holds at most so many pages.
     #[cfg(test)]
     pub(crate) async fn open_quick(path: &Path, max_pages: Option<u32>) -> Result<SqliteStore, OpenError> {
         let settings = Settings { group: Duration::from_millis(2), max_pages };

@@ -19,7 +19,8 @@ pub(super) async fn days_before(
         .map_err(failed("read the days of history"))
 }
 
-/// Drops the transitions and syncs of `day`, which must be the earliest one, and keeps the state of each pair at its end.
+/// Drops the transitions and syncs of `day`, which must be the earliest one, and keeps the state of each pair at its
+/// end.
 pub(super) async fn drop_day(
     connection: &mut SqliteConnection,
     day: i64,
@@ -41,7 +42,8 @@ pub(super) async fn drop_day(
     Ok(DroppedHistory { days: 1, transitions, syncs })
 }
 
-/// Saves that history before the day of `time` was dropped, and removes pairs and texts that nothing refers to any more.
+/// Saves that history before the day of `time` was dropped, and removes pairs and texts that nothing refers to any
+/// more.
 pub(super) async fn finish(connection: &mut SqliteConnection, time: Timestamp) -> Result<(), StoreError> {
     since(connection, day_start(day(micros(time)))).await?;
     for statement in [

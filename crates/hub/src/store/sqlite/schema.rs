@@ -23,8 +23,8 @@ pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), OpenE
     }
 }
 
-/// Returns the version of the schema of the file `path`; 0 for an empty file. Fails if another program or a newer version
-/// wrote the file.
+/// Returns the version of the schema of the file `path`; 0 for an empty file. Fails if another program or a newer
+/// version wrote the file.
 pub(super) async fn version(connection: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let failed = |error| OpenError::of(path, error);
     let application: i64 =

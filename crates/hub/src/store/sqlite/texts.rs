@@ -20,7 +20,8 @@ pub(super) struct TextIds {
 }
 
 impl TextIds {
-    /// Returns the id of a text if [`resolve`](TextIds::resolve) found it; else records that it is needed, and returns 0.
+    /// Returns the id of a text if [`resolve`](TextIds::resolve) found it; else records that it is needed, and returns
+    /// 0.
     pub(super) fn id(&mut self, text: &str) -> i64 {
         let text = &*saved_form(text);
         if let Some(id) = self.ids.get(text) {
