@@ -105,7 +105,7 @@ impl Reason {
             }
             Reason::ProxyFailed => "check proxy-url in the kubeconfig, and HTTPS_PROXY and NO_PROXY",
             Reason::ExecPluginFailed => "run the plugin by hand, or log in with kubectl, and try again",
-            Reason::CredentialsInvalid => "log in again",
+            Reason::CredentialsInvalid => "renew the credentials of this context: log in again",
             Reason::NotJson => {
                 "check that `server` in the kubeconfig is an API server, not a login page or a load balancer"
             }
@@ -118,13 +118,15 @@ impl Reason {
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
             Reason::OverLimit => {
-                "see the message: split an app that names too many objects; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
+                "if an app names too many objects, split it; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
             }
             Reason::BadRequest => {
                 "check that the server serves this kind in this version; a selector or name may be wrong"
             }
             Reason::Conflict => "check the object again, and retry if the change is still needed",
-            Reason::Invalid => "the message names the field or the webhook; the object is as it was before",
+            Reason::Invalid => {
+                "correct the field, or satisfy the webhook, that the message names; the object was not changed"
+            }
             Reason::BadKubeconfig => {
                 "correct the named entry, or log in again, which often rewrites the kubeconfig"
             }
@@ -163,7 +165,7 @@ impl Display for Phase {
             Phase::Connect => "connecting",
             Phase::Handshake => "in the TLS handshake",
             Phase::Queue => "waiting for earlier requests",
-            Phase::Unsent => "before it was sent",
+            Phase::Unsent => "before the request was sent",
             Phase::Headers => "waiting for an answer",
             Phase::Body => "in the middle of the answer",
             Phase::Reading => "reading the answer",
@@ -339,9 +341,9 @@ fn of_tls(error: &rustls::Error) -> Fault {
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::NameNotResolved => "the name has no address",
+            Fault::NameNotResolved => "the host name does not resolve to an address",
             Fault::Refused => "connection refused",
-            Fault::Unreachable => "no route to it",
+            Fault::Unreachable => "there is no route to the host",
             Fault::Lost => "the connection was closed",
             Fault::CertificateExpired => "the server's certificate has expired",
             Fault::CertificateNotYetValid => "the server's certificate is not valid yet",

@@ -142,9 +142,11 @@ impl WriteError {
             WriteError::Forbidden { .. } => {
                 "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
             }
-            WriteError::NotFound { .. } => "it may have been deleted meanwhile",
+            WriteError::NotFound { .. } => {
+                "check that the object still exists, and that its kind is installed"
+            }
             WriteError::UnknownField { .. } => {
-                "the tool that serves this kind is too old, or too new, for this field"
+                "check the version of the tool that defines this kind: it is too old, or too new, for this field"
             }
             WriteError::Uncertain(_) => "check the object before trying again",
             WriteError::Conflict { .. } | WriteError::Invalid { .. } | WriteError::Refused(_) => {

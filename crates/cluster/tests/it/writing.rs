@@ -132,7 +132,7 @@ async fn write_after_the_deadline_is_not_sent() {
         let request = PatchRequest { dry_run, ..merge(&resource, "a", b"{}") };
         let error = cluster.patch(&request).await.unwrap_err();
         assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
-        assert!(error.to_string().ends_with("gave up before it was sent"), "{error}");
+        assert!(error.to_string().ends_with("gave up before the request was sent"), "{error}");
     }
     assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
