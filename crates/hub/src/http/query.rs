@@ -159,7 +159,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         set: |query, value| {
             let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;
             if selector.is_everything() {
-                return Err("it is empty".into());
+                return Err("the value is empty".into());
             }
             query.filter.labels = Some(selector);
             Ok(())

@@ -334,8 +334,8 @@ impl Journal {
         self.progress.send_modify(|progress| progress.is_failing = true);
     }
 
-    /// Records that a portion is saved; `last` is what [`Portion::last()`] returned. If that is `None`, wakes the writer for the
-    /// rest.
+    /// Records that a portion is saved; `last` is what [`Portion::last()`] returned. If that is `None`, wakes the
+    /// writer for the rest.
     pub(crate) fn saved(&self, last: Option<u64>) {
         self.pending().taken = 0;
         self.progress.send_modify(|progress| {

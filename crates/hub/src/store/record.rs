@@ -77,7 +77,7 @@ pub struct PairTransition {
 ///
 /// A sync is identified by pair, revision and the time at which it began. A record replaces an earlier one of the same
 /// sync, unless it says that a sync is running that has ended. A record without a message comes from what the tool
-/// remembers of earlier syncs, and only completes one that is running.
+/// remembers of earlier syncs, and replaces only one of a running sync.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRecord {

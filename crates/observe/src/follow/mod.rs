@@ -1,4 +1,4 @@
-//! Live clusters that are followed: each read continues as a watch.
+//! Watches live clusters: each read of the plan continues as a watch.
 //!
 //! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. Changes go
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.

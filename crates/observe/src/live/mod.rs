@@ -227,7 +227,8 @@ struct Owner {
     positions: BTreeMap<cluster::Scope, String>,
 }
 
-/// Returns the time after which discovery is repeated, depending on its failures.
+/// Returns the pause before the next discovery: 10 min if all groups were discovered, 1 min if only named groups
+/// failed, and 5 s if the core group or all other groups did.
 fn lasts(discovery: &Discovery) -> Duration {
     match discovery.broken() {
         [] => REDISCOVER,
@@ -301,7 +302,8 @@ impl Owner {
         }
     }
 
-    /// Returns the time of the next publication if no event comes.
+    /// Returns the time of the next publication if no event comes: 500 ms after the last one (`told`) while scopes are
+    /// read for the first time, else at the next deadline of a verdict, but within 30 s.
     fn due(&self, told: Instant) -> Instant {
         if self.dirty && self.loading > 0 {
             return told + LOADING;
