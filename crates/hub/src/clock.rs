@@ -9,9 +9,9 @@ use jiff::Timestamp;
 /// One moment, read from two clocks at once: the hub's own, which never goes back, and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct HubTime {
-    /// The time since the start of the hub.
+    /// The time on the hub's own clock, counted from its beginning, which may be before the start of the hub.
     pub at: Duration,
-    /// The time of the wall clock.
+    /// The wall-clock time.
     pub now: Timestamp,
 }
 
@@ -26,7 +26,7 @@ impl HubClock {
         HubClock(Arc::new(read))
     }
 
-    /// Returns the present moment.
+    /// Returns the present moment on both clocks.
     pub fn time(&self) -> HubTime {
         (self.0)()
     }

@@ -2,7 +2,7 @@
 //!
 //! Each half of a row (declared, observed) comes from the freshest live source that reported it, or from the freshest
 //! one if none is live. Two live sources that report different sync states or health for [`MAX_DISAGREEMENT`] are
-//! listed. Moments are durations since the start of the hub, by a clock that runs on while the machine sleeps.
+//! listed. Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub struct Disagreement {
     pub app: AppId,
     /// The half of its row.
     pub side: HalfSide,
-    /// The moment of the report since which they differ, as time since the start of the hub.
+    /// The moment of the report since which they differ, on the hub's clock ([`HubTime::at`]).
     pub since: Duration,
 }
 

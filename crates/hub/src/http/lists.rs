@@ -186,7 +186,7 @@ pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&request.view.attention(&request.query.filter, request.query.limit))
 }
 
-/// Answers with the last changes.
+/// Answers with a page of the last changes of apps, the latest first.
 pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let before: Option<u64> = request.cursor("changes")?;

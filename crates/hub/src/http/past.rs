@@ -284,7 +284,7 @@ fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Op
     (page.into_values().collect(), last)
 }
 
-/// Answers with the states of apps at a past time.
+/// Answers with a page of the states that apps had at the past time `at`.
 pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let mut past = Past::new(request, at)?;
     let (cursors, limit) = (past.cursors("apps"), request.query.limit);

@@ -26,7 +26,7 @@ pub(super) async fn ready(hub: &HubApi) -> Response {
     typed(json!({ "ready": true, "store": store }).to_string(), "application/json")
 }
 
-/// Returns the condition of the store; `None` without one.
+/// Returns the condition of the store, not writable if the store itself fails; `None` if the hub has no store.
 pub(super) async fn store_health(hub: &HubApi) -> Option<StoreHealth> {
     let store = hub.store.as_ref()?;
     let unknown = |error: StoreError| StoreHealth {

@@ -44,7 +44,7 @@ impl Refusal {
         refusal.hint("begin again with the first page, without 'cursor'")
     }
 
-    /// Makes a 404.
+    /// Makes the refusal of a request for something that the hub does not have (404); `what` is the whole message.
     pub(crate) fn not_found(what: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:not-found";
         Refusal::new(StatusCode::NOT_FOUND, sort, "Not found", what.into())

@@ -27,13 +27,13 @@ pub enum GroupBy {
     Name,
     /// The key, which is the same in all clusters.
     Key,
-    /// The delivery.
+    /// The kind of delivery, such as `helm` or `flux-kustomization`.
     Delivery,
-    /// The present status.
+    /// The present (effective) status.
     Status,
     /// The present sync state.
     Sync,
-    /// The axis of the worst problem.
+    /// The axis of the app's worst problem.
     Problem,
     /// The URL and path of the source.
     Source,
@@ -151,7 +151,7 @@ enum Value<'v> {
     Text(Cow<'v, str>),
 }
 
-/// Returns the URL of a source, or else its name, with its path.
+/// Returns the URL of a source, or its name if it has no URL, followed by its path.
 fn source(source: &Source) -> Cow<'_, str> {
     let place = source.url.as_deref().or(source.name.as_deref()).unwrap_or(&source.kind);
     match &source.path {

@@ -478,8 +478,8 @@ pub(crate) fn time_of(at: Duration, moment: HubTime) -> Timestamp {
     moment.now.checked_sub(passed).unwrap_or(Timestamp::MIN)
 }
 
-/// Converts a wall-clock time to a moment of the hub's clock, given the present `moment`: 0 for a time before the start
-/// of the hub, `moment` for a later one.
+/// Converts a wall-clock time to a moment of the hub's clock, given the present `moment`: 0 for a time before the
+/// beginning of that clock, `moment` for a later time.
 pub(crate) fn moment_of(time: Timestamp, moment: HubTime) -> Duration {
     let passed = Duration::try_from(moment.now.duration_since(time)).unwrap_or_default();
     moment.at.saturating_sub(passed)

@@ -17,7 +17,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Counts a duration.
+    /// Adds a duration to its bucket, the count and the sum.
     pub(crate) fn add(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = BUCKETS.iter().position(|end| seconds <= *end);

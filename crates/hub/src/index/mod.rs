@@ -123,7 +123,7 @@ impl FleetIndex {
         }
     }
 
-    /// Returns the clock.
+    /// Returns the clock by which the index measures moments and ages.
     pub fn clock(&self) -> &HubClock {
         &self.clock
     }

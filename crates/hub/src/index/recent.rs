@@ -50,7 +50,7 @@ impl RecentChanges {
 /// The change of the state of one pair: `before` is `None` if the pair is new, `after` if it is gone.
 #[derive(Debug)]
 pub(crate) struct Transition {
-    /// The time of the change.
+    /// The wall-clock time at which a view first showed the change.
     pub(crate) at: Timestamp,
     /// The pair after the change; if it is gone, before it.
     pub(crate) pair: Arc<Pair>,

@@ -194,7 +194,7 @@ impl FleetView {
     }
 
     /// Returns a number in microseconds by which pairs are sorted by the time since which they are not well: for a live
-    /// pair the Unix time, for one that is not live the time since the start of the hub. Stays the same while the
+    /// pair the Unix time, for one that is not live the moment on the hub's clock. Stays the same while the
     /// problem does.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {

@@ -32,7 +32,7 @@ pub use token::{Token, TokenHash, TokenRecord};
 /// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 
-/// A place that keeps the state of a fleet across restarts.
+/// The interface of a database that keeps the state of a fleet across restarts.
 ///
 /// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
 /// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.

@@ -40,14 +40,14 @@ pub struct SavedHalf<T> {
     pub received: Timestamp,
 }
 
-/// The attributes of a cluster.
+/// The saved attributes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterRecord {
     /// The identity.
     pub id: ClusterId,
     /// The name by which users know the cluster.
     pub name: String,
-    /// Further names of the cluster.
+    /// Further names (contexts) of the cluster.
     pub aliases: Vec<String>,
     /// The labels of the cluster.
     pub labels: BTreeMap<String, String>,

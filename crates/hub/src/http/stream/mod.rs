@@ -28,7 +28,7 @@ use super::problem::Refusal;
 use super::request::HubApi;
 use crate::index::{FleetView, PublishedFleet};
 
-/// The least time between two frames.
+/// The least time between two frames of one stream.
 const PACE: Duration = Duration::from_millis(250);
 
 /// The time without frames after which a stream sends an `alive` event.
