@@ -1,4 +1,4 @@
-//! The interface through which the hub has views' questions answered that need reads of clusters.
+//! The interface through which the hub gets answers to views' questions that need reads of clusters.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -126,7 +126,7 @@ struct Followed {
     behind: Option<Moment>,
     /// The state of the scope, and the time since when it has that state.
     state: (WatchState, Timestamp),
-    /// True if only apps of other clusters need the scope.
+    /// True if no app of this cluster needs the scope, only apps of other clusters.
     is_foreign: bool,
     /// The namespace that is charged for the scope of a single object; `None` if no limit applies to it.
     asker: Option<String>,
@@ -230,15 +230,16 @@ struct Following {
     dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
-    /// True if something changed since the reads were last planned.
+    /// True if something changed since the reads of this cluster were last planned.
     changed: bool,
     /// True once every needed scope has been answered.
     is_settled: bool,
     /// The time since when every needed scope has been live without a gap; `None` if one is not.
     live_since: Option<Timestamp>,
-    /// The time of the last answer, if the machine slept since and the cluster has not answered again.
+    /// The time of the cluster's last answer before the machine slept; `None` unless it slept and the cluster has not
+    /// answered since.
     stale: Option<Timestamp>,
-    /// True while its server is probed after the machine slept.
+    /// True while Taffrail probes the cluster's server, after the machine slept.
     is_asked: bool,
     selections: BTreeSet<Selection>,
     /// The kinds that the server serves; `None` before discovery.
@@ -358,7 +359,7 @@ pub struct WatchRequest {
 pub struct FleetWatcher {
     fleet: FleetSnapshot,
     clusters: Vec<Following>,
-    /// The index of the cluster whose events are applied next.
+    /// The index of the cluster whose waiting events [`FleetWatcher::turns`] applies next.
     turn: usize,
     events: Events,
     parser: Parser,
@@ -455,7 +456,7 @@ impl FleetWatcher {
         follow
     }
 
-    /// Returns the present state of the fleet.
+    /// Returns the fleet with all events applied so far, and its `now` set to the present time.
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {

@@ -1,7 +1,7 @@
 //! Reports of watched clusters to a hub.
 //!
-//! [`Reporter`] turns what a [`FleetWatcher`] knows into [`Report`](taffrail_api::report::Report)s. Each cluster has a stream of its own, whose epoch
-//! the hub gives.
+//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has a
+//! stream of its own, whose epoch the hub gives.
 //!
 //! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
 //! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
