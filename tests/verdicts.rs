@@ -202,7 +202,7 @@ impl<'m> Moment<'m> {
         }
         for object in before.iter().filter(|object| text(object, "/metadata/name").ends_with("-gone")) {
             let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
-            index.remove(id(object), namespace, name, at(1));
+            index.remove(id(object), namespace, name);
         }
         for id in ids.values() {
             index.end(*id, None, self.now);
@@ -398,7 +398,7 @@ pub(crate) fn compare_recording(
                 tell(&mut index, &mut held, object.clone(), *at);
             } else if let Some(gone) = step.get("delete") {
                 let key = recorded_key(gone);
-                index.remove(ids[&(key[0].clone(), key[1].clone())], &key[2], &key[3], *at);
+                index.remove(ids[&(key[0].clone(), key[1].clone())], &key[2], &key[3]);
                 held.remove(&key);
             } else if let Some(mut object) = held.get(&recorded_key(&step["patch"])).cloned() {
                 merge(&mut object, &step["with"]);

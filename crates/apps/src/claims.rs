@@ -314,7 +314,10 @@ impl<'a> Claims<'a> {
                 .keys()
                 .filter(|object| reported.binary_search_by_key(object, |(reported, _)| reported).is_err());
             if let Some(first) = left_out.next() {
-                let message = format!("{} more objects are claimed by several apps", left_out.count() + 1);
+                let message = match left_out.count() + 1 {
+                    1 => "1 more object is claimed by several apps".to_owned(),
+                    more => format!("{more} more objects are claimed by several apps"),
+                };
                 errors.push((cluster, error(first, message)));
             }
         }

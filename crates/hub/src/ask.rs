@@ -2,14 +2,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
 /// Answers the questions of views (`get apps`, `tree`, `explain`, …) by reading clusters. The binary implements it; the
 /// hub calls it for `/api/v1/questions`.
 pub trait Ask: Send + Sync {
-    /// Returns a future that answers `question`. Dropping the future ends the work for it.
-    fn ask(&self, question: ViewQuestion) -> Asking<'_>;
+    /// Returns a future that answers `question` within `patience`. The answer leaves out, and says so, the data that
+    /// clusters have not sent by then. Dropping the future ends the work for it.
+    fn ask(&self, question: ViewQuestion, patience: Duration) -> Asking<'_>;
 }
 
 /// The boxed future that [`Ask::ask`] returns.

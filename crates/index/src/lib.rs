@@ -472,14 +472,14 @@ impl Index {
     }
 
     /// Removes a deleted object; returns false if it was not in the index.
-    pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str, now: Timestamp) -> bool {
+    pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str) -> bool {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else { return false };
         if is_event(&resource) {
             return self.remove_event(namespace, name);
         }
         match self.contents.slot_of(&resource.group, &resource.kind, namespace, name) {
             Some(slot) => {
-                self.take_out(slot, now);
+                self.take_out(slot);
                 true
             }
             None => false,

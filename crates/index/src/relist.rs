@@ -111,7 +111,7 @@ impl Index {
         });
         let untold: Vec<u32> = untold.map(|object| object.slot).collect();
         for slot in &untold {
-            self.take_out(*slot, now);
+            self.take_out(*slot);
         }
         self.change_scope(kind, namespace, |scope| {
             if scope.state != ScopeState::Live {

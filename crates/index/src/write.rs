@@ -161,7 +161,7 @@ impl Index {
         let own = self.contents.record(slot).map_or(Uid::NONE, |record| record.uid);
         if own != new_record.uid {
             // One was deleted and another made, and nobody told.
-            self.take_out(slot, now);
+            self.take_out(slot);
             return Applied::Added(self.insert(kind, new_record, now));
         }
         self.update(slot, new_record)
@@ -345,8 +345,7 @@ impl Index {
     }
 
     /// Removes the object at a slot.
-    pub(super) fn take_out(&mut self, slot: u32, now: Timestamp) {
-        let _ = now;
+    pub(super) fn take_out(&mut self, slot: u32) {
         self.note_gone(slot);
         self.forget_change(slot);
         let Index { contents, pools, vacant, .. } = self;

@@ -311,8 +311,9 @@ impl Package<'_> {
                 }
                 (..) => "none of them is in the namespace of the package",
             };
+            let claim = if count == 1 { "claims" } else { "claim" };
             let why =
-                format!("{said}: {names}{more} claim to sync {directory}, which cannot be confirmed: {why}");
+                format!("{said}: {names}{more} {claim} to sync {directory}, which cannot be confirmed: {why}");
             Some(unknown(by.destination.clone(), (key.to_owned(), why)))
         };
         bringing.into_iter().filter_map(chosen).collect()

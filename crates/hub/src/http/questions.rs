@@ -1,10 +1,11 @@
 //! The handler of `/api/v1/questions`: has the questions of views answered by [`Ask`](crate::ask::Ask).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use taffrail_api::question::ViewQuestion;
 
 use super::body::{typed, whole};
@@ -20,7 +21,24 @@ pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::
     }
 }
 
+/// The time limit for answering a question: the default, and the most that a request may set.
+const MAX_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Returns the time for which the client waits for the answer: the seconds of the first valid `wait` in its `Prefer`
+/// headers (RFC 7240, `Prefer: wait=5`), but at most [`MAX_PATIENCE`], which is also the default.
+fn patience(headers: &HeaderMap) -> Duration {
+    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let preferences = preferences.flat_map(|value| value.split(','));
+    let mut waits = preferences.filter_map(|preference| {
+        let (name, seconds) = preference.split_once('=')?;
+        let seconds = seconds.split(';').next()?.trim().parse().ok()?;
+        name.trim().eq_ignore_ascii_case("wait").then_some(Duration::from_secs(seconds))
+    });
+    waits.next().unwrap_or(MAX_PATIENCE).min(MAX_PATIENCE)
+}
+
 async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec<u8>, Refusal> {
+    let patience = patience(request.headers());
     let Some(asker) = hub.asker.clone() else {
         return Err(Refusal::not_found("the hub answers no questions of views"));
     };
@@ -31,7 +49,7 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     let question: ViewQuestion = serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::request(format!("the body is not a question: {error}")))?;
     let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
-    let answer = asker.ask(question).await.map_err(|error| match error {
+    let answer = asker.ask(question, patience).await.map_err(|error| match error {
         AskError::Question(error) => Refusal::question(error),
         AskError::Invalid(why) => Refusal::request(why),
         AskError::Busy(_) => Refusal::busy(&error.to_string()),
@@ -62,5 +80,25 @@ impl std::io::Write for Bounded {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn patience_is_the_preference_of_the_sender_up_to_ten_seconds() {
+        let of = |values: &[&'static str]| {
+            let named = |value: &&'static str| ("prefer".parse().unwrap(), HeaderValue::from_static(value));
+            patience(&values.iter().map(named).collect::<HeaderMap>()).as_secs()
+        };
+        assert_eq!(of(&[]), 10);
+        assert_eq!(of(&["wait=5"]), 5);
+        assert_eq!(of(&["respond-async", "return=minimal, Wait = 3; x=y"]), 3);
+        assert_eq!(of(&["wait=3600"]), 10);
+        assert_eq!(of(&["wait=soon", "wait"]), 10);
     }
 }

@@ -155,7 +155,7 @@ fn what_is_reopened_goes_on_to_be_assessed() {
     assert_eq!(message(&world), (Status::Failed, "no such image".to_owned()));
     for object in world.index.contents().all().map(|object| object.object_name()).collect::<Vec<_>>() {
         let kind = world.index.contents().find_kind(&object.group, &object.kind).unwrap();
-        assert!(world.index.remove(kind, &object.namespace, &object.name, world.now));
+        assert!(world.index.remove(kind, &object.namespace, &object.name));
     }
     world.index.publish(world.now);
     let sizes = world.index.sizes();

@@ -55,7 +55,7 @@ impl World {
     pub(crate) fn remove(&mut self, object: &Value) -> bool {
         let kind = self.kind_of(object);
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-        self.index.remove(kind, &text("namespace"), &text("name"), self.now)
+        self.index.remove(kind, &text("namespace"), &text("name"))
     }
 
     pub(crate) fn pass(&mut self, seconds: i64) {

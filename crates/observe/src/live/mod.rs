@@ -470,7 +470,7 @@ impl Owner {
                         changed |= index.apply(kind, &object, form, now).is_ok();
                     }
                     Change::Delete(object) => {
-                        changed |= index.remove(kind, &object.namespace(), &object.name(), now);
+                        changed |= index.remove(kind, &object.namespace(), &object.name());
                     }
                     Change::Malformed(item) => {
                         let namespace = followed.namespace.as_deref();

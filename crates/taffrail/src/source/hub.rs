@@ -71,7 +71,7 @@ pub(super) fn fetch(
 ) -> Result<Sent, CommandError> {
     let token = token(url, token_file)?;
     let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
-    let sent = send(url, token.as_deref(), body);
+    let sent = send(url, token.as_deref(), body, time);
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
         let late = failed(url, &format_args!("it did not answer within {time:?}"));
@@ -141,13 +141,20 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
 /// An error of the connection.
 pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Sends a question, and returns status and body of the answer.
-async fn send(url: &HubUrl, token: Option<&str>, body: Vec<u8>) -> Result<(StatusCode, Bytes), SendError> {
+/// Sends a question that is to be answered within `time`, and returns status and body of the answer.
+async fn send(
+    url: &HubUrl,
+    token: Option<&str>,
+    body: Vec<u8>,
+    time: Duration,
+) -> Result<(StatusCode, Bytes), SendError> {
     let stream = TcpStream::connect(url.address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let mut request = Request::post("/api/v1/questions")
         .header(header::HOST, &url.authority)
-        .header(header::CONTENT_TYPE, "application/json");
+        .header(header::CONTENT_TYPE, "application/json")
+        // RFC 7240, in whole seconds.
+        .header("prefer", format!("wait={}", time.as_secs().max(1)));
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }

@@ -1,6 +1,7 @@
 //! The questions of views.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::question::{
@@ -28,7 +29,7 @@ fn facts() -> FleetFacts {
 }
 
 impl Ask for Empty {
-    fn ask(&self, question: ViewQuestion) -> Asking<'_> {
+    fn ask(&self, question: ViewQuestion, _: Duration) -> Asking<'_> {
         self.asked.lock().unwrap().push(question.clone());
         Box::pin(async move {
             match question {

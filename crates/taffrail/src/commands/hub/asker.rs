@@ -32,8 +32,31 @@ const MAX_AT_ONCE: usize = 32;
 /// The time for which a question waits for its turn at a cluster.
 const TURN: Duration = Duration::from_secs(2);
 
-/// The time in which each cluster must answer. With [`TURN`] it is less than that of a request to the hub.
-const LOOK: TimeLimits = TimeLimits { total: TimeBudget::PerCluster(Duration::from_secs(7)), request: None };
+/// The time that remains for computing and sending an answer after the clusters were asked.
+const SENDING: Duration = Duration::from_millis(500);
+
+/// The time by which the clusters must have answered a question.
+#[derive(Debug, Clone, Copy)]
+struct Deadline(Instant);
+
+impl Deadline {
+    /// Returns the deadline of a question whose answer is due in `patience`.
+    fn of(patience: Duration) -> Deadline {
+        Deadline(Instant::now() + patience.saturating_sub(SENDING))
+    }
+
+    /// Returns the moment until which the question waits for its turns: those leave half of the time for the clusters.
+    fn of_turns(self) -> Instant {
+        let now = Instant::now();
+        now + (self.0.saturating_duration_since(now) / 2).min(TURN)
+    }
+
+    /// Returns the limits of asking the clusters from now on.
+    fn limits(self) -> TimeLimits {
+        let time = self.0.saturating_duration_since(Instant::now());
+        TimeLimits { total: TimeBudget::PerCluster(time), request: None }
+    }
+}
 
 /// The part of the hub that answers questions about the clusters that it follows.
 pub(super) struct Asker {
@@ -103,6 +126,7 @@ impl Asker {
     async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
         &self,
         view: V,
+        deadline: Deadline,
     ) -> Result<V::Answer, AskError> {
         let asked = view.reads();
         let mut answer = match is_followed(&asked) {
@@ -118,11 +142,11 @@ impl Asker {
                 })
                 .await?
             }
-            false => self.drill_down(asked, &view).await?,
+            false => self.drill_down(asked, &view, deadline).await?,
         }
         .map_err(AskError::Question)?;
         if let Some(unseen) = view.unseen_namespaces(&mut answer) {
-            *unseen = self.not_existing(std::mem::take(unseen)).await?;
+            *unseen = self.not_existing(std::mem::take(unseen), deadline).await?;
         }
         Ok(answer)
     }
@@ -149,6 +173,7 @@ impl Asker {
         &self,
         asked: ReadQuery,
         view: &V,
+        deadline: Deadline,
     ) -> Result<Result<V::Answer, QuestionError>, AskError> {
         let own = view.clone();
         let (names, others) = match self.ask_followed(move |fleet| Prepared::of(&own, fleet)).await? {
@@ -158,10 +183,10 @@ impl Asker {
         let FleetMembers { members, problems } = &self.members;
         let is_asked = |name: &String| names.contains(name);
         let asked_members: Vec<Member> = members.iter().filter(|it| is_asked(&it.name)).cloned().collect();
-        let _turns = self.turns(is_asked).await?;
+        let _turns = self.turns(is_asked, deadline).await?;
         let request = LookRequest {
             members: FleetMembers { members: asked_members, problems: problems.clone() },
-            limits: LOOK,
+            limits: deadline.limits(),
             asked: ReadQuery { follow: members.len() > 1, ..asked },
             now: Timestamp::now(),
             rules: Arc::clone(&self.rules),
@@ -179,7 +204,7 @@ impl Asker {
     }
 
     /// Answers the question of `status`.
-    async fn objects(&self, view: &StatusView) -> Result<StatusAnswer, AskError> {
+    async fn objects(&self, view: &StatusView, deadline: Deadline) -> Result<StatusAnswer, AskError> {
         let asked = ObjectsAsked::new(view, self.objects_rules.clone());
         let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;
         let FleetMembers { members, problems } = &self.members;
@@ -206,21 +231,28 @@ impl Asker {
         let others = others.await?;
         let is_asked = |name: &String| !others.iter().any(|other| other.cluster == *name);
         let asked_members = members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
-        let turns = self.turns(is_asked).await?;
-        let read = asked.read(asked_members, LOOK, others.is_empty()).await.map_err(|_| AskError::Ended)?;
+        let turns = self.turns(is_asked, deadline).await?;
+        let read = asked
+            .read(asked_members, deadline.limits(), others.is_empty())
+            .await
+            .map_err(|_| AskError::Ended)?;
         drop(turns);
         let ObjectsRead { mut clusters, unseen_namespaces } = read?;
         clusters.extend(others);
         let places: HashMap<&str, usize> =
             members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
         clusters.sort_by_key(|told| places.get(&*told.cluster).copied());
-        let missing_namespaces = self.not_existing(unseen_namespaces).await?;
+        let missing_namespaces = self.not_existing(unseen_namespaces, deadline).await?;
         Ok(StatusAnswer { clusters, problems: problems.clone(), missing_namespaces })
     }
 
     /// Waits for the turn of a question at each cluster whose name `is_asked`.
-    async fn turns(&self, is_asked: impl Fn(&String) -> bool) -> Result<Vec<OwnedSemaphorePermit>, AskError> {
-        let until = Instant::now() + TURN;
+    async fn turns(
+        &self,
+        is_asked: impl Fn(&String) -> bool,
+        deadline: Deadline,
+    ) -> Result<Vec<OwnedSemaphorePermit>, AskError> {
+        let until = deadline.of_turns();
         let mut turns = Vec::new();
         // All questions wait in one order, so that no two wait for each other.
         for (member, turn) in self.members.members.iter().zip(&self.turns) {
@@ -234,14 +266,14 @@ impl Asker {
     }
 
     /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster.
-    async fn not_existing(&self, unseen: Vec<String>) -> Result<Vec<String>, AskError> {
+    async fn not_existing(&self, unseen: Vec<String>, deadline: Deadline) -> Result<Vec<String>, AskError> {
         if unseen.is_empty() {
             return Ok(unseen);
         }
-        let _turns = self.turns(|_| true).await?;
+        let _turns = self.turns(|_| true, deadline).await?;
         let (asked, now, rules): (Arc<[String]>, _, _) =
             (unseen.clone().into(), Timestamp::now(), Arc::clone(&self.rules));
-        let absent = for_each_cluster(self.members.members.clone(), LOOK, move |live| {
+        let absent = for_each_cluster(self.members.members.clone(), deadline.limits(), move |live| {
             absent_namespaces(live, Arc::clone(&asked), now, Arc::clone(&rules))
         });
         let absent = absent.await.map_err(|_| AskError::Ended)?;
@@ -255,24 +287,25 @@ fn is_followed(asked: &ReadQuery) -> bool {
 }
 
 impl Ask for Asker {
-    fn ask(&self, question: ViewQuestion) -> Asking<'_> {
+    fn ask(&self, question: ViewQuestion, patience: Duration) -> Asking<'_> {
+        let deadline = Deadline::of(patience);
         Box::pin(async move {
             match question {
-                ViewQuestion::Apps(view) => self.answer(view).await.map(ViewAnswer::Apps),
-                ViewQuestion::Clusters(view) => self.answer(view).await.map(ViewAnswer::Clusters),
+                ViewQuestion::Apps(view) => self.answer(view, deadline).await.map(ViewAnswer::Apps),
+                ViewQuestion::Clusters(view) => self.answer(view, deadline).await.map(ViewAnswer::Clusters),
                 ViewQuestion::Resources(view) => match view.orphaned_in() {
                     Some(namespaces) if namespaces.is_empty() => {
                         let why = "objects that no app declares are searched in namespaces: name some";
                         Err(AskError::Invalid(why.to_owned()))
                     }
-                    _ => self.answer(view).await.map(ViewAnswer::Resources),
+                    _ => self.answer(view, deadline).await.map(ViewAnswer::Resources),
                 },
-                ViewQuestion::App(view) => self.answer(view).await.map(ViewAnswer::App),
-                ViewQuestion::Tree(view) => self.answer(view).await.map(ViewAnswer::Tree),
-                ViewQuestion::Events(view) => self.answer(view).await.map(ViewAnswer::Events),
-                ViewQuestion::Trust(view) => self.answer(view).await.map(ViewAnswer::Trust),
-                ViewQuestion::Explain(view) => self.answer(view).await.map(ViewAnswer::Explain),
-                ViewQuestion::Status(view) => self.objects(&view).await.map(ViewAnswer::Status),
+                ViewQuestion::App(view) => self.answer(view, deadline).await.map(ViewAnswer::App),
+                ViewQuestion::Tree(view) => self.answer(view, deadline).await.map(ViewAnswer::Tree),
+                ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
+                ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
+                ViewQuestion::Explain(view) => self.answer(view, deadline).await.map(ViewAnswer::Explain),
+                ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
             }
         })
     }
@@ -299,16 +332,22 @@ mod tests {
         );
         let (asker, _inquiries) = Asker::new(members, rules);
         let eu = |name: &String| name == "eu";
+        let deadline = || Deadline::of(Duration::from_secs(10));
         let mut turns = Vec::new();
         for _ in 0..MAX_AT_ONCE {
-            turns.push(asker.turns(eu).await.unwrap());
+            turns.push(asker.turns(eu, deadline()).await.unwrap());
         }
         let begun = Instant::now();
-        assert!(matches!(asker.turns(|_| true).await, Err(AskError::Busy(name)) if name == "eu"));
+        assert!(matches!(asker.turns(|_| true, deadline()).await, Err(AskError::Busy(name)) if name == "eu"));
         assert!(begun.elapsed() >= TURN);
-        assert_eq!(asker.turns(|name| name == "us").await.unwrap().len(), 1);
+        assert_eq!(asker.turns(|name| name == "us", deadline()).await.unwrap().len(), 1);
+        // A question that is due sooner waits less.
+        let begun = Instant::now();
+        let soon = Deadline::of(Duration::from_secs(1));
+        assert!(matches!(asker.turns(eu, soon).await, Err(AskError::Busy(_))));
+        assert!(begun.elapsed() < TURN);
         // The next one has its turn as soon as one is done.
-        let (next, ()) = tokio::join!(asker.turns(eu), async { drop(turns.pop()) });
+        let (next, ()) = tokio::join!(asker.turns(eu, deadline()), async { drop(turns.pop()) });
         assert_eq!(next.unwrap().len(), 1);
     }
 }
