@@ -46,7 +46,7 @@ pub(crate) struct PublishedCluster {
     pub(crate) pairs: Arc<ClusterPairs>,
 }
 
-/// What one source reports about a cluster as a whole: signs of life, facts and errors.
+/// The latest report of one source about a cluster as a whole: signs of life, facts and errors.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
     pub(crate) vitals: Vitals,

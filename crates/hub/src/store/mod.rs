@@ -37,9 +37,8 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 /// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
 /// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
 pub trait Store: Send + Sync + 'static {
-    /// Saves a batch as a whole, in order with the batches before it. The answer comes after the commit is on the disk,
-    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer
-    /// any more.
+    /// Saves a batch as a whole, after the batches written before it. The answer comes after the commit is on the disk,
+    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if the caller drops the answer.
     ///
     /// A batch that is saved twice changes nothing the second time. Transitions and syncs that are older than the
     /// history that is kept are left out.

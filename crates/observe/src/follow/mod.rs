@@ -381,7 +381,7 @@ pub struct FleetWatcher {
     comparing: usize,
     /// True once [`FleetWatcher::settle`] was called.
     shown: bool,
-    /// True if the view may have changed since a caller was told so.
+    /// True if the view may have changed since a waiting function last returned true to a caller.
     has_news: bool,
 }
 

@@ -1,5 +1,4 @@
-//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the
-//! clusters.
+//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
