@@ -131,8 +131,10 @@ impl Cluster {
             }
             Some(proxy) if proxy.scheme_str() == Some("https") => {
                 // An HTTPS proxy has a certificate of its own, not signed by the cluster's authority.
-                let tls =
-                    attempt.usable("the trust store", Config::new(proxy.clone()).rustls_client_config())?;
+                let tls = attempt.usable(
+                    "the operating system's trusted certificates, needed for its HTTPS proxy, cannot be used",
+                    Config::new(proxy.clone()).rustls_client_config(),
+                )?;
                 let tls = HttpsConnectorBuilder::new()
                     .with_tls_config(tls)
                     .https_or_http()

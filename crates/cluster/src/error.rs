@@ -86,41 +86,47 @@ impl Reason {
             Reason::Forbidden => {
                 "ask for a role that allows `get` and `list` on this, or name a namespace you may read; unreadable objects are shown as Unknown"
             }
-            Reason::NotFound => "is this kind installed in the cluster?",
+            Reason::NotFound => "check the name and namespace, and that the kind is installed in the cluster",
             Reason::CertificateInvalid => {
-                "does certificate-authority in the kubeconfig belong to this server? was the cluster recreated?"
+                "correct certificate-authority in the kubeconfig: it must belong to this server, and changes if the cluster was recreated"
             }
             Reason::CertificateExpired => {
-                "the server's certificate must be renewed; is the clock here right?"
+                "renew the server's certificate, and check the clock of this machine"
             }
-            Reason::ConnectionRefused => "is the server running, and is its port right in the kubeconfig?",
+            Reason::ConnectionRefused => {
+                "check that the server is running, and that its port in the kubeconfig is right"
+            }
             Reason::ConnectionLost => "the server or something before it closed the connection: try again",
             Reason::ConnectionFailed => {
-                "is the network (or VPN) up, and is `server` in the kubeconfig right?"
+                "check that the network (or VPN) is up, and that `server` in the kubeconfig is right"
             }
             Reason::NameNotResolved => {
-                "is the server's name right in the kubeconfig, and is the network (or VPN) up?"
+                "check the server's name in the kubeconfig, and that the network (or VPN) is up"
             }
             Reason::ProxyFailed => "check proxy-url in the kubeconfig, and HTTPS_PROXY and NO_PROXY",
             Reason::ExecPluginFailed => "run the plugin by hand, or log in with kubectl, and try again",
-            Reason::CredentialsInvalid => "log in again",
+            Reason::CredentialsInvalid => "renew the credentials of this context: log in again",
             Reason::NotJson => {
-                "does `server` in the kubeconfig point at an API server, or at a login page or load balancer?"
+                "check that `server` in the kubeconfig is an API server, not a login page or a load balancer"
             }
-            Reason::UnexpectedAnswer => "is this an API server? does a proxy in between change its answers?",
+            Reason::UnexpectedAnswer => {
+                "check that `server` in the kubeconfig is an API server, and that no proxy changes its responses"
+            }
             Reason::ServerError => {
                 "see the API server's log; an API service or webhook behind it may be down"
             }
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
             Reason::OverLimit => {
-                "see the message: split an app that names too many objects; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
+                "if an app names too many objects, split it; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
             }
             Reason::BadRequest => {
                 "check that the server serves this kind in this version; a selector or name may be wrong"
             }
             Reason::Conflict => "check the object again, and retry if the change is still needed",
-            Reason::Invalid => "the message names the field or the webhook; the object is as it was before",
+            Reason::Invalid => {
+                "correct the field, or satisfy the webhook, that the message names; the object was not changed"
+            }
             Reason::BadKubeconfig => {
                 "correct the named entry, or log in again, which often rewrites the kubeconfig"
             }
@@ -159,7 +165,7 @@ impl Display for Phase {
             Phase::Connect => "connecting",
             Phase::Handshake => "in the TLS handshake",
             Phase::Queue => "waiting for earlier requests",
-            Phase::Unsent => "before it was sent",
+            Phase::Unsent => "before the request was sent",
             Phase::Headers => "waiting for an answer",
             Phase::Body => "in the middle of the answer",
             Phase::Reading => "reading the answer",
@@ -335,9 +341,9 @@ fn of_tls(error: &rustls::Error) -> Fault {
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::NameNotResolved => "the name has no address",
+            Fault::NameNotResolved => "the host name does not resolve to an address",
             Fault::Refused => "connection refused",
-            Fault::Unreachable => "no route to it",
+            Fault::Unreachable => "there is no route to the host",
             Fault::Lost => "the connection was closed",
             Fault::CertificateExpired => "the server's certificate has expired",
             Fault::CertificateNotYetValid => "the server's certificate is not valid yet",
@@ -435,7 +441,7 @@ impl ConnectError {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
             ConnectError::Timeout { phase: Phase::ExecPlugin, .. } => Some(Reason::ExecPluginFailed.hint()),
             ConnectError::Transport { fault: Fault::NotTls, .. } => {
-                Some("should `server` begin with http:// here?")
+                Some("check `server` in the kubeconfig: for a server without TLS it begins with http://")
             }
             _ => Some(self.reason().hint()),
         }

@@ -112,7 +112,7 @@ pub enum WriteError {
         message: String,
     },
     /// The response is missing or unusable: the object may have been changed, or not.
-    #[error("the change may or may not have been made")]
+    #[error("the API server did not confirm the write, and the change may or may not have been made")]
     Uncertain(#[source] ReadError),
     /// The server refused, or the request was not sent, for a reason that reads have too.
     #[error(transparent)]
@@ -142,9 +142,11 @@ impl WriteError {
             WriteError::Forbidden { .. } => {
                 "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
             }
-            WriteError::NotFound { .. } => "it may have been deleted meanwhile",
+            WriteError::NotFound { .. } => {
+                "check that the object still exists, and that its kind is installed"
+            }
             WriteError::UnknownField { .. } => {
-                "the tool that serves this kind is too old, or too new, for this field"
+                "check the version of the tool that defines this kind: it is too old, or too new, for this field"
             }
             WriteError::Uncertain(_) => "check the object before trying again",
             WriteError::Conflict { .. } | WriteError::Invalid { .. } | WriteError::Refused(_) => {

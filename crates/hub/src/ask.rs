@@ -1,4 +1,4 @@
-//! The questions of views, answered by what follows the clusters.
+//! The interface through which the hub gets answers to views' questions that need reads of clusters.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,29 +6,30 @@ use std::time::Duration;
 
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 
-/// The part of the program that reads the clusters, and answers the questions of views from them.
+/// Answers the questions of views (`get apps`, `tree`, `explain`, …) by reading clusters. The binary implements it; the
+/// hub calls it for `/api/v1/questions`.
 pub trait Ask: Send + Sync {
-    /// Answers a question within `patience`: what clusters have not answered by then is missing in the answer, which says
-    /// so. The work for it ends when the future is dropped.
+    /// Returns a future that answers `question` within `patience`. The answer leaves out, and says so, the data that
+    /// clusters have not sent by then. Dropping the future ends the work for it.
     fn ask(&self, question: ViewQuestion, patience: Duration) -> Asking<'_>;
 }
 
-/// The future of an answer.
+/// The boxed future that [`Ask::ask`] returns.
 pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<ViewAnswer, AskError>> + Send + 'a>>;
 
-/// The reason why a question is not answered.
+/// The reason why [`Ask::ask`] returned no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The question names something that the fleet does not have.
     #[error(transparent)]
     Question(#[from] QuestionError),
-    /// The question is not one for a hub; holds the reason.
-    #[error("{0}")]
+    /// The question has parameters with which a hub cannot answer it; holds the reason.
+    #[error("the hub cannot answer this question of a view: {0}")]
     Invalid(String),
-    /// A cluster answers as many questions as it may; holds its name.
-    #[error("cluster {0} answers as many questions as it may")]
+    /// The hub already reads a cluster for as many questions as it may at one time; holds the cluster's name.
+    #[error("the hub already reads cluster {0} for as many questions as it may at one time")]
     Busy(String),
-    /// The clusters are not followed any more.
-    #[error("the hub does not follow its clusters any more")]
+    /// The task that reads the clusters has ended, or failed.
+    #[error("cannot answer the question: the hub no longer reads its clusters")]
     Ended,
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A moment, by the clock of the hub and by the wall clock.
+/// One moment, read from two clocks at once: the hub's own, which never goes back, and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct HubTime {
-    /// The time since the start of the hub.
+    /// The time on the hub's own clock, counted from its beginning, which may be before the start of the hub.
     pub at: Duration,
-    /// The time of the wall clock.
+    /// The wall-clock time.
     pub now: Timestamp,
 }
 
@@ -20,12 +20,13 @@ pub struct HubTime {
 pub struct HubClock(Arc<dyn Fn() -> HubTime + Send + Sync>);
 
 impl HubClock {
-    /// Makes a clock from a function. [`HubTime::at`] must never go back, and must run on while the machine sleeps.
+    /// Makes a clock that calls `read` for the present moment. The [`HubTime::at`] that it returns must never go back,
+    /// and must run on while the machine sleeps.
     pub fn new(read: impl Fn() -> HubTime + Send + Sync + 'static) -> HubClock {
         HubClock(Arc::new(read))
     }
 
-    /// Returns the present moment.
+    /// Returns the present moment on both clocks.
     pub fn time(&self) -> HubTime {
         (self.0)()
     }

@@ -1,8 +1,8 @@
 //! The fleet as reports tell of it: rows of apps and clusters, each from the best sources.
 //!
-//! For each half of a row the freshest live source that can tell it speaks. Two live sources that tell different things
-//! for [`MAX_DISAGREEMENT`] are listed. Moments are durations since the start of the hub, by a clock that runs on while
-//! the machine sleeps.
+//! Each half of a row (declared, observed) comes from the freshest live source that reported it, or from the freshest
+//! one if none is live. Two live sources that report different sync states or health for [`MAX_DISAGREEMENT`] are
+//! listed. Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,7 +16,8 @@ use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
 use crate::clock::HubTime;
 
-/// The time for which two live sources may differ, because one learns of a change before the other.
+/// The time that two live sources must differ before the difference counts as a [`Disagreement`]: one source learns of
+/// a change before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
 
 /// The halves of rows that a source reports.
@@ -40,31 +41,32 @@ impl Tells {
     }
 }
 
-/// Two live sources that have reported different contents of one half of a row for [`MAX_DISAGREEMENT`].
+/// A half of a row in which live sources have differed for [`MAX_DISAGREEMENT`] or longer: in the sync state of the
+/// declared half, or the health of the observed half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
-    /// The cluster that both sources report.
+    /// The cluster that the differing sources report about.
     pub cluster: ClusterId,
     /// The app.
     pub app: AppId,
     /// The half of its row.
     pub side: HalfSide,
-    /// The moment since when they differ.
+    /// The moment of the report since which they differ, on the hub's clock ([`HubTime::at`]).
     pub since: Duration,
 }
 
-/// The reason why a report was refused.
+/// The reason why the hub refused a report of a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FleetError {
-    /// The source has no stream about the cluster.
+    /// The source has not opened a stream of reports about the cluster.
     #[error("source '{source_name}' has opened no stream about cluster {cluster}")]
     NotOpen {
-        /// The source.
+        /// The name of the source.
         source_name: String,
-        /// The cluster.
+        /// The cluster of the report.
         cluster: ClusterId,
     },
-    /// The report does not fit into its stream.
+    /// The report does not fit into its stream, for example because its epoch is an earlier one.
     #[error(transparent)]
     Report(#[from] ReportError),
 }
@@ -73,11 +75,12 @@ pub enum FleetError {
 #[derive(Debug)]
 pub struct FleetState {
     clusters: HashMap<ClusterId, KnownCluster>,
-    /// The number of clusters that were ever opened, which is the place of the next one.
+    /// The number of clusters ever added to the fleet; the next one gets this number plus one as its place.
     opened: usize,
-    /// The halves in which two sources differ, with the moment since when.
+    /// The halves in which sources of a cluster differ, live or not, each with the moment since which they do.
     differing: BTreeMap<(ClusterId, AppId, HalfSide), Duration>,
-    /// The epoch of the first stream of each source about a cluster: greater than all epochs of earlier runs.
+    /// The epoch that the next new pair of source and cluster gets for its first stream. Greater than all epochs of
+    /// earlier runs, and than those of forgotten sources.
     pub(crate) first_epoch: u64,
 }
 
@@ -99,7 +102,7 @@ pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) tells: Tells,
     pub(crate) received: Received,
-    /// False if only an earlier run of the hub knew the source.
+    /// True if the source has opened a stream in this run; false if it is only known from the store.
     pub(crate) is_open: bool,
 }
 
@@ -113,9 +116,10 @@ struct ShownRow {
 }
 
 impl FleetState {
-    /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
+    /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous stream about it.
+    /// Returns the epoch that its reports must carry.
     ///
-    /// Earlier reports of the source stay, and prove nothing until it sends a snapshot or an equal digest.
+    /// Keeps the source's earlier reports, but they do not count as live until it sends a snapshot or an equal digest.
     pub fn open(&mut self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let opened = &mut self.opened;
         let known = self.clusters.entry(cluster.clone()).or_insert_with(|| {
@@ -131,7 +135,7 @@ impl FleetState {
         self.first_epoch
     }
 
-    /// Adds a cluster with its sources.
+    /// Adds a cluster with its sources as the last one in lists; does nothing if `sources` is empty.
     pub(crate) fn add(&mut self, cluster: ClusterId, sources: Vec<Source>) {
         if !sources.is_empty() {
             self.opened += 1;
@@ -139,12 +143,13 @@ impl FleetState {
         }
     }
 
-    /// Iterates over the identities of all clusters.
+    /// Iterates over the identities of all clusters, in no particular order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ClusterId> {
         self.clusters.keys()
     }
 
-    /// Iterates over the names and aliases that sources told of the clusters, with the identities of these.
+    /// Iterates over the names and aliases, without empty ones, that the sources of each cluster reported, each with
+    /// the cluster's identity.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&ClusterId, &str)> {
         self.clusters.iter().flat_map(|(id, known)| {
             let facts = known.sources.iter().map(|source| &**source.received.facts());
@@ -153,13 +158,13 @@ impl FleetState {
         })
     }
 
-    /// Returns the first source of a cluster.
+    /// Returns the source of a cluster that was added first; `None` if the fleet does not have the cluster.
     pub(crate) fn first_source(&mut self, cluster: &ClusterId) -> Option<&mut Source> {
         self.clusters.get_mut(cluster)?.sources.first_mut()
     }
 
-    /// Iterates over the sources that have reported nothing in this run, nor for `time` before the moment `at`, with
-    /// their clusters.
+    /// Iterates over the sources that have opened no stream in this run and whose last sign of life is at least `time`
+    /// before the moment `at`, or missing; each with its cluster.
     pub(crate) fn silent(&self, at: Duration, time: Duration) -> impl Iterator<Item = (&ClusterId, &str)> {
         let is_silent =
             move |source: &&Source| !source.is_open && source.received.age(at).is_none_or(|age| age >= time);
@@ -168,7 +173,7 @@ impl FleetState {
         })
     }
 
-    /// Drops the reports of `source` about `cluster`, and the cluster if no other source reports it.
+    /// Removes `source` and its reports from `cluster`, and removes the cluster if it has no other source.
     pub fn forget(&mut self, cluster: &ClusterId, source: &str) {
         let Some(known) = self.clusters.get_mut(cluster) else { return };
         // Its next stream is no earlier one.
@@ -182,9 +187,11 @@ impl FleetState {
         }
     }
 
-    /// Applies a report of `source`, received at the moment `at`.
+    /// Applies a report of `source`, received at the moment `at`. Returns the apps and syncs that it changed, and the
+    /// buckets of which the source must send a snapshot.
     ///
-    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
@@ -209,13 +216,13 @@ impl FleetState {
         self.clusters.get(cluster)
     }
 
-    /// Returns the rows of all apps: by cluster in the order in which clusters were opened, then by namespace, name,
-    /// delivery and home.
+    /// Returns the rows of all apps, sorted by target cluster (the first opened first), then by namespace, name,
+    /// delivery and home, with the errors of all sources.
     pub fn apps(&self, moment: HubTime) -> List<AppRow> {
         List::of(self.rows(moment).into_iter().map(|shown| shown.row).collect(), self.errors())
     }
 
-    /// Returns the rows of all apps in their order.
+    /// Returns the rows of all apps, in the order that [`apps`](FleetState::apps) has.
     fn rows(&self, moment: HubTime) -> Vec<ShownRow> {
         let mut rows: Vec<ShownRow> = Vec::new();
         for home in self.clusters.values() {
@@ -231,7 +238,7 @@ impl FleetState {
         rows
     }
 
-    /// Returns the rows of all clusters, in the order in which they were opened.
+    /// Returns the rows of all clusters, the first opened first, with the errors of all sources.
     pub fn clusters(&self, moment: HubTime) -> ClusterList {
         // Two clusters may have one name.
         let rows = self.rows(moment);
@@ -249,7 +256,8 @@ impl FleetState {
         List::of(self.in_order().filter_map(row).collect(), self.errors())
     }
 
-    /// Returns the halves of rows in which two live sources have differed for [`MAX_DISAGREEMENT`].
+    /// Returns the halves of rows whose sources have differed for [`MAX_DISAGREEMENT`] or longer at the moment `at`, if
+    /// more than one of them is live.
     pub fn disagreements(&self, at: Duration) -> Vec<Disagreement> {
         let is_due = |(key, since): (&(ClusterId, AppId, HalfSide), &Duration)| {
             let (cluster, app, side) = key;
@@ -263,7 +271,8 @@ impl FleetState {
         self.differing.iter().filter_map(is_due).collect()
     }
 
-    /// Returns the row of an app that `home` declares.
+    /// Returns the row of an app that `home` declares; `None` if no source of `home` reports its declared half. If the
+    /// fleet does not have the target cluster, the row is a stray one of `home`.
     fn row(&self, home: &KnownCluster, app: &AppId, moment: HubTime) -> Option<ShownRow> {
         let HubTime { at, now } = moment;
         let declaring = home.best(Some((app, HalfSide::Declared)), at)?;
@@ -294,7 +303,7 @@ impl FleetState {
         clusters.into_iter()
     }
 
-    /// Returns the failures of all clusters, in their order.
+    /// Returns the errors that all sources report, those of the first opened cluster first.
     fn errors(&self) -> Vec<ErrorRow> {
         let sources = self.in_order().flat_map(|known| &known.sources);
         sources.flat_map(|source| source.received.errors().iter()).cloned().collect()
@@ -306,8 +315,9 @@ impl KnownCluster {
         self.sources.get(self.best_place(half, at)?)
     }
 
-    /// Returns the place of the source that is used for the cluster: of those that report this half of an app (with
-    /// `None`, of all sources) the freshest live one, else the freshest.
+    /// Returns the index in `sources` of the best source at the moment `at`: live before stale before lost, then the
+    /// one that proved itself last. Considers only sources that report this half of an app, or all sources if `half` is
+    /// `None`. Returns `None` if there is no such source.
     pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
         let can_tell = |(_, source): &(usize, &Source)| match half {
             None => true,
@@ -320,7 +330,7 @@ impl KnownCluster {
         best.map(|(place, _)| place)
     }
 
-    /// Iterates over the apps that the cluster declares, each once.
+    /// Iterates over the apps of which any source reports the declared half in this cluster, each app once.
     fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
         let told =
             |source: &Source, app: &AppId| source.tells.declared && source.has(app, HalfSide::Declared);
@@ -344,7 +354,8 @@ impl KnownCluster {
         }
     }
 
-    /// Returns true if two sources have reported different contents of a half.
+    /// Returns true if any two sources report different sync states (declared half) or health (observed half) of an
+    /// app.
     fn differs(&self, app: &AppId, side: HalfSide) -> bool {
         let mut told = self.sources.iter().filter(|source| source.tells.side(side));
         let Some(first) = told.find(|source| source.has(app, side)) else { return false };

@@ -1,7 +1,8 @@
-//! The hub: the state of a whole fleet in one process, who may see it, and since when.
+//! The hub: one process that holds the state of a whole fleet, serves it over HTTP to readers with access, and keeps
+//! its history.
 //!
-//! A hub learns of clusters by [`Report`](taffrail_api::report::Report)s alone, and never speaks to a cluster itself. It
-//! keeps the rows of all clusters in memory, which serves all reads, and writes what must outlive the process to a
+//! A hub learns of clusters by [`Report`](taffrail_api::report::Report)s alone, and never speaks to a cluster itself.
+//! It keeps the rows of all clusters in memory, which serves all reads, and writes what must outlive the process to a
 //! store.
 
 mod ask;

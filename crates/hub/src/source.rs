@@ -1,4 +1,4 @@
-//! The end of a source's stream of messages that is in the hub.
+//! Receives the messages of a source, such as the observer in the same process, and replies to them.
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -9,11 +9,11 @@ use crate::fleet::Tells;
 use crate::index::FleetIndex;
 
 impl FleetIndex {
-    /// Applies the `messages` of the source called `source`, which reports the halves `tells`, and sends `replies` to
-    /// it. Ends when the source disconnects; its reports stay, and become stale with time.
+    /// Applies the `messages` of the source called `source`, which reports the halves `tells`, and sends it `replies`.
+    /// Ends when either channel is closed; the source's reports stay, and become stale with time.
     ///
-    /// A stream is accepted once its epoch is in the store, so that a later run of the hub gives greater ones; at once
-    /// while the store cannot be written.
+    /// Accepts a stream only once its epoch is in the store, so that a later run of the hub gives greater ones. While
+    /// the store cannot be written it accepts at once.
     pub async fn receive(
         &self,
         source: &str,

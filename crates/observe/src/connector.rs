@@ -1,4 +1,4 @@
-//! Connections to the clusters that are read, all at once.
+//! Connects to clusters, and runs a function for each of them at the same time.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Dumps: each file is a cluster.
+//! Reads dumps: each file becomes the snapshot of one cluster.
 //!
 //! A dump that `taffrail dump` wrote states which scopes were read: an object of them that it does not contain does not
 //! exist, and everything else is unknown. It is queried like a cluster, by the plan of reads, so it gives the same

@@ -1,4 +1,4 @@
-//! Failures that no cluster is to blame for.
+//! The failure of one cluster, and the errors outside of any cluster.
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub enum ObserveError {
     #[error("no cluster is selected")]
     NoCluster(#[source] KubeconfigError),
     /// One of several kubeconfigs cannot be used.
-    #[error("cannot use a kubeconfig")]
+    #[error("cannot use one of the kubeconfig files")]
     Kubeconfig(#[source] KubeconfigError),
     /// No context matches a name or pattern that the user gave.
     #[error("no context matches '{pattern}'")]
@@ -48,8 +48,8 @@ pub enum ObserveError {
         /// The names of the first contexts that exist.
         known: Vec<String>,
     },
-    /// Something is wrong with a context, and its cluster was read all the same: the warning says why its answers deserve less
-    /// trust.
+    /// Something is wrong with a context, and its cluster was read all the same: the warning says why its answers
+    /// deserve less trust.
     #[error("context \"{context}\": {warning}")]
     Doubtful {
         /// The name of the context.
@@ -58,7 +58,7 @@ pub enum ObserveError {
         warning: String,
     },
     /// The task that read a cluster panicked or was cancelled.
-    #[error("a cluster could not be read")]
+    #[error("cannot read a cluster: the task that read it panicked or was cancelled")]
     Task(#[from] tokio::task::JoinError),
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]

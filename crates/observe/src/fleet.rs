@@ -1,4 +1,4 @@
-//! The clusters that were read, together: the input of every view.
+//! The snapshots of all clusters that were read, from which every view is made.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub struct FleetSnapshot {
 }
 
 impl FleetSnapshot {
-    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which consists
-    /// of these objects.
+    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which
+    /// consists of these objects.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());
@@ -60,8 +60,8 @@ impl FleetSnapshot {
         Some(self.rows.as_ref()?.changed(&clusters, &rules, self.now, take))
     }
 
-    /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster; without
-    /// `namespaces` see [`AppList::orphans`]. The failures are those of `list`.
+    /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster;
+    /// without `namespaces` see [`AppList::orphans`]. The failures are those of `list`.
     pub fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
         let rules = self.rules.active();
         let of_cluster = |member: FleetMember<'_>| {

@@ -1,20 +1,20 @@
-//! Reads and follows Kubernetes clusters, and dumps of clusters: a cluster in, [`Snapshot`](taffrail_apps::Snapshot)s kept,
-//! questions answered.
+//! Reads and watches Kubernetes clusters, and reads dumps of clusters; keeps a
+//! [`Snapshot`](taffrail_apps::Snapshot) of each.
 //!
-//! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
-//! what that plan names, [`read_dumps`] asks files as if they were clusters, [`operations`] changes objects, and
-//! [`for_each_cluster`] does anything else with each of them. All of it is asynchronous and runs in the caller's Tokio
-//! runtime. Nothing is printed.
+//! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads,
+//! [`FleetWatcher`] watches what that plan names, [`read_dumps`] reads files by the same plan, [`operations`] changes
+//! objects, and [`for_each_cluster`] runs any function for each of them. All of it is asynchronous and runs in the
+//! caller's Tokio runtime. Nothing is printed.
 //!
 //! * `look` and `follow` (views with `-w`, and `wait`) keep [`Snapshot`](taffrail_apps::Snapshot)s of the scopes that
 //!   the plan of reads names, so a view cannot tell them apart. `rows` passes what changed to
 //!   [`AppRows`](taffrail_apps::AppRows).
-//! * [`Live`] follows everything that a server has, and keeps the index (`crates/index`) of it: one task owns the index,
-//!   and readers take snapshots, which cost the owner nothing.
+//! * [`Live`] watches all objects of a server, and keeps an index (`crates/index`) of them: one task owns the index, and
+//!   readers take snapshots, which cost the owner nothing.
 //! * A dump answers the plan of reads as its cluster did, unread scopes included, so a dump and a live cluster give one
 //!   answer. `record` reads a cluster for its dump, page after page, `dump` reads the dump back, and `recording` has the
 //!   format of both.
-//! * `reporter` tells a hub what is followed, as [`Report`](taffrail_api::report::Report)s.
+//! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters.
 //! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a look among clusters.
 

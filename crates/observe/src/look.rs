@@ -1,4 +1,4 @@
-//! One look at live clusters: all at once, each with its own deadline.
+//! Reads live clusters once: all at the same time, each with its own deadline.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -37,7 +37,7 @@ pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 pub struct LookRequest {
     /// The clusters to read.
     pub members: FleetMembers,
-    /// The time for them, and for each request.
+    /// The time limits of each cluster and of each request.
     pub limits: TimeLimits,
     /// The query that decides what is read of each cluster.
     pub asked: ReadQuery,

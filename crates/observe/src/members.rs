@@ -31,7 +31,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns a warning if answers of the cluster are not trustworthy, because its server is not verified.
+    /// Returns the warning that the server's certificate is not verified; `None` if it is, or the context is unusable.
     fn warning(&self) -> Option<ObserveError> {
         let warning = self.context.as_ref().ok()?.warning()?.to_string();
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })

@@ -1,4 +1,4 @@
-//! Namespaces that do not exist.
+//! Finds out which of the requested namespaces do not exist.
 
 use std::sync::Arc;
 

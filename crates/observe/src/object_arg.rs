@@ -1,11 +1,11 @@
-//! Objects as users name them.
+//! The command-line argument that names an object.
 
 use std::fmt;
 use std::str::FromStr;
 
 use taffrail_object::ObjectKey;
 
-/// An object as a user names it.
+/// The argument by which a user names an object: its whole key, or kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectArg {
     /// `[CLUSTER/]group/Kind/namespace/name`

@@ -1,4 +1,4 @@
-//! Objects that can be named only when the kinds of their cluster are known.
+//! Reads chosen objects of a cluster once its kinds are discovered.
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;

@@ -1,4 +1,4 @@
-//! One read of the plan, as requests to an API server.
+//! Sends one read of the plan of reads to an API server.
 
 use taffrail_apps::{Read, Target};
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError};

@@ -1,4 +1,4 @@
-//! The rows of clusters that are looked at again and again.
+//! The rows of apps of watched clusters, of which only the changed ones are computed again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,7 @@ impl KeptRows {
         take(rows.list(), &changed)
     }
 
-    /// Updates the rows.
+    /// Computes the rows whose objects changed or whose time has come, and returns the rows of all apps.
     fn looked(
         &self,
         clusters: &[&dyn Objects],

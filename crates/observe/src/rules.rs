@@ -1,4 +1,4 @@
-//! The rules by which a fleet is judged.
+//! The source of the rules by which a fleet is judged.
 
 use std::fmt::Debug;
 

@@ -61,14 +61,14 @@ pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
 /// The results of comparing pairs of clusters.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    /// Each pair, and whether it was proved to be one cluster.
+    /// Each pair with the result of its comparison.
     pub(crate) pairs: Vec<(Pair, Sameness)>,
     /// The time that the requests to each cluster took, by its index.
     pub(crate) spent: BTreeMap<usize, Duration>,
 }
 
-/// Finds out for each pair of clusters if it is one cluster: asks if the same authorities vouch for both, then reads the
-/// Leases of both repeatedly, for at most `within`. `clusters` has the connections by index.
+/// Compares each pair of clusters that may be one: checks that the same certificate authorities vouch for both, then
+/// reads the Leases of both repeatedly, for at most `within`. `clusters` has the connections by index.
 pub(crate) async fn compare(
     clusters: BTreeMap<usize, Cluster>,
     pairs: Vec<Pair>,

@@ -109,7 +109,8 @@ async fn lost_answer_makes_a_write_uncertain() {
         let resource = config_maps();
         let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
         assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
-        let told = "the change may or may not have been made: patch configmaps/a in namespace shop: ";
+        let told = "the API server did not confirm the write, and the change may or may not have been made: \
+            patch configmaps/a in namespace shop: ";
         assert!(chain(&error).starts_with(told), "{}", chain(&error));
         assert_eq!(server.requests().len(), 1);
     }
@@ -131,7 +132,7 @@ async fn write_after_the_deadline_is_not_sent() {
         let request = PatchRequest { dry_run, ..merge(&resource, "a", b"{}") };
         let error = cluster.patch(&request).await.unwrap_err();
         assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
-        assert!(error.to_string().ends_with("gave up before it was sent"), "{error}");
+        assert!(error.to_string().ends_with("gave up before the request was sent"), "{error}");
     }
     assert!(server.requests().is_empty(), "{:?}", server.requests());
 }

@@ -1,9 +1,9 @@
 //! Access: tokens, sessions of browsers, and the checks that keep pages of other origins out.
 //!
-//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered only
-//! if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it has one,
-//! is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which browsers
-//! say that no other site sent it.
+//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered
+//! only if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it
+//! has one, is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which
+//! browsers say that no other site sent it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::problem::Refusal;
 use crate::store::{StoreError, Token, TokenHash, TokenRecord};
 
-/// The greatest number of sessions; with another one the oldest ends.
+/// The greatest number of open sessions; opening another one ends the oldest.
 const MAX_SESSIONS: usize = 64;
 
 /// The tokens and sessions that may read from a hub, and the host names under which it is reached.
@@ -25,17 +25,17 @@ pub struct Access {
     hosts: Vec<String>,
     /// The scheme of the hub's own origin.
     scheme: &'static str,
-    /// The name of the cookie of sessions.
+    /// The name of the cookie that holds a browser's session.
     cookie: String,
-    /// The token of this run, which a user has in the URL that the hub printed.
+    /// The hash of the token in the URL that the hub prints at its start; `None` for a hub behind TLS.
     run: Option<TokenHash>,
     tokens: RwLock<Vec<TokenRecord>>,
     sessions: Mutex<VecDeque<TokenHash>>,
 }
 
 impl Access {
-    /// Makes the access to a hub on loopback at `port`, with a random token for this run. The token belongs into the
-    /// fragment of the URL that is shown to the user: browsers send no fragments, and so no log has it.
+    /// Makes the access rules of a hub on loopback at `port`, with a new random token for this run, and returns both.
+    /// Put the token into the fragment of the URL that the user sees: browsers do not send fragments, so no log has it.
     ///
     /// # Errors
     /// If the operating system gives no random bytes.
@@ -54,8 +54,8 @@ impl Access {
         Ok((access, token))
     }
 
-    /// Makes the access to a hub behind TLS that is called by `hosts`, such as `hub.example.com` or, at another port than
-    /// 443, `hub.example.com:8443`.
+    /// Makes the access rules of a hub behind TLS that clients reach by the names `hosts`, such as `hub.example.com`,
+    /// or `hub.example.com:8443` for another port than 443. Only the given `tokens` are valid.
     pub fn behind_tls(hosts: impl IntoIterator<Item = String>, tokens: Vec<TokenRecord>) -> Access {
         Access {
             hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -67,8 +67,8 @@ impl Access {
         }
     }
 
-    /// Replaces the static tokens. If they are others than before, sessions end, because they may be those of a token that
-    /// is gone.
+    /// Replaces all tokens but that of this run. If they are others than before, all sessions end, because a removed token
+    /// may have opened them.
     pub fn set_tokens(&self, tokens: Vec<TokenRecord>) {
         let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         if *known == tokens {
@@ -78,7 +78,8 @@ impl Access {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Checks that a request names the hub as its host, and does not come from a page of another origin.
+    /// Refuses a request (with 403) whose `Host` is not one of the hub's, or whose `Origin` is another one than the
+    /// hub's.
     pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let mut hosts = parts.headers.get_all(header::HOST).iter().map(HeaderValue::to_str);
@@ -108,13 +109,13 @@ impl Access {
         self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
-    /// Checks that a request has a valid token, or that it has the cookie of an open session and comes from the hub's
-    /// own page.
+    /// Refuses a request that has neither a token that is valid at `now`, nor the cookie of an open session with a
+    /// `Sec-Fetch-Site` of `same-origin` (or `none`, for GET and HEAD). If it has a token, only that decides.
     pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
         if let Some(token) = bearer(&parts.headers)? {
             return match self.admits(token, now) {
                 true => Ok(()),
-                false => Err(Refusal::unauthorized("the token is not valid")),
+                false => Err(Refusal::unauthorized("the access token is unknown or has expired")),
             };
         }
         let Some(session) = self.session(&parts.headers) else {
@@ -135,16 +136,16 @@ impl Access {
             // The user typed the address.
             Some(b"none") if is_read => Ok(()),
             Some(_) => Err(Refusal::forbidden("another site sent the request")),
-            None => {
-                Err(Refusal::forbidden("a session counts only with the header Sec-Fetch-Site of a browser"))
-            }
+            None => Err(Refusal::forbidden(
+                "the request has a session cookie, but no Sec-Fetch-Site of a browser",
+            )),
         }
     }
 
-    /// Exchanges a token for a session; returns the value of `Set-Cookie`.
+    /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
         if !self.admits(token, now) {
-            return Err(Refusal::unauthorized("the token is not valid"));
+            return Err(Refusal::unauthorized("the access token is unknown or has expired"));
         }
         let session = Token::generate().map_err(|_| Refusal::internal())?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +159,8 @@ impl Access {
         HeaderValue::from_str(&cookie).map_err(|_| Refusal::internal())
     }
 
-    /// Returns true if `token` is valid. Compares hashes in a time that does not depend on them.
+    /// Returns true if `token` is that of this run, or a known one that has not expired at `now`. Compares hashes in
+    /// constant time.
     fn admits(&self, token: &str, now: Timestamp) -> bool {
         let hash = TokenHash::of(token);
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +169,8 @@ impl Access {
         is_known | (self.run == Some(hash))
     }
 
-    /// Returns whether the session of the cookie is open; `None` without a cookie.
+    /// Returns true if the session cookie is that of an open session, false if that has ended; `None` without a session
+    /// cookie.
     fn session(&self, headers: &HeaderMap) -> Option<bool> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));
@@ -182,7 +185,8 @@ impl Access {
     }
 }
 
-/// Returns the token of the header `Authorization`; `None` without one.
+/// Returns the token of the header `Authorization: Bearer TOKEN`; `None` without the header. Refuses other forms, and
+/// two headers.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };

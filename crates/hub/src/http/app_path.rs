@@ -6,7 +6,7 @@ use super::problem::Refusal;
 use super::request::Request;
 use crate::index::{AppFilter, Pair};
 
-/// The name of an app in the path of a request.
+/// The app that a request names in its path: the cluster that holds its objects, delivery, namespace and name.
 pub(super) struct AppPath<'r> {
     pub(super) cluster: &'r str,
     pub(super) delivery: Delivery,
@@ -25,12 +25,13 @@ impl<'r> AppPath<'r> {
         Ok(AppPath { cluster, delivery, namespace, name })
     }
 
-    /// Returns the filter for the cluster.
+    /// Returns the filter that keeps all apps in the cluster of this path.
     pub(super) fn filter(&self) -> AppFilter {
         AppFilter { clusters: vec![self.cluster.to_owned()], ..AppFilter::default() }
     }
 
-    /// Calls `take` with each pair of this name.
+    /// Calls `take` with each pair in the cluster that has this delivery, namespace and name, and the home of the query
+    /// if that names one.
     pub(super) fn each<'v>(&self, request: &'v Request<'_>, mut take: impl FnMut(&'v Pair)) {
         let Request { view, query, .. } = request;
         view.each(&self.filter(), |_, pair, _, _| {
@@ -46,7 +47,7 @@ impl<'r> AppPath<'r> {
         });
     }
 
-    /// Makes the answer if there is no such app.
+    /// Makes the 404 that says whether the cluster or the app is unknown, with a hint if the cluster is not fully read.
     pub(super) fn not_found(&self, request: &Request<'_>) -> Refusal {
         let (view, cluster) = (&request.view, self.cluster);
         if !view.fleet().all().any(|(_, known)| view.is_called(known, cluster)) {
@@ -62,7 +63,7 @@ impl<'r> AppPath<'r> {
         }
     }
 
-    /// Makes the answer if several apps have the name; `homes` are the clusters that declare them.
+    /// Makes the refusal for a path that matches one app of each of `homes`, the clusters that declare them.
     pub(super) fn ambiguous(homes: &[String]) -> Refusal {
         let refusal = Refusal::ambiguous(format!("{} apps have this name", homes.len()));
         refusal.hint(format!("choose one with 'home': {}", homes.join(", ")))

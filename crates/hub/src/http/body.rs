@@ -13,7 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Refusal;
 
-/// The body of an answer that holds a permit until it is sent.
+/// A response body that holds its permit until it is sent or dropped.
 pub(super) struct Held {
     body: Body,
     _permit: OwnedSemaphorePermit,
@@ -45,19 +45,19 @@ impl HttpBody for Held {
     }
 }
 
-/// Makes an answer of this content type.
+/// Makes a response with status 200, this body and this content type.
 pub(super) fn typed(bytes: impl Into<Body>, content_type: &'static str) -> Response {
     let mut response = Response::new(bytes.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-/// Reads a body whole; `None` if it is longer than its limit, or breaks off.
+/// Reads a whole body; `None` if reading fails, because the body exceeds the limit set on it or breaks off.
 pub(super) async fn whole(body: Body) -> Option<Bytes> {
     Some(body.collect().await.ok()?.to_bytes())
 }
 
-/// Formats an answer as JSON.
+/// Serializes an answer as JSON; an internal error (500) if that fails.
 pub(super) fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(answer).map_err(|_| Refusal::internal())
 }

@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Refusal;
 
-/// A position in a list of one run of the hub.
+/// The contents of a cursor: a position in one list of one run of the hub.
 #[derive(Serialize, Deserialize)]
 struct Envelope<K> {
     /// The identity of the run of the hub.
     #[serde(rename = "i")]
     instance: String,
-    /// The name of the list.
+    /// The name of the list with its order, such as `clusters by None`.
     #[serde(rename = "l")]
     list: String,
     #[serde(rename = "k")]
     key: K,
 }
 
-/// Makes a cursor.
+/// Encodes the position `key` in `list` as a cursor; `None` if `key` cannot be serialized.
 pub(crate) fn write(instance: &str, list: &str, key: impl Serialize) -> Option<String> {
     let envelope = Envelope { instance: instance.to_owned(), list: list.to_owned(), key };
     Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&envelope).ok()?))
 }
 
-/// Reads a cursor of a list.
+/// Decodes a cursor and returns its position. Refuses one of another run of the hub or of another list.
 pub(crate) fn read<K: DeserializeOwned>(instance: &str, list: &str, text: &str) -> Result<K, Refusal> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::cursor())?;
     let envelope: Envelope<K> = serde_json::from_slice(&bytes).map_err(|_| Refusal::cursor())?;

@@ -1,13 +1,13 @@
-//! The paths of the API: one table by which they are served and documented.
+//! The table of the API's paths, from which the router and the OpenAPI document are made.
 
 use super::problem::Refusal;
 use super::request::Request;
 use super::{lists, past};
 
-/// A path of the API that answers with a document.
+/// A path of the API that answers a GET with one JSON document.
 pub(crate) struct Endpoint {
     pub(crate) path: &'static str,
-    /// The names of the parameters of the query.
+    /// The names of the query parameters that the path accepts.
     pub(crate) parameters: &'static [&'static str],
     #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
     pub(crate) about: About,
@@ -22,11 +22,11 @@ pub(crate) struct About {
     pub(crate) text: &'static str,
     /// The parameters in the path, with their meanings.
     pub(crate) parts: &'static [(&'static str, &'static str)],
-    /// The names of the schemas of the possible answers.
+    /// The names of the schemas of which a successful answer has one.
     pub(crate) answers: &'static [&'static str],
 }
 
-/// The parameters in the path that name an app.
+/// The four path parameters that name an app, each with its description.
 const APP_PARTS: &[(&str, &str)] = &[
     ("cluster", "The name, alias or identity of the cluster that holds the objects."),
     ("delivery", "The delivery tool: `flux-kustomization` or `ks`, `helm`, …"),
@@ -34,7 +34,7 @@ const APP_PARTS: &[(&str, &str)] = &[
     ("name", "The name of the declaring object."),
 ];
 
-/// All paths that answer with a document.
+/// All paths that answer a GET with one JSON document.
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/api/v1/clusters",

@@ -1,4 +1,4 @@
-//! The guard before every path: limits, access, and the headers of every answer.
+//! The middleware before every path: checks limits and access, and sets the headers of every response.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::body::Held;
 use super::problem::Refusal;
 use super::request::HubApi;
 
-/// The path of the sessions of browsers.
+/// The path at which a browser exchanges a token for a session.
 pub(super) const SESSION: &str = "/api/v1/session";
 
-/// The path of the event stream.
+/// The path of the server-sent events.
 pub(super) const STREAM: &str = "/api/v1/stream";
 
-/// The path of the questions of views.
+/// The path to which clients post the questions of views, such as that of `taffrail explain --hub`.
 pub(super) const QUESTIONS: &str = "/api/v1/questions";
 
-/// The paths whose answers reveal nothing about the fleet.
+/// The paths that need neither token nor session, because their answers reveal nothing about the fleet.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The headers of every answer. They keep browsers from storing an answer, showing it as a page, and using it in
+/// The security headers of every response. They keep browsers from storing it, showing it as a page, and using it in
 /// pages of other origins.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
@@ -36,7 +36,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Passes a request on if it is within all limits and has access; else answers with the refusal.
+/// Runs the handler of a request that is within all limits and has access; else responds with the refusal.
 pub(super) async fn guard(
     State(hub): State<Arc<HubApi>>,
     request: axum::extract::Request,
@@ -87,11 +87,12 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
         _ => &hub.requests,
     };
     let permit = Arc::clone(permits).try_acquire_owned();
-    let permit = permit.map_err(|_| Refusal::busy("the hub answers as many requests as it can"))?;
+    let permit = permit
+        .map_err(|_| Refusal::busy("the hub already answers as many requests as it may at one time"))?;
     let body = Body::new(http_body_util::Limited::new(body, limits.body));
     let request = axum::extract::Request::from_parts(parts, body);
     let response = tokio::time::timeout(limits.time, next.run(request)).await;
-    let response = response.map_err(|_| Refusal::busy("the answer took too long"))?;
+    let response = response.map_err(|_| Refusal::busy("the hub did not answer the request in time"))?;
     // What is answered counts until it is sent.
     Ok(response.map(|body| Body::new(Held::new(body, permit))))
 }

@@ -11,17 +11,17 @@ pub struct Limits {
     pub headers: usize,
     /// The greatest length of the body of a request, in bytes.
     pub body: usize,
-    /// The greatest length of the answer to the question of a list, in bytes.
+    /// The greatest length in bytes of the answer to a view's question that is a list, such as that of `get apps`.
     pub answer: usize,
-    /// The greatest length of the answer to another question, for which clusters are asked, in bytes.
+    /// The greatest length in bytes of the answer to any other view's question, such as that of `tree`.
     pub drill_down: usize,
-    /// The greatest number of requests that are answered at one time; others are refused.
+    /// The greatest number of requests that the hub answers at one time; it refuses further ones with 503.
     pub requests: usize,
     /// The greatest number of event streams.
     pub streams: usize,
-    /// The greatest number of connections; others wait.
+    /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,
-    /// The time in which an answer must be ready, and in which a client must take each part of it.
+    /// The time limit for computing an answer, and the one for the client to take each part of it.
     pub time: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The answers of the lists.
+//! The handlers of the list endpoints: apps, one app, clusters, matrix, attention, changes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
 use crate::index::{AppFilter, FleetView};
 
-/// The fields of a row of an app.
+/// The names of all JSON fields of an app's row, which `fields` may select.
 pub(super) const APP_FIELDS: &[&str] = &[
     "key",
     "cluster",
@@ -41,7 +41,7 @@ pub(super) const APP_FIELDS: &[&str] = &[
     "source",
 ];
 
-/// Answers with a page of apps, or of groups of apps.
+/// Answers with a page of apps; of groups of apps if the query has `group-by`; of past states if it has `at`.
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
@@ -65,7 +65,7 @@ pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Converts rows to JSON with only these `fields`. Refuses a field that apps do not have.
+/// Converts rows to JSON objects with only these `fields`. Refuses the query if a name is not in [`APP_FIELDS`].
 fn cut(rows: &[AppRow], fields: &[String]) -> Result<Vec<Value>, Refusal> {
     if let Some(unknown) = fields.iter().find(|field| !APP_FIELDS.contains(&&***field)) {
         let why = format!("apps have no field '{}'", super::query::cut(unknown));
@@ -97,7 +97,7 @@ fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, R
     json(&list(view, &query.filter, groups, PageExtent { total, next }))
 }
 
-/// Answers with one app.
+/// Answers with a list that holds the one app of the path; refuses if no app matches, or several.
 pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let view = &request.view;
     let path = AppPath::of(request)?;
@@ -114,7 +114,7 @@ pub(super) fn app(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// The position of a cluster in an order.
+/// The sort key of a cluster, which a cursor holds: status and name are `None` if the list is not sorted by them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct ClusterKey {
     #[serde(rename = "s")]
@@ -125,7 +125,7 @@ struct ClusterKey {
     place: usize,
 }
 
-/// Answers with a page of clusters.
+/// Answers with a page of clusters; of past numbers of apps if the query has `at`.
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
@@ -169,7 +169,7 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&list(view, filter, rows, PageExtent { total, next }))
 }
 
-/// Answers with a page of the matrix.
+/// Answers with a page of the table of apps by clusters; of past states if the query has `at`.
 pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     if let Some(at) = query.at {
@@ -181,12 +181,12 @@ pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&matrix)
 }
 
-/// Answers with the causes of problems.
+/// Answers with the problems of the matching apps, grouped by cause.
 pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&request.view.attention(&request.query.filter, request.query.limit))
 }
 
-/// Answers with the last changes.
+/// Answers with a page of the last changes of apps, the latest first.
 pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let before: Option<u64> = request.cursor("changes")?;

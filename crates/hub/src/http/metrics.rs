@@ -14,16 +14,16 @@ use taffrail_status::rollup::Counts;
 use crate::index::{AppFilter, FleetIndex, FleetView, JournalCounts};
 use crate::store::StoreHealth;
 
-/// The greatest number of apps that are counted by status.
+/// The greatest number of apps (in all clusters) for which the numbers by status are written.
 const MAX_APPS: usize = 2_000;
 
-/// The greatest number of apps in clusters with a series of their own.
+/// The greatest number of pairs of app and cluster that have a series of their own because they are not well.
 const MAX_UNWELL: usize = 20_000;
 
 /// The greatest number of clusters with series of their own.
 const MAX_CLUSTERS: usize = 20_000;
 
-/// Writes all metrics.
+/// Returns all metrics in the text format of Prometheus.
 pub(super) fn write(
     index: &FleetIndex,
     view: &FleetView,
@@ -140,8 +140,8 @@ fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) 
     }
 }
 
-/// Returns a label for each cluster: its name, with its identity where another one has that name. Two series with the same
-/// labels would make Prometheus refuse all of them.
+/// Returns a unique label for each cluster, by its place: its name, with its identity where another cluster has that
+/// name. Two series with the same labels would make Prometheus refuse all of them.
 fn names(view: &FleetView) -> BTreeMap<usize, String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = BTreeMap::new();

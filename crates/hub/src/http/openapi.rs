@@ -1,5 +1,5 @@
-//! The OpenAPI document of the API: made of the tables of paths and parameters and of the types of [`taffrail_api`], and
-//! compared with `docs/openapi.json`. `WRITE_DOCS=1` (`cargo xtask docs`) writes it anew.
+//! The OpenAPI document of the API: made of the tables of paths and parameters and of the types of [`taffrail_api`],
+//! and compared with `docs/openapi.json`. With `WRITE_DOCS=1` (`cargo xtask docs`) the test writes the file instead.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use super::guard::{QUESTIONS, SESSION, STREAM};
 use super::lists::APP_FIELDS;
 use super::query::{Form, PARAMETERS, Query};
 
-/// Returns the schemas of all answers, by their names.
+/// Returns the JSON Schemas of all answers, keyed by type name.
 fn schemas() -> Map<String, Value> {
     fn answer<T: JsonSchema>(generator: &mut SchemaGenerator, kind: &str) -> Value {
         let mut schema = T::json_schema(generator).to_value();
@@ -67,7 +67,7 @@ fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// Returns the parameters of the query with these names.
+/// Returns the OpenAPI objects of the query parameters with these names.
 fn parameters(names: &[&str]) -> Vec<Value> {
     let parameter = |name: &&str| {
         let parameter = PARAMETERS.iter().find(|parameter| parameter.name == *name);
@@ -100,7 +100,7 @@ fn parameters(names: &[&str]) -> Vec<Value> {
     names.iter().map(parameter).collect()
 }
 
-/// Returns the answers of a path: `good` for success, and a problem for each of these status codes.
+/// Returns the OpenAPI responses of a path: `good` for 200, and a problem document for each of these status codes.
 fn responses(good: Value, problems: &[u16]) -> Value {
     let mut responses = good;
     for status in problems {
@@ -227,7 +227,8 @@ pub(super) fn document() -> Value {
     })
 }
 
-/// Returns what is wrong with a value by a schema of the document: fields that it does not name, and missing ones.
+/// Compares a JSON value with a schema of the document. Returns one text for each field that the schema does not name,
+/// and for each required field that is missing.
 pub(super) fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = document.pointer(reference.trim_start_matches('#'));

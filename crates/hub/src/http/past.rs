@@ -1,4 +1,4 @@
-//! Answers from history: what happened to one app, and the states of all apps at a past time.
+//! Answers from the store's history: the changes of one app, and the states of all apps at a past time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -25,10 +25,10 @@ use super::request::Request;
 use crate::index::{FleetView, PublishedCluster, UNRECORDED, matrix_code, matrix_legend, past_freshness};
 use crate::store::{Answer, Cursor, HistoryEntry, HistoryRange, PageQuery, PairId, Store, StoreError};
 
-/// The number of states that are read at one time.
+/// The number of pairs of which one read of the store returns the states.
 const PAGE: NonZeroUsize = NonZeroUsize::new(5_000).unwrap();
 
-/// The greatest number of cells of a matrix.
+/// The greatest number of cells of the matrix of a past time.
 const MAX_CELLS: usize = 1_000_000;
 
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
@@ -39,7 +39,8 @@ fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
     request.hub.store.as_ref().ok_or_else(none)
 }
 
-/// Waits for the store, on a thread that may wait.
+/// Blocks this thread until the store answers, and converts its error to a refusal. Call it only on a thread for
+/// blocking work.
 fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
     let answer = tokio::runtime::Handle::current().block_on(answer);
     answer.map_err(|error| match error {
@@ -113,15 +114,15 @@ fn cluster_name(view: &FleetView, id: &ClusterId) -> String {
     name.unwrap_or(&id.0).to_owned()
 }
 
-/// The fleet at a past time, of which the states are read page by page.
+/// A query about a past time: reads the states of all pairs from the store, page by page.
 struct Past<'r, 'q> {
     request: &'r Request<'q>,
     store: &'r Arc<dyn Store>,
     at: Timestamp,
     range: HistoryRange,
-    /// The present names and places of clusters.
+    /// The present place and name of each cluster that the hub knows now.
     clusters: HashMap<ClusterId, (usize, String)>,
-    /// The clusters of the answer, which the filter admits.
+    /// The clusters of the pairs that the filter admitted so far.
     seen: BTreeSet<ClusterId>,
     state: AnswerState,
 }
@@ -130,7 +131,7 @@ struct Past<'r, 'q> {
 struct PastPair {
     id: PairId,
     state: PairState,
-    /// The place of the cluster among those that the hub knows now; the last for others.
+    /// The present place of the cluster; `usize::MAX` if the hub no longer knows it.
     place: usize,
     cluster: String,
     key: String,
@@ -170,7 +171,8 @@ impl<'r, 'q> Past<'r, 'q> {
         Ok(Past { request, store, at, range, clusters, seen, state })
     }
 
-    /// Calls `take` with each pair that the filter admits, in no particular order, until it breaks.
+    /// Calls `take` with each pair that existed then and that the filter admits, in no particular order, until `take`
+    /// returns `Break`.
     fn each(&mut self, mut take: impl FnMut(PastPair) -> ControlFlow<()>) -> Result<(), Refusal> {
         let view = &self.request.view;
         let filter = &self.request.query.filter;
@@ -252,17 +254,18 @@ impl<'r, 'q> Past<'r, 'q> {
         })
     }
 
-    /// Makes the name of a list of this moment, for its cursors.
+    /// Returns the name that cursors of `list` at this past time carry.
     fn cursors(&self, list: &str) -> String {
         format!("{list} at {}", self.at)
     }
 }
 
-/// The order of apps at a past time.
+/// The sort key of a pair at a past time: place and identity of its cluster, namespace, name, delivery, home.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct AppPlace(usize, ClusterId, String, String, Delivery, ClusterId);
 
-/// Adds an entry to a page, which keeps the first `limit` entries in the order of their keys, and one more.
+/// Adds an entry to a page, and drops the greatest key beyond `limit` + 1 entries; the extra entry tells that others
+/// follow.
 fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     page.insert(key, value);
     if page.len() > limit + 1 {
@@ -281,7 +284,7 @@ fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Op
     (page.into_values().collect(), last)
 }
 
-/// Answers with the states of apps at a past time.
+/// Answers with a page of the states that apps had at the past time `at`.
 pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let mut past = Past::new(request, at)?;
     let (cursors, limit) = (past.cursors("apps"), request.query.limit);
@@ -307,7 +310,7 @@ pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refu
     past.list("PastAppList", items, PageExtent { total, next })
 }
 
-/// Answers with the numbers of apps in each cluster at a past time.
+/// Answers with a page of clusters, each with the numbers of its apps by status at a past time.
 pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let filter = &request.query.filter;
     if filter.status.is_some() {
@@ -398,7 +401,9 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
 }
 
 impl AppPath<'_> {
-    /// Finds the one pair that the path names: one that exists, else the one that may have existed.
+    /// Returns the identity of the one pair now in the fleet that the path names. If there is none, returns the
+    /// identity that a former pair would have, with the home of the query, else the cluster itself as home. Refuses if
+    /// several match.
     fn pair(&self, request: &Request<'_>) -> Result<PairId, Refusal> {
         let view = &request.view;
         let mut found: BTreeSet<(ClusterId, ClusterId)> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The probes: `/healthz` and `/readyz`. They tell nothing of the fleet, so that they need no token.
+//! The handlers of `/healthz` and `/readyz`. They reveal nothing about the fleet, so they need no token.
 
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::problem::Refusal;
 use super::request::HubApi;
 use crate::store::{StoreError, StoreHealth};
 
-/// Answers that the process runs.
+/// Answers 200: the process runs.
 pub(super) fn healthy() -> Response {
     typed(json!({ "healthy": true }).to_string(), "application/json")
 }
@@ -26,7 +26,7 @@ pub(super) async fn ready(hub: &HubApi) -> Response {
     typed(json!({ "ready": true, "store": store }).to_string(), "application/json")
 }
 
-/// Returns the condition of the store; `None` without one.
+/// Returns the condition of the store, not writable if the store itself fails; `None` if the hub has no store.
 pub(super) async fn store_health(hub: &HubApi) -> Option<StoreHealth> {
     let store = hub.store.as_ref()?;
     let unknown = |error: StoreError| StoreHealth {

@@ -6,7 +6,7 @@ use http::{HeaderValue, StatusCode, header};
 use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::QuestionError;
 
-/// An error answer.
+/// A request that the hub refuses, or fails to answer: the problem document to respond with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) HttpProblem);
 
@@ -23,20 +23,20 @@ impl Refusal {
         })
     }
 
-    /// Makes the answer to a wrong parameter.
+    /// Makes the refusal of a query parameter `name` with a wrong value; `why` says what is wrong.
     pub(crate) fn parameter(name: &str, why: impl std::fmt::Display) -> Refusal {
         let detail = format!("parameter '{name}': {why}");
         let sort = "urn:taffrail:problem:invalid-parameter";
         Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid parameter", detail)
     }
 
-    /// Makes the answer to a request that cannot be read.
+    /// Makes the refusal of a request that the hub cannot parse.
     pub(crate) fn request(why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:invalid-request";
         Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid request", why.into())
     }
 
-    /// Makes the answer to a cursor of another instance of the hub, or of another list.
+    /// Makes the refusal of a cursor of another run of the hub, or of another list.
     pub(crate) fn cursor() -> Refusal {
         let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
         let sort = "urn:taffrail:problem:invalid-cursor";
@@ -44,38 +44,38 @@ impl Refusal {
         refusal.hint("begin again with the first page, without 'cursor'")
     }
 
-    /// Makes the answer for something that the hub does not have.
+    /// Makes the refusal of a request for something that the hub does not have (404); `what` is the whole message.
     pub(crate) fn not_found(what: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:not-found";
         Refusal::new(StatusCode::NOT_FOUND, sort, "Not found", what.into())
     }
 
-    /// Makes the answer to a method that a path does not have.
+    /// Makes the refusal of an HTTP method that the path does not support.
     pub(crate) fn method() -> Refusal {
         let sort = "urn:taffrail:problem:method-not-allowed";
         let detail = "the path has no such method; see the header Allow".to_owned();
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, sort, "Method not allowed", detail)
     }
 
-    /// Makes the answer to a name that several apps have.
+    /// Makes the refusal of a path that names several apps.
     pub(crate) fn ambiguous(what: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:ambiguous";
         Refusal::new(StatusCode::CONFLICT, sort, "Ambiguous name", what.into())
     }
 
-    /// Makes the answer to a request without a valid token or session.
+    /// Makes the refusal of a request without a valid token or session (401).
     pub(crate) fn unauthorized(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:unauthorized";
         Refusal::new(StatusCode::UNAUTHORIZED, sort, "Unauthorized", why.to_owned())
     }
 
-    /// Makes the answer to a request that comes from elsewhere.
+    /// Makes the refusal of a request that another site sent, or that names another host (403).
     pub(crate) fn forbidden(why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:forbidden";
         Refusal::new(StatusCode::FORBIDDEN, sort, "Forbidden", why.into())
     }
 
-    /// Makes the answer to a question that names something that the fleet does not have.
+    /// Makes the refusal of a view's question that names something that the fleet does not have.
     pub(crate) fn question(error: QuestionError) -> Refusal {
         let sort = "urn:taffrail:problem:no-answer";
         let detail = error.to_string();
@@ -83,13 +83,13 @@ impl Refusal {
         Refusal(HttpProblem { question: Some(Box::new(error)), ..refusal.0 })
     }
 
-    /// Makes the answer to a request that is too large.
+    /// Makes the refusal of a request that is too large, with this status code.
     pub(crate) fn too_large(status: StatusCode, why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:too-large";
         Refusal::new(status, sort, "Request too large", why.into())
     }
 
-    /// Makes the answer to a question whose answer is longer than `most` bytes.
+    /// Makes the refusal of a view's question whose answer would be longer than `most` bytes.
     pub(crate) fn answer(most: usize) -> Refusal {
         let sort = "urn:taffrail:problem:answer-too-large";
         let detail = format!("the answer is longer than {most} bytes");
@@ -97,21 +97,21 @@ impl Refusal {
         refusal.hint("ask for less: with filters, a namespace or the names of apps")
     }
 
-    /// Makes the answer of a hub that is too busy.
+    /// Makes the refusal of a request that the hub cannot answer now, and that the client may repeat.
     pub(crate) fn busy(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:busy";
         let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sort, "Busy", why.to_owned());
         refusal.hint("try again in a second")
     }
 
-    /// Makes the answer for a failure of the hub itself.
+    /// Makes the response for a failure of the hub itself (500).
     pub(crate) fn internal() -> Refusal {
         let sort = "urn:taffrail:problem:internal";
         let detail = "the hub could not compute the answer; its log says why".to_owned();
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sort, "Internal error", detail)
     }
 
-    /// Adds the remedy.
+    /// Sets the hint: what the user can do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Refusal {
         Refusal(HttpProblem { hint: Some(hint.into()), ..self.0 })
     }

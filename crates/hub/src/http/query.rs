@@ -1,4 +1,4 @@
-//! The parameters of requests: one table by which they are read and documented.
+//! The table of query parameters, by which requests are parsed and the OpenAPI document is made.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use taffrail_apps::{Axis, Delivery};
 use super::problem::Refusal;
 use crate::index::{AppFilter, GroupBy};
 
-/// The number of rows of a page, if a request does not say it.
+/// The number of rows of a page if a request has no `limit`.
 const DEFAULT_LIMIT: usize = 100;
 
 /// The greatest number of rows of a page.
@@ -19,7 +19,7 @@ pub(crate) const MAX_LIMIT: usize = 500;
 /// The greatest number of values of all parameters of one request.
 const MAX_VALUES: usize = 1_000;
 
-/// The parameters of a request.
+/// The parsed query parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) filter: AppFilter,
@@ -32,7 +32,7 @@ pub(crate) struct Query {
     pub(crate) home: Option<String>,
     /// The past time to answer for; `None` for now.
     pub(crate) at: Option<Timestamp>,
-    /// The range of history: from this time on, and before that one.
+    /// The range of history to answer with: from `from` (inclusive) to `to` (exclusive); `None` for no bound.
     pub(crate) from: Option<Timestamp>,
     pub(crate) to: Option<Timestamp>,
 }
@@ -54,7 +54,7 @@ impl Default for Query {
     }
 }
 
-/// A parameter of the query of a URL.
+/// The definition of a query parameter.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
@@ -63,26 +63,26 @@ pub(crate) struct Parameter {
     set: fn(&mut Query, &str) -> Result<(), Why>,
 }
 
-/// The values of a parameter.
+/// The values that a query parameter accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One text, given once.
+    /// Any text; the parameter may be given once.
     Text,
-    /// A list, separated by commas or given several times.
+    /// Any texts, separated by commas or given several times.
     List,
-    /// A list of such words, separated by commas or given several times.
+    /// Some of these words, separated by commas or given several times.
     Words(&'static [&'static str]),
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A number in a range.
+    /// A number from the first to the second bound, both inclusive.
     Number(usize, usize),
-    /// `true` or `false`.
+    /// `true` or `false`; an empty value counts as `true`.
     Truth,
-    /// A time.
+    /// A time in RFC 3339, such as `2026-03-01T12:00:00Z`.
     Time,
 }
 
-/// The reason why a value is wrong.
+/// The text that says why a parameter's value is wrong.
 type Why = Cow<'static, str>;
 
 fn why(error: impl fmt::Display) -> Why {
@@ -94,7 +94,7 @@ const AXES: &[&str] = &["health", "sync", "source", "freshness"];
 const GROUPS: &[&str] =
     &["cluster", "home", "namespace", "name", "key", "delivery", "status", "sync", "problem", "source"];
 
-/// All query parameters of the paths that list rows.
+/// All query parameters; each endpoint accepts those that it names.
 pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "status",
@@ -159,7 +159,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         set: |query, value| {
             let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;
             if selector.is_everything() {
-                return Err("it is empty".into());
+                return Err("the value is empty".into());
             }
             query.filter.labels = Some(selector);
             Ok(())
@@ -297,7 +297,8 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
 ];
 
 impl Query {
-    /// Reads the query of a URL; `allowed` are the names of the parameters of the path.
+    /// Parses the query of a URL. Refuses a parameter whose name is not in `allowed`, one that is given twice though it
+    /// is not a list, a wrong value, and more than 1,000 values.
     pub(crate) fn read(text: &str, allowed: &[&str]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let mut given: Vec<&str> = Vec::new();
@@ -328,7 +329,7 @@ impl Query {
     }
 }
 
-/// Splits a list, and drops empty words.
+/// Splits a list at commas, trims white space, and drops empty words.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
@@ -350,7 +351,7 @@ fn one_of(value: &str, words: &[&str]) -> Why {
     format!("'{}' is not one of {}", cut(value), words.join(", ")).into()
 }
 
-/// Shortens a text from a request for an error.
+/// Shortens a text from a request to 100 characters and `…`, for an error message.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(100) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! The questions of views.
+//! The handler of `/api/v1/questions`: has the questions of views answered by [`Ask`](crate::ask::Ask).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::problem::Refusal;
 use super::request::{HubApi, compute};
 use crate::ask::AskError;
 
-/// Answers the question in the body of a request.
+/// Answers the view's question that the body of the request holds as JSON.
 pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     match answer(hub, request).await {
         Ok(bytes) => typed(bytes, "application/json"),
@@ -21,11 +21,11 @@ pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::
     }
 }
 
-/// The time in which a question is answered at most, and by default.
+/// The time limit for answering a question: the default, and the most that a request may set.
 const MAX_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the time for which the sender of a request waits for the answer, by the preference `wait` in seconds of RFC 7240
-/// ("Prefer: wait=5"); [`MAX_PATIENCE`] if there is none, or a longer one.
+/// Returns the time for which the client waits for the answer: the seconds of the first valid `wait` in its `Prefer`
+/// headers (RFC 7240, `Prefer: wait=5`), but at most [`MAX_PATIENCE`], which is also the default.
 fn patience(headers: &HeaderMap) -> Duration {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let preferences = preferences.flat_map(|value| value.split(','));
@@ -63,7 +63,7 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     .await
 }
 
-/// A buffer for an answer; writing beyond its limit fails.
+/// A buffer of limited length for an answer; a write beyond the limit fails.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,

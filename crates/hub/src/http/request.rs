@@ -1,4 +1,4 @@
-//! The API of one run of a hub, and a request to it.
+//! The state that all handlers of the HTTP API share, and a parsed request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::ask::Ask;
 use crate::index::{FleetIndex, FleetView};
 use crate::store::{Store, StoreError};
 
-/// The number of answers that are computed at one time; others wait.
+/// The greatest number of answers that are computed at one time; further ones wait.
 const COMPUTED: usize = 4;
 
 /// The interval in which the tokens of the store are read again: another process may have created or revoked some.
 const TOKENS: Duration = Duration::from_secs(5);
 
-/// The HTTP API of one run of a hub.
+/// The state that all handlers of one run of a hub share: the fleet, limits, access rules, store.
 pub struct HubApi {
     pub(crate) index: Arc<FleetIndex>,
     /// A random text that tells this run from others.
@@ -32,10 +32,10 @@ pub struct HubApi {
     pub(crate) limits: Limits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
-    /// The slots for requests that need no access: probes, and those for a session.
+    /// The slots for requests that need no token: probes, and those that open a session.
     pub(crate) strangers: Arc<Semaphore>,
     pub(crate) parking: Parking,
-    /// The access to the hub; `None` lets everybody read, in tests.
+    /// The access rules; `None` (in tests only) lets every client read.
     pub(crate) access: Option<Access>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) asker: Option<Arc<dyn Ask>>,
@@ -51,7 +51,7 @@ impl fmt::Debug for HubApi {
 }
 
 impl HubApi {
-    /// Makes the API of a fleet for those who have `access`.
+    /// Makes the API of the fleet `index`, without store and asker, that answers only requests with `access`.
     ///
     /// # Errors
     /// If the operating system gives no random bytes.
@@ -82,7 +82,7 @@ impl HubApi {
         })
     }
 
-    /// Adds the store whose condition `/readyz` shows.
+    /// Sets the store, from which `/readyz` takes the condition and the API the history.
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
@@ -102,14 +102,15 @@ impl HubApi {
         }
     }
 
-    /// Adds the part of the program that answers the questions of views.
+    /// Sets what answers the questions of views; without it `/api/v1/questions` responds with 404.
     #[must_use]
     pub fn with_asker(self, asker: Arc<dyn Ask>) -> HubApi {
         HubApi { asker: Some(asker), ..self }
     }
 }
 
-/// Computes an answer on a thread for blocking work, so that it delays no other request.
+/// Runs `what` on a thread for blocking work, at most 4 at one time, so that it does not block the async runtime. An
+/// internal error (500) if it panics.
 pub(super) async fn compute(
     hub: Arc<HubApi>,
     what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,
@@ -123,17 +124,18 @@ pub(super) async fn compute(
     computed.await.unwrap_or_else(|_| Err(Refusal::internal()))
 }
 
-/// A request to an endpoint.
+/// A parsed request to an endpoint, with the view of the fleet from which it is answered.
 pub(crate) struct Request<'r> {
     pub(crate) hub: &'r HubApi,
     pub(crate) view: FleetView,
     pub(crate) query: Query,
-    /// The parameters in the path, in its order.
+    /// The decoded path parameters, in the order of the path.
     pub(crate) path: Vec<String>,
 }
 
 impl Request<'_> {
-    /// Reads the cursor as one of a list; `None` if the request has none.
+    /// Returns the position that the request's cursor holds; `None` without a cursor. Refuses a cursor of another list
+    /// or of another run of the hub.
     pub(crate) fn cursor<K: DeserializeOwned>(&self, list: &str) -> Result<Option<K>, Refusal> {
         let cursor = self.query.cursor.as_ref();
         cursor.map(|cursor| cursor::read(&self.hub.instance, list, cursor)).transpose()

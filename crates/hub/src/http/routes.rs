@@ -1,4 +1,4 @@
-//! The paths, and how their answers are computed.
+//! The router of the HTTP API, and the handlers that are not lists.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::query::Query;
 use super::request::{HubApi, Request, compute};
 use super::{guard, metrics, probes, questions, stream};
 
-/// Makes the router of the API.
+/// Makes the router with all paths of the API, behind the guard.
 pub fn router(hub: Arc<HubApi>) -> Router {
     let mut router = Router::new();
     for endpoint in ENDPOINTS {
@@ -37,7 +37,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .with_state(hub)
 }
 
-/// Exchanges a token for a session.
+/// Opens a session for the token in the JSON body, and responds with 204 and the session cookie.
 async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     #[derive(serde::Deserialize)]
     struct Wanted {
@@ -64,7 +64,7 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
     }
 }
 
-/// Answers with an event stream.
+/// Responds with a stream of server-sent events.
 async fn follow(
     State(hub): State<Arc<HubApi>>,
     RawQuery(query): RawQuery,
@@ -73,7 +73,7 @@ async fn follow(
     stream::open(hub, &headers, &query.unwrap_or_default())
 }
 
-/// Answers with the metrics, computed on a thread for blocking work.
+/// Responds with the metrics for Prometheus.
 async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
     let in_flight = hub.limits.requests - hub.requests.available_permits().min(hub.limits.requests);
     let streams = hub.limits.streams - hub.streams.available_permits().min(hub.limits.streams);
@@ -86,7 +86,7 @@ async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
     .map_or_else(Refusal::into_response, |text| typed(text, "text/plain; version=0.0.4; charset=utf-8"))
 }
 
-/// The parameters in the path, decoded.
+/// The decoded path parameters; a refusal if they are not UTF-8.
 struct PathParts(Result<Vec<String>, Refusal>);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParts {
@@ -102,7 +102,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     }
 }
 
-/// Computes an answer on a thread for blocking work.
+/// Parses the query, and responds with the JSON answer of `endpoint` or with a refusal.
 async fn answer(
     hub: Arc<HubApi>,
     endpoint: &'static Endpoint,

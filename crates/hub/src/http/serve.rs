@@ -1,4 +1,4 @@
-//! The server: connections, with bounds on their number, and on the time that a client may take.
+//! The HTTP/1 server: bounds the number of connections, and the time that a client may take.
 
 use std::future::Future;
 use std::io;
@@ -22,10 +22,11 @@ use super::request::HubApi;
 use super::routes::router;
 use super::tls::Tls;
 
-/// The time for which a server that ends waits for its last answers.
+/// The time for which [`serve`] waits for running requests after `end` completed.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// Serves the API until `end` completes: by https with `tls`, else by http on a loopback address.
+/// Serves the API over HTTP/1 until `end` completes, and up to a second longer for running requests: by TLS with `tls`,
+/// else without on a loopback address.
 ///
 /// # Errors
 /// If other machines can reach the address of the listener, and there is no `tls`.
@@ -96,7 +97,7 @@ fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// A connection that fails if the client takes nothing of what is written for some time.
+/// A connection on which a write fails if the client reads nothing for `limit`.
 struct Timed {
     stream: TcpStream,
     limit: Duration,
@@ -104,7 +105,7 @@ struct Timed {
 }
 
 impl Timed {
-    /// Fails if `polled` has been pending for too long.
+    /// Returns `polled`, or the error `TimedOut` if it has been pending for `limit` since it was last ready.
     fn within<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.waiting = None;

@@ -1,4 +1,4 @@
-//! The problems of a fleet by cause.
+//! The problems of a fleet, grouped by cause: same severity, axis, state and similar message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,10 +12,10 @@ use super::filter::AppFilter;
 use super::pair::{Pair, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
-/// The number of apps and clusters that an entry names.
+/// The greatest number of apps, and of clusters, that an entry lists by name.
 const MAX_NAMED: usize = 5;
 
-/// The parts in which problems with one cause are equal.
+/// The key by which problems are grouped: those with equal parts count as one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Cause {
     severity: ProblemSeverity,
@@ -24,11 +24,11 @@ struct Cause {
     message: String,
 }
 
-/// The problems of one cause.
+/// The problems that share one cause.
 struct Group<'v> {
     cause: Cause,
     message: String,
-    /// The object; `None` if it differs.
+    /// The object that all these problems name; `None` if they name different ones or none.
     object: Option<&'v ObjectKey>,
     since: Option<i64>,
     count: usize,
@@ -39,7 +39,8 @@ struct Group<'v> {
 }
 
 impl FleetView {
-    /// Returns the causes of the problems of the apps that match, at most `limit`.
+    /// Returns the problems of the apps that match `filter`, grouped by cause: at most `limit` causes, the most severe
+    /// first, then the one of most apps. An app whose cluster is not live counts for that alone.
     pub(crate) fn attention(&self, filter: &AppFilter, limit: usize) -> Attention {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut of_cause: HashMap<Cause, usize> = HashMap::new();
@@ -114,7 +115,8 @@ impl FleetView {
         }
     }
 
-    /// Returns the cluster because of which a pair is not live, and its freshness.
+    /// Returns the cluster because of which a pair is not live, and its freshness: that at `place`, which shows the
+    /// pair, if its objects are not live, else the pair's home.
     fn dark(&self, place: Place, pair: &Pair, now: PairNow) -> (Place, FreshnessState) {
         match now.observed {
             FreshnessState::Live => (pair.home.cluster, now.declared),
@@ -122,7 +124,8 @@ impl FleetView {
         }
     }
 
-    /// Returns the cause of the problems of a cluster that is not live, without its name.
+    /// Returns the cause that all apps of a cluster that is not live share, and the message, both without the cluster's
+    /// name.
     fn silence(&self, place: Place, state: FreshnessState) -> (Cause, String) {
         let cluster = self.fleet().cluster(place);
         let source = cluster.and_then(|cluster| self.speaker(cluster));
@@ -138,7 +141,8 @@ impl FleetView {
         (Cause { severity, axis, state: word.to_owned(), message: alike }, message)
     }
 
-    /// Returns the time since when a pair is not well, in microseconds of the wall clock.
+    /// Returns the Unix time in microseconds since which a pair is not well: `since`, or, if it is not live, the time
+    /// at which it was observed last.
     fn since_shown(&self, pair: &Pair, since: Option<i64>, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return since;
@@ -177,7 +181,7 @@ impl<'v> Group<'v> {
     }
 }
 
-/// Returns a message without the name of its cluster.
+/// Returns a message with `…` in place of its cluster's name; unchanged if the name has fewer than 3 bytes.
 fn without(message: &str, name: &str) -> String {
     // A short name may be a part of other words.
     match name.len() {

@@ -1,4 +1,4 @@
-//! The pairs that the last publications changed, so that a page that is shown can be maintained instead of computed
+//! The pairs that the last publications changed, so that a page that a client shows is updated instead of searched
 //! again.
 
 use std::collections::VecDeque;
@@ -6,21 +6,23 @@ use std::sync::Arc;
 
 use super::published::PairChange;
 
-/// The greatest number of changes that are kept; a reader that is further behind computes its page again.
+/// The greatest number of changes that are kept, and of publications; a reader that is further behind searches its page
+/// again.
 const MAX_CHANGES: usize = 20_000;
 
 /// The changes of the last publications.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeLog {
-    /// The number of each publication, with its changes.
+    /// The version of each publication with its changes, the earliest first.
     entries: VecDeque<(u64, Arc<[PairChange]>)>,
     changes: usize,
-    /// The number of the last publication of which the changes were dropped.
+    /// The version of the last publication whose changes were dropped; 0 if none were.
     dropped: u64,
 }
 
 impl ChangeLog {
-    /// Adds the changes of a publication, which follows the last one.
+    /// Adds the changes of the publication `version`, which follows the last one added, and drops the earliest beyond
+    /// the limit.
     pub(crate) fn push(&mut self, version: u64, changes: Vec<PairChange>) {
         self.changes += changes.len();
         self.entries.push_back((version, changes.into()));
@@ -31,7 +33,8 @@ impl ChangeLog {
         }
     }
 
-    /// Returns the changes after one publication up to another; `None` if some of them were dropped.
+    /// Returns the changes of each publication after the version `after` up to and including `to`; `None` if some of
+    /// them were dropped.
     pub(crate) fn between(&self, after: u64, to: u64) -> Option<Vec<Arc<[PairChange]>>> {
         let wanted = self.entries.iter().filter(|(version, _)| *version > after && *version <= to);
         (after >= self.dropped).then(|| wanted.map(|(_, changes)| Arc::clone(changes)).collect())

@@ -1,4 +1,4 @@
-//! The part of a fleet that an answer covers.
+//! The clusters that an answer covers, and those that it misses or shows with old data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ const MAX_MISSING: usize = 100;
 const MAX_ERRORS: usize = 500;
 
 impl FleetView {
-    /// Returns how much of the clusters that `filter` admits an answer covers.
+    /// Returns the number of clusters that `filter` admits, up to 100 of those that are not wholly read and live, with
+    /// reasons, and the worst of their states.
     pub(crate) fn coverage(&self, filter: &AppFilter) -> Coverage {
         let mut coverage = Coverage {
             state: AnswerState::Complete,
@@ -61,19 +62,20 @@ impl FleetView {
         coverage
     }
 
-    /// Returns the entry of a cluster whose apps have not been read since the moment `since`.
+    /// Makes the entry of a cluster whose apps have never been read since it was added at the moment `since`: loading
+    /// at first, or partial once it has been silent too long and is not live.
     fn not_read(&self, cluster: &str, since: Duration, is_live: bool) -> MissingCluster {
         let moment = self.moment();
         let waited = moment.at.saturating_sub(since);
         let (state, reason, message) = match waited <= LOST || is_live {
             true => (AnswerState::Loading, "NotRead", "its apps have not been read yet"),
-            false => (AnswerState::Partial, "Silent", "has not reported since it was added"),
+            false => (AnswerState::Partial, "Silent", "no source has reported it since it was added"),
         };
         let (cluster, message, since) = (cluster.to_owned(), message.to_owned(), ago(moment, waited));
         MissingCluster { cluster, state, reason: reason.into(), message, since }
     }
 
-    /// Returns what of a cluster an answer does not cover whole and live; `None` if it covers everything.
+    /// Returns the first reason why a cluster's rows are incomplete or old; `None` if they are complete and live.
     fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
         let source = self.speaker(cluster);
         let facts = source.map(|source| &*source.facts);
@@ -104,14 +106,14 @@ impl FleetView {
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
             let message = format!(
-                "{refused} reports about apps were refused: there are too many, or their names are too long"
+                "the hub refused {refused} reports about its apps: there are too many, or their names are too long"
             );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }
         None
     }
 
-    /// Returns the errors of the clusters that `filter` admits, at most a few, and the number of those left out.
+    /// Returns up to 500 errors of the clusters that `filter` admits, and the number of those left out.
     pub(crate) fn errors_of(&self, filter: &AppFilter) -> (Vec<ErrorRow>, usize) {
         let mut errors = Vec::new();
         let mut omitted = 0;
@@ -128,7 +130,7 @@ impl FleetView {
     }
 }
 
-/// Returns the time `passed` before a moment.
+/// Returns the wall-clock time that lies `passed` before `moment`; `None` if it is out of range.
 fn ago(moment: HubTime, passed: Duration) -> Option<Timestamp> {
     moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
 }

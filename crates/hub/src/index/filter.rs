@@ -18,8 +18,8 @@ use super::view::{FleetView, PairNow};
 pub struct AppFilter {
     /// The present statuses of which an app must have one; `None` for any.
     pub status: Option<StatusFilter>,
-    /// The axes of which an app must have a problem on one, notices included; an empty set stands for any axis. `None`
-    /// keeps all apps.
+    /// The axes on at least one of which an app must have a problem, notices included. An empty set stands for any
+    /// axis; `None` also keeps apps without problems.
     pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,
@@ -35,12 +35,11 @@ pub struct AppFilter {
     pub namespaces: Vec<String>,
     /// The names of which an app must have one; empty for all.
     pub names: Vec<NameFilter>,
-    /// A text that the key, namespace, name, cluster or problem of an app must contain, in any case of letters; empty for
-    /// any.
+    /// A text that the key, namespace, name, cluster or problem of an app must contain, ignoring case; empty for any.
     pub text: String,
 }
 
-/// A name of apps: `NAME`, `NAMESPACE/NAME` or `DELIVERY/NAMESPACE/NAME`.
+/// A filter for the names of apps, written `NAME`, `NAMESPACE/NAME` or `DELIVERY/NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameFilter {
     delivery: Option<Delivery>,
@@ -48,7 +47,7 @@ pub struct NameFilter {
     name: String,
 }
 
-/// The error for a text that cannot be the name of an app; holds the text.
+/// The error of parsing a [`NameFilter`]; holds the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not the name of an app; write NAME, NAMESPACE/NAME or DELIVERY/NAMESPACE/NAME")]
 pub struct InvalidName(pub String);
@@ -82,29 +81,29 @@ impl NameFilter {
     }
 }
 
-/// A filter for the names of one published fleet.
+/// An [`AppFilter`] whose names are looked up in one published fleet, so that it compares numbers instead of texts.
 pub(crate) struct PreparedFilter<'f> {
     filter: &'f AppFilter,
-    /// The namespaces and names, as numbers; those that no app has are left out.
+    /// The numbers of the filter's namespaces; those that no app has are left out.
     namespaces: Vec<NameId>,
     names: Vec<(Option<Delivery>, Option<NameId>, NameId)>,
     text: String,
-    /// For each name whether it contains the text; empty without a text.
+    /// Indexed by the number of a name: true if the name contains `text`. Empty if `text` is.
     named: Vec<bool>,
 }
 
-/// A filter in one cluster.
+/// A [`PreparedFilter`] applied to the pairs that one cluster shows.
 pub(crate) struct InCluster<'p> {
     prepared: &'p PreparedFilter<'p>,
     place: Place,
-    /// True if the filter admits the cluster.
+    /// True if the filter's clusters include this one.
     is_admitted: bool,
-    /// True if all pairs contain the text: there is none, or the name of the cluster contains it.
+    /// True if the filter has no text, or the cluster's name contains it: then no pair needs a text search.
     is_found: bool,
 }
 
 impl AppFilter {
-    /// Returns true if apps of a cluster may match.
+    /// Returns true if the filter names no cluster, or this one by identity, name or alias.
     pub(crate) fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
     }
@@ -113,14 +112,14 @@ impl AppFilter {
         self.deliveries.is_empty() && self.namespaces.is_empty() && self.names.is_empty()
     }
 
-    /// Returns true if an app of this name may match.
+    /// Returns true if an app meets the conditions on delivery, namespace and name; ignores all others.
     pub(crate) fn admits_name(&self, delivery: Delivery, namespace: &str, name: &str) -> bool {
         (self.deliveries.is_empty() || self.deliveries.contains(&delivery))
             && (self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace))
             && (self.names.is_empty() || self.names.iter().any(|it| it.admits(delivery, namespace, name)))
     }
 
-    /// Prepares the filter for a fleet.
+    /// Looks up the filter's names in the fleet of `view`.
     pub(crate) fn prepare(&self, view: &FleetView) -> PreparedFilter<'_> {
         let table = &view.fleet().names;
         let name = |filter: &NameFilter| {
@@ -140,7 +139,8 @@ impl AppFilter {
         }
     }
 
-    /// Returns the present state of a pair if it matches, like [`PreparedFilter`] but for a single pair.
+    /// Returns the present state of the pair that the cluster at `place` shows, if it matches, else `None`. Cheaper
+    /// than [`prepare`](AppFilter::prepare) for a single pair.
     pub(crate) fn admits(
         &self,
         view: &FleetView,
@@ -165,8 +165,8 @@ impl AppFilter {
         self.judge(view, place, (pair, summary), is_admitted, is_named, is_found)
     }
 
-    /// Returns the present state of a pair if it meets all conditions. `is_admitted` is true if its cluster does;
-    /// `is_named` and `is_found` say whether its names do, and whether it contains the text.
+    /// Returns the present state of a pair if it meets all conditions, else `None`. The caller says if the cluster
+    /// (`is_admitted`), the delivery, namespace and name (`is_named`) and the text (`is_found`) do.
     fn judge(
         &self,
         view: &FleetView,
@@ -202,13 +202,15 @@ impl AppFilter {
     }
 }
 
-/// Returns true if the message of a problem contains `text`, which is in lower case.
+/// Returns true if the message of any problem of the pair, except those of freshness, contains `text` (in lower case),
+/// ignoring case.
 fn is_told(pair: &Pair, text: &str) -> bool {
     lasting_problems(pair).into_iter().any(|problem| contains(&problem.message, text))
 }
 
 impl PreparedFilter<'_> {
-    /// Prepares the filter for the pairs of one cluster; `None` if none of them can match.
+    /// Applies the filter to the cluster at `place`; `None` if the filter does not admit the cluster and no pair there
+    /// has an unknown target.
     pub(crate) fn within<'p>(
         &'p self,
         view: &FleetView,
@@ -237,7 +239,7 @@ impl PreparedFilter<'_> {
 }
 
 impl InCluster<'_> {
-    /// Returns the present state of a pair if it matches.
+    /// Returns the present state of a pair of this cluster if it matches, else `None`.
     pub(crate) fn admits(&self, view: &FleetView, pair: &Pair, summary: &Summary) -> Option<PairNow> {
         let prepared = self.prepared;
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();

@@ -27,20 +27,20 @@ pub enum GroupBy {
     Name,
     /// The key, which is the same in all clusters.
     Key,
-    /// The delivery.
+    /// The kind of delivery, such as `helm` or `flux-kustomization`.
     Delivery,
-    /// The present status.
+    /// The present (effective) status.
     Status,
     /// The present sync state.
     Sync,
-    /// The axis of the worst problem.
+    /// The axis of the app's worst problem.
     Problem,
     /// The URL and path of the source.
     Source,
 }
 
 impl GroupBy {
-    /// All values, with the words for them.
+    /// All values, each with its word in the parameter `group-by`.
     pub const ALL: [(&'static str, GroupBy); 10] = [
         ("cluster", GroupBy::Cluster),
         ("home", GroupBy::Home),
@@ -56,7 +56,8 @@ impl GroupBy {
 }
 
 impl FleetView {
-    /// Groups the apps that match by the value `by`, and counts them; the groups are sorted by that value.
+    /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text
+    /// of that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         self.each(filter, |(place, _), pair, summary, now| {
@@ -150,7 +151,7 @@ enum Value<'v> {
     Text(Cow<'v, str>),
 }
 
-/// Returns the URL of a source, or else its name, with its path.
+/// Returns the URL of a source, or its name if it has no URL, followed by its path.
 fn source(source: &Source) -> Cow<'_, str> {
     let place = source.url.as_deref().or(source.name.as_deref()).unwrap_or(&source.kind);
     match &source.path {

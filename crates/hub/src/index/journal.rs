@@ -1,7 +1,8 @@
-//! The changes of a fleet that are not in the store yet.
+//! The changes of a fleet that are not saved in the store yet.
 //!
-//! However long the store cannot be written, their number is bounded: of each pair only the last row is kept, and of
-//! very many transitions of one pair only that something between two of them was not recorded.
+//! Their number is bounded, however long the store cannot be written: the journal keeps only the last halves of each
+//! pair, and when too many transitions wait, only the first and the last of each pair, with a state "not recorded"
+//! between them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -23,19 +24,19 @@ use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRec
 /// The greatest number of pairs, transitions and syncs in one batch.
 const MAX_BATCH: usize = 5_000;
 
-/// The number of transitions that may always wait; beyond, two for each pair may.
+/// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
 const MAX_TRANSITIONS: usize = 100_000;
 
-/// The greatest number of syncs that wait. The delivery tools remember them longer.
+/// The greatest number of syncs that wait to be saved; the earliest are dropped beyond it.
 const MAX_SYNCS: usize = 50_000;
 
-/// The greatest number of pairs that are gone and wait, beside those that exist.
+/// The greatest number of removed pairs that wait to be removed from the store; beyond it all of them are dropped.
 const MAX_GONE: usize = 100_000;
 
-/// The interval at which the last sign of life of a cluster is saved.
+/// The least interval at which the time of a cluster's last sign of life is saved.
 const HEARD: Duration = Duration::from_secs(60);
 
-/// The changes that are not saved yet.
+/// The changes that are not saved yet, with the progress of the task that saves them.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pending: Mutex<Pending>,
@@ -44,10 +45,10 @@ pub(crate) struct Journal {
     progress: watch::Sender<Progress>,
 }
 
-/// The progress of the writer.
+/// The progress of the task that saves changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Progress {
-    /// The number of the last change that is saved with all before it.
+    /// The number of the last change that is saved together with all before it.
     saved: u64,
     /// True if the last attempt to write failed.
     is_failing: bool,
@@ -55,28 +56,28 @@ struct Progress {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// The number of the last change.
+    /// The number of the last change that was added.
     noted: u64,
-    /// The pairs to save, and those that are gone.
+    /// The pairs to save (false) or to remove from the store (true).
     pairs: HashMap<PairRef, bool>,
     gone: usize,
     clusters: HashSet<ClusterId>,
     forgotten: HashSet<ClusterId>,
     transitions: VecDeque<PendingTransition>,
-    /// The transitions of pairs that are only in the store.
+    /// The last transitions of pairs that the store has and the fleet no longer shows.
     ended: Vec<PairTransition>,
     syncs: VecDeque<SyncRecord>,
     /// The moment of the last publication.
     published: Option<HubTime>,
-    /// The moment for which the last proof of life of each cluster was noted.
+    /// For each cluster, the moment of its last sign of life that was added to the changes.
     heard: HashMap<ClusterId, Duration>,
-    /// The number of changes in the part that is being saved.
+    /// The number of changes in the portion that is being saved.
     taken: usize,
     /// The number of transitions and syncs that were dropped because the store could not be written.
     lost: u64,
 }
 
-/// A pair, known by its identity alone.
+/// A pair that equals another one of the same app and target cluster, whatever its halves.
 #[derive(Debug, Clone)]
 struct PairRef(Arc<Pair>);
 
@@ -108,10 +109,10 @@ struct PendingTransition {
     after: Option<PairState>,
 }
 
-/// A pair, with the states before and after a time in which no hub ran.
+/// A pair with its states before and after a time in which no hub ran; a state is `None` if the pair did not exist.
 pub(crate) type GapTransition = (Arc<Pair>, Option<PairState>, Option<PairState>);
 
-/// A part of the changes, as it is saved.
+/// A part of the changes, to save in one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Portion {
     pairs: Vec<(PairRef, bool)>,
@@ -121,18 +122,18 @@ pub(crate) struct Portion {
     ended: Vec<PairTransition>,
     syncs: Vec<SyncRecord>,
     moment: Option<HubTime>,
-    /// The number of the last change, if nothing else waits.
+    /// The number of the last change; `None` if further pairs, transitions or syncs wait.
     last: Option<u64>,
 }
 
-/// The number of changes that wait, and of those that were dropped.
+/// The number of changes that wait to be saved, and of the transitions and syncs that were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct JournalCounts {
     pub(crate) pending: usize,
     pub(crate) lost: u64,
 }
 
-/// Returns the identity of a pair.
+/// Returns the identity of a pair in the store: app and declared target cluster.
 pub(crate) fn pair_id(pair: &Pair) -> PairId {
     PairId { cluster: pair.declared.body.target.clone(), app: pair.app.clone() }
 }
@@ -142,7 +143,7 @@ impl Journal {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a cluster was opened, or changed as a whole.
+    /// Adds a cluster whose attributes or epochs must be saved.
     pub(crate) fn cluster(&self, cluster: &ClusterId) {
         let mut pending = self.pending();
         pending.noted += 1;
@@ -151,7 +152,7 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Notes that a cluster was heard of at the moment `at`.
+    /// Adds a cluster that gave a sign of life at the moment `at`, unless one less than a minute before was added.
     pub(crate) fn heard(&self, cluster: &ClusterId, at: Duration) {
         let mut pending = self.pending();
         let last = pending.heard.get(cluster).copied();
@@ -163,7 +164,7 @@ impl Journal {
         self.cluster(cluster);
     }
 
-    /// Notes that a cluster is forgotten.
+    /// Adds a cluster to remove from the store.
     pub(crate) fn forget(&self, cluster: &ClusterId) {
         let mut pending = self.pending();
         pending.noted += 1;
@@ -174,7 +175,7 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Notes the syncs that a source told.
+    /// Adds syncs that a source reported; drops and counts the earliest beyond 50,000.
     pub(crate) fn syncs(&self, told: Vec<ToldSyncs>) {
         if told.is_empty() {
             return;
@@ -200,8 +201,9 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Notes a publication at a moment: the pairs that `turned` before because time passed, those that changed, and the
-    /// transitions of their states. The fleet has so many `pairs`.
+    /// Adds the changes of a publication at `moment`: the transitions that time alone caused before it (`turned`), the
+    /// changed pairs, and the transitions at `moment`. `pairs` is the number of pairs of the fleet, which sets the
+    /// limit.
     pub(crate) fn publication(
         &self,
         moment: HubTime,
@@ -261,8 +263,8 @@ impl Journal {
         }
     }
 
-    /// Notes the transitions of pairs that happened at the time `at`, while no hub ran; and `ended`, of pairs that the store
-    /// does not hold any more.
+    /// Adds the transitions of pairs at the time `at`, since which no hub ran, and `ended`: those of pairs that the
+    /// fleet no longer shows. Does not wake the writer.
     pub(crate) fn gap(&self, at: Timestamp, transitions: Vec<GapTransition>, ended: Vec<PairTransition>) {
         let mut pending = self.pending();
         pending.noted += 1;
@@ -272,12 +274,13 @@ impl Journal {
         pending.ended.extend(ended);
     }
 
-    /// Sets the moment of the first publication, of what the store held.
+    /// Sets the moment of the publication of the restored fleet as that of the last one.
     pub(crate) fn restored(&self, moment: HubTime) {
         self.pending().published = Some(moment);
     }
 
-    /// Takes a part of the changes to save.
+    /// Removes and returns the next portion to save: up to 5,000 pairs, transitions and syncs each, and all changes of
+    /// clusters.
     pub(crate) fn take(&self) -> Portion {
         let mut pending = self.pending();
         let keys: Vec<PairRef> = pending.pairs.keys().take(MAX_BATCH).cloned().collect();
@@ -305,7 +308,8 @@ impl Journal {
         portion
     }
 
-    /// Takes a part back that could not be saved. What changed since stays as it is.
+    /// Puts back a portion that could not be saved, before the changes that were added since; newer changes of the same
+    /// pair or cluster win. Marks the writer as failing.
     pub(crate) fn put_back(&self, portion: Portion) {
         let mut pending = self.pending();
         pending.taken = 0;
@@ -330,7 +334,8 @@ impl Journal {
         self.progress.send_modify(|progress| progress.is_failing = true);
     }
 
-    /// Notes that a part is saved; `last` is that of [`Portion`].
+    /// Records that a portion is saved; `last` is what [`Portion::last()`] returned. If that is `None`, wakes the
+    /// writer for the rest.
     pub(crate) fn saved(&self, last: Option<u64>) {
         self.pending().taken = 0;
         self.progress.send_modify(|progress| {
@@ -342,7 +347,8 @@ impl Journal {
         }
     }
 
-    /// Waits until all changes so far are saved. Returns false as soon as the store cannot be written.
+    /// Waits until all changes added before the call are saved, and returns true. Returns false as soon as a write
+    /// fails, or at once if the last one failed.
     pub(crate) async fn wait(&self) -> bool {
         let noted = self.pending().noted;
         let mut progress = self.progress.subscribe();
@@ -366,7 +372,7 @@ impl Pending {
         self.pairs.insert(pair, is_gone);
     }
 
-    /// Drops changes beyond the limits.
+    /// Drops removals and transitions beyond the limits; `pairs` is the number of pairs of the fleet.
     fn bound(&mut self, pairs: usize) {
         if self.gone > MAX_GONE {
             // The next start shows them as lost until their clusters were heard.
@@ -385,7 +391,7 @@ impl Pending {
         self.lost += (count - self.transitions.len()) as u64;
     }
 
-    /// Keeps the first and the last transition of each pair; the state between them counts as not recorded.
+    /// Keeps only the first and the last transition of each pair, and sets the state between them to "not recorded".
     fn merge(&mut self) {
         let mut of_pair: HashMap<PairRef, (PendingTransition, Option<PendingTransition>)> = HashMap::new();
         for transition in self.transitions.drain(..) {
@@ -409,7 +415,7 @@ impl Pending {
     }
 }
 
-/// Returns true if what is saved of two pairs is the same.
+/// Returns true if two pairs share both halves (by pointer), so that saving the second one would change nothing.
 fn is_same(one: &Pair, other: &Pair) -> bool {
     let is_same_body = match (&one.observed, &other.observed) {
         (Some((_, one)), Some((_, other))) => Arc::ptr_eq(&one.body, &other.body),
@@ -425,7 +431,7 @@ impl Portion {
         self.pairs.len() + of_clusters + self.transitions.len() + self.ended.len() + self.syncs.len()
     }
 
-    /// Makes the batch, but for the clusters.
+    /// Makes the batch that saves this portion, without its `clusters`.
     pub(crate) fn batch(&self) -> Batch {
         let mut batch = Batch {
             forgotten: self.forgotten.iter().cloned().collect(),
@@ -449,7 +455,7 @@ impl Portion {
         batch
     }
 
-    /// Returns the number of the last change, if all are in the part or saved.
+    /// Returns the number of the last change if this portion and those before it hold all changes, else `None`.
     pub(crate) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -466,13 +472,14 @@ fn record(pair: &Pair, moment: HubTime) -> PairRecord {
     }
 }
 
-/// Returns the wall-clock time of the moment `at`, which is not later than `moment`.
+/// Converts the moment `at` to wall-clock time, given the present `moment`. A later `at` counts as `moment`.
 pub(crate) fn time_of(at: Duration, moment: HubTime) -> Timestamp {
     let passed = SignedDuration::try_from(moment.at.saturating_sub(at)).unwrap_or_default();
     moment.now.checked_sub(passed).unwrap_or(Timestamp::MIN)
 }
 
-/// Returns the moment of a wall-clock time, which is not later than `moment`.
+/// Converts a wall-clock time to a moment of the hub's clock, given the present `moment`: 0 for a time before the
+/// beginning of that clock, `moment` for a later time.
 pub(crate) fn moment_of(time: Timestamp, moment: HubTime) -> Duration {
     let passed = Duration::try_from(moment.now.duration_since(time)).unwrap_or_default();
     moment.at.saturating_sub(passed)

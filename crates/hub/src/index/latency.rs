@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// The greatest durations of the buckets, in seconds.
+/// The upper bounds of the buckets in seconds, inclusive.
 pub(crate) const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// The number of durations that were measured, by buckets.
+/// A histogram of durations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Latencies {
-    /// The number of durations in each bucket that are in no smaller one.
+    /// For each bucket, the number of durations up to its bound and above the bound before it.
     buckets: [u64; BUCKETS.len()],
-    /// The number of all durations.
+    /// The number of all durations, also those above the last bound.
     pub(crate) count: u64,
     /// The sum of all durations, in seconds.
     pub(crate) sum: f64,
 }
 
 impl Latencies {
-    /// Counts a duration.
+    /// Adds a duration to its bucket, the count and the sum.
     pub(crate) fn add(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = BUCKETS.iter().position(|end| seconds <= *end);
@@ -28,7 +28,7 @@ impl Latencies {
         self.sum += seconds;
     }
 
-    /// Returns the ends of the buckets in seconds, each with the number of durations up to it.
+    /// Iterates over the bounds of the buckets in seconds, each with the number of durations up to it.
     pub(crate) fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let counts = self.buckets.iter().scan(0, |sum, count| {
             *sum += count;

@@ -17,15 +17,15 @@ const MAX_COLUMNS: usize = 10_000;
 /// The greatest number of cells; with many columns a page has fewer rows.
 const MAX_CELLS: usize = 1_000_000;
 
-/// The character of the first meaning; each further one has the next character.
+/// The characters of cells, in the order of their meanings (status, freshness, problem or none).
 const CODES: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The states of freshness.
+/// The states of freshness, in the order in which characters are given to them.
 const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::Stale, FreshnessState::Lost];
 
 impl FleetView {
-    /// Returns a page of the matrix: the keys after `after`, at most `limit`. [`PageExtent::next`] is the last key, if
-    /// others follow.
+    /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits. A page has at most
+    /// `limit` rows, those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
         let mut places: FxHashMap<Place, usize> = FxHashMap::default();
@@ -101,17 +101,17 @@ impl FleetView {
     }
 }
 
-/// Returns the character of the present state of an app.
+/// Returns the character for the present state of a pair.
 fn code(now: PairNow) -> u8 {
     matrix_code(now.health, now.observed, now.is_pressing())
 }
 
-/// Returns the character of a state of an app.
+/// Returns the character for an app with this last observed health and freshness, and with or without a problem.
 pub(crate) fn matrix_code(health: Status, freshness: FreshnessState, problem: bool) -> u8 {
     CODES.get(number(health, freshness, problem)).copied().unwrap_or(Matrix::EMPTY as u8)
 }
 
-/// Returns the meanings of the characters that `is_used` admits.
+/// Returns the meanings of the characters for which `is_used` returns true.
 pub(crate) fn matrix_legend(is_used: impl Fn(u8) -> bool) -> Vec<MatrixLegend> {
     let used = legend().filter(|(number, _)| CODES.get(*number).is_some_and(|code| is_used(*code)));
     used.map(|(_, meaning)| meaning).collect()

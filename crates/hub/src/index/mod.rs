@@ -1,7 +1,7 @@
-//! The index of a fleet: takes reports, and publishes immutable states for readers.
+//! The index of a fleet: applies the reports of sources, and publishes immutable states for readers.
 //!
-//! One lock guards what sources told. Readers never take it: they have the last [`PublishedFleet`], and compute their
-//! answers from it at a moment of the hub's clock ([`FleetView`]).
+//! One lock guards the reports. Readers never take it: they have the last [`PublishedFleet`], and compute their answers
+//! from it at a moment of the hub's clock ([`FleetView`]).
 
 mod attention;
 mod change_log;
@@ -52,62 +52,62 @@ pub use view::FleetView;
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::{Disagreement, FleetError, FleetState, Tells};
 
-/// The time for which changes are collected before they are published together.
+/// The time from a first change to the publication, so that changes are published together.
 const COLLECTED: Duration = Duration::from_millis(50);
 
-/// The time after which a state is published although nothing but proofs of life came.
+/// The time after which [`FleetIndex::run`] publishes if nothing but signs of life came.
 const UNCHANGED: Duration = Duration::from_millis(500);
 
-/// The greatest number of receipts between two publications that are measured.
+/// The greatest number of reports between two publications whose time to publication is measured.
 const MAX_RECEIVED: usize = 10_000;
 
-/// The number of names up to which none are forgotten.
+/// The number of names that the table may hold beside those in use before it is made again without unused ones.
 const MIN_NAMES: usize = 1_000;
 
-/// The fleet of a hub: the reports of all sources, and the states that were published from them.
+/// The fleet of a hub: holds the reports of all sources, and publishes states made of them.
 #[derive(Debug)]
 pub struct FleetIndex {
     owner: Mutex<Owner>,
     published: watch::Sender<Arc<PublishedFleet>>,
-    /// The view of the last publication, at its moment.
+    /// The view of the published fleet at the moment of the last publication.
     last: Mutex<Arc<FleetView>>,
     recent: Mutex<RecentChanges>,
     log: Mutex<ChangeLog>,
     latencies: Mutex<Latencies>,
     clock: HubClock,
-    /// The changes that are not in the store yet; `None` without a store.
+    /// The changes that are not saved yet; `None` without a store.
     journal: Option<Journal>,
-    /// Wakes the publisher when something changed.
+    /// Wakes [`FleetIndex::run`] when a report changed more than a sign of life.
     changed: Notify,
 }
 
-/// The state of all sources, and the changes that are not published yet.
+/// The reports of all sources, and marks on what changed since the last publication.
 #[derive(Debug, Default)]
 struct Owner {
     fleet: FleetState,
     opened: HashMap<ClusterId, Duration>,
     /// The apps whose pairs may have changed.
     apps: HashSet<AppId>,
-    /// The clusters that changed as a whole, if only by a proof of life.
+    /// The clusters to publish again, if only because of a sign of life.
     clusters: HashSet<ClusterId>,
     /// The clusters that were opened since the last publication.
     new: HashSet<ClusterId>,
-    /// The places of pairs that are not shown in their home clusters.
+    /// For each app that is shown in another cluster than its home, the place of that cluster.
     elsewhere: HashMap<AppId, Place>,
-    /// The moments at which the changes were received that are not published yet; of very many only some.
+    /// The moments at which the changes that are not published yet were received: of the first 10,000.
     received: Vec<Duration>,
     names: Names,
     /// The number of reports that were accepted.
     reports: u64,
     /// The number of reports that were refused.
     refused: u64,
-    /// The states of the sources of each cluster with several at the last publication.
+    /// The freshness of each source of a cluster with several, as of the last publication.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
     unheard: Arc<UnheardClusters>,
 }
 
 impl FleetIndex {
-    /// Makes the index of a fleet without clusters.
+    /// Makes the index of a fleet without clusters and without a store.
     pub fn new(clock: HubClock) -> FleetIndex {
         let published = watch::Sender::new(Arc::default());
         FleetIndex {
@@ -123,12 +123,13 @@ impl FleetIndex {
         }
     }
 
-    /// Returns the clock.
+    /// Returns the clock by which the index measures moments and ages.
     pub fn clock(&self) -> &HubClock {
         &self.clock
     }
 
-    /// Expects reports about the clusters of these names. Until they come, answers say that these clusters are missing.
+    /// Sets the names of clusters about which reports will come. Until a source reports a cluster of such a name or
+    /// alias, answers list it as missing. Replaces the names of an earlier call.
     pub fn expect(&self, names: impl IntoIterator<Item = String>) {
         let since = self.clock.time().at;
         let mut owner = lock(&self.owner);
@@ -138,14 +139,16 @@ impl FleetIndex {
         self.publish();
     }
 
-    /// Returns the identity of each cluster by its name and its aliases, as far as sources told them.
+    /// Returns the identity of each cluster, keyed by each name and alias that sources reported; of clusters with the
+    /// same name, any one.
     pub fn identities(&self) -> HashMap<String, ClusterId> {
         let owner = lock(&self.owner);
         let named = owner.fleet.names().map(|(id, name)| (name.to_owned(), id.clone()));
         named.collect()
     }
 
-    /// Begins a stream of reports of `source` about `cluster`; ends the one before. Returns its epoch.
+    /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous one. Returns the
+    /// epoch that its reports must carry.
     pub fn open(&self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let at = self.clock.time().at;
         let mut owner = lock(&self.owner);
@@ -163,7 +166,8 @@ impl FleetIndex {
         epoch
     }
 
-    /// Drops the reports of `source` about `cluster`, and the cluster if no other source reports it.
+    /// Removes `source` and its reports from `cluster`, and removes the cluster, also from the store, if it has no
+    /// other source.
     pub fn forget(&self, cluster: &ClusterId, source: &str) {
         let published = self.published();
         let mut owner = lock(&self.owner);
@@ -189,9 +193,11 @@ impl FleetIndex {
         self.changed.notify_one();
     }
 
-    /// Applies a report of `source`.
+    /// Applies a report of `source`, received now. It becomes visible with the next publication. Returns its
+    /// consequences without the syncs.
     ///
-    /// # Errors If the source has no stream about the cluster, or the report does not fit into it.
+    /// # Errors
+    /// If the source has no stream about the cluster, or the report does not fit into it.
     pub fn take(&self, source: &str, report: Report) -> Result<Consequences, FleetError> {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
@@ -235,28 +241,27 @@ impl FleetIndex {
         Ok(consequences)
     }
 
-    /// Returns the halves of rows in which two live sources have differed for some time.
+    /// Returns the halves of rows in which live sources have differed for 10 s or longer.
     pub fn disagreements(&self) -> Vec<Disagreement> {
         lock(&self.owner).fleet.disagreements(self.clock.time().at)
     }
 
-    /// Returns the last state that was published.
+    /// Returns the state of the fleet that was published last.
     pub fn published(&self) -> Arc<PublishedFleet> {
         Arc::clone(&self.published.borrow())
     }
 
-    /// Returns a receiver of the states that are published.
+    /// Returns a receiver that holds the last published state, and is notified of each new one.
     pub fn subscribe(&self) -> watch::Receiver<Arc<PublishedFleet>> {
         self.published.subscribe()
     }
 
-    /// Returns the last state that was published, at the present moment.
+    /// Makes the view of the last published state at the present moment.
     pub fn view(&self) -> FleetView {
         FleetView::new(self.published(), self.clock.time())
     }
 
-    /// Publishes what changed, again and again: 50 ms after a change, and twice a second where nothing but proofs of life
-    /// came. Never ends.
+    /// Publishes in a loop: 50 ms after a change, or after about half a second without one. Never ends.
     pub async fn run(&self) {
         loop {
             self.publish();
@@ -265,7 +270,8 @@ impl FleetIndex {
         }
     }
 
-    /// Publishes what changed since the last time, by reports or by time.
+    /// Publishes now: applies the reports since the last publication and the passing of time, and records the
+    /// transitions that both caused. Without changes by reports no new version is published.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);
@@ -308,37 +314,40 @@ impl FleetIndex {
         received.into_iter().for_each(|received| latencies.add(visible.saturating_sub(received)));
     }
 
-    /// Returns the view of the last publication, which is at most half a second old while [`run`](FleetIndex::run) runs.
+    /// Returns the view of the last publication, which is about half a second old at most while
+    /// [`run`](FleetIndex::run) runs.
     pub(crate) fn last_view(&self) -> Arc<FleetView> {
         Arc::clone(&lock(&self.last))
     }
 
-    /// Returns the changes of pairs between the publications of two views; `None` if they are not known any more.
+    /// Returns the changes of pairs of each publication after that of `old` up to that of `new`; `None` if some were
+    /// dropped.
     pub(crate) fn changes_between(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<[PairChange]>>> {
         lock(&self.log).between(old.fleet().version, new.fleet().version)
     }
 
-    /// Returns the times from receipts of changes to their publication, the number of reports that were taken, and of those
-    /// that were refused.
+    /// Returns the histogram of times from the receipt of a change to its publication, the number of accepted reports,
+    /// and that of refused ones.
     pub(crate) fn measured(&self) -> (Latencies, u64, u64) {
         let latencies = lock(&self.latencies).clone();
         let owner = lock(&self.owner);
         (latencies, owner.reports, owner.refused)
     }
 
-    /// Returns the last changes of apps with numbers below `before`, the latest first.
+    /// Returns the kept changes of apps with their numbers, the latest first: those with numbers below `before`, or
+    /// all.
     pub(crate) fn recent(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
         lock(&self.recent).before(before)
     }
 }
 
-/// Locks a mutex, also after a panic: changes are made as a whole, and a report that panicked is refused the next time.
+/// Locks a mutex, ignoring that a thread panicked while it held it: a report that panicked is refused the next time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Owner {
-    /// Marks the apps that `source` reports of `cluster`, and the cluster, as changed.
+    /// Marks `cluster`, and all apps of which `source` reports a half in it, as changed.
     fn touch(&mut self, cluster: &ClusterId, source: &str) {
         let known = self.fleet.known(cluster);
         let source = known.and_then(|known| known.sources.iter().find(|known| known.name == source));
@@ -346,13 +355,14 @@ impl Owner {
         self.clusters.insert(cluster.clone());
     }
 
-    /// Marks the apps that any source reports of `cluster` as changed.
+    /// Marks all apps of which any source reports a half in `cluster` as changed.
     fn touch_all(&mut self, cluster: &ClusterId) {
         let sources = self.fleet.known(cluster).into_iter().flat_map(|known| &known.sources);
         self.apps.extend(sources.flat_map(|source| source.received.apps()).cloned());
     }
 
-    /// Returns the state to publish after `old`, at the moment `at`, and the changes of pairs; `None` if nothing changed.
+    /// Makes the state to publish after `old` from what is marked as changed, and clears the marks. Returns it with the
+    /// changes of pairs; `None` if nothing is marked.
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
         self.turn_sources(old, at);
         self.find_strays(old);
@@ -406,7 +416,7 @@ impl Owner {
         Some((PublishedFleet { version: old.version + 1, clusters, places, names, unheard }, changes))
     }
 
-    /// Removes the clusters of which something was told from those that are expected.
+    /// Removes the names and aliases that sources reported from the expected ones.
     fn note_heard(&mut self) {
         if self.unheard.names.is_empty() {
             return;
@@ -419,7 +429,7 @@ impl Owner {
         }
     }
 
-    /// Forgets the names that no pair has any more, once most are such.
+    /// Makes the table of names again without unused names, if it has more than 6 for each pair, and 1,000 more.
     fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) {
         let pairs: usize = clusters.iter().flatten().map(|cluster| cluster.pairs.pairs.len()).sum();
         // A pair has three names.
@@ -433,7 +443,8 @@ impl Owner {
         }
     }
 
-    /// Finds the change of one app.
+    /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that
+    /// moved to another cluster is two changes: gone there, new here.
     fn change(
         &mut self,
         app: AppId,
@@ -469,8 +480,8 @@ impl Owner {
         }
     }
 
-    /// Marks a cluster of several sources, and its apps, as changed if the state of one source changed: another may now
-    /// be best.
+    /// Marks each cluster of several sources, and its apps, as changed if the freshness of a source changed since the
+    /// last publication: another source may now be the best.
     fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
         for (_, cluster) in old.all().filter(|(_, cluster)| cluster.sources.len() > 1) {
             let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
@@ -484,7 +495,7 @@ impl Owner {
         self.states.retain(|id, _| fleet.known(id).is_some());
     }
 
-    /// Marks apps as changed whose target cluster was unknown until it was opened now.
+    /// Marks the apps as changed whose target cluster was unknown, and was opened since the last publication.
     fn find_strays(&mut self, old: &PublishedFleet) {
         let new = std::mem::take(&mut self.new);
         if new.is_empty() {

@@ -1,18 +1,18 @@
-//! The names of apps, each held once: pairs have numbers of them, which are compared, grouped and sorted without reading
-//! texts.
+//! The table of the names, namespaces and keys of apps. Pairs hold the numbers of their names, so that filters, groups
+//! and sorts compare numbers instead of texts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// The number of a name in its table.
+/// The number of a name: its index in the [`NameTable`].
 pub(crate) type NameId = u32;
 
 /// The names of a published fleet.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     texts: Vec<Arc<str>>,
-    /// The numbers of names in the order of their texts, and the place of each name in that order; computed at the
-    /// first use.
+    /// The numbers of all names sorted by text, and, indexed by number, the place of each name in that order; computed
+    /// at the first use.
     order: OnceLock<(Vec<NameId>, Vec<u32>)>,
 }
 
@@ -23,22 +23,25 @@ impl Clone for NameTable {
 }
 
 impl NameTable {
-    /// Returns the number of names, which is greater than each number of one.
+    /// Returns the number of names; their numbers are those below it.
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Returns a name; empty if the table does not have it.
+    /// Returns the text of a name; empty if the table has no name of this number.
     pub(crate) fn text(&self, id: NameId) -> &str {
         self.texts.get(id as usize).map_or("", |text| text)
     }
 
-    /// Returns the rank of a name in the order of texts. Ranks are even; see [`rank_of`](NameTable::rank_of).
+    /// Returns the rank of a name: twice its place among all names sorted by text, so that
+    /// [`rank_of`](NameTable::rank_of) has odd numbers for other texts. `i64::MAX` if the table has no name of this
+    /// number.
     pub(crate) fn rank(&self, id: NameId) -> i64 {
         self.order().1.get(id as usize).map_or(i64::MAX, |rank| 2 * i64::from(*rank))
     }
 
-    /// Returns the rank of a text: that of the name, or an odd number between those of its neighbours.
+    /// Returns the [`rank`](NameTable::rank) of the name with this text; if there is none, the odd number between the
+    /// ranks of the names around it.
     pub(crate) fn rank_of(&self, text: &str) -> i64 {
         let order = &self.order().0;
         let before = order.partition_point(|id| self.text(*id) < text);
@@ -47,13 +50,13 @@ impl NameTable {
         if is_there { rank } else { rank - 1 }
     }
 
-    /// Returns the number of a name; `None` if no app has it.
+    /// Returns the number of the name with this text; `None` if the table does not have it.
     pub(crate) fn find(&self, text: &str) -> Option<NameId> {
         let order = &self.order().0;
         order.binary_search_by(|id| self.text(*id).cmp(text)).ok().and_then(|at| order.get(at)).copied()
     }
 
-    /// Returns for each name whether it contains `text`, which is in lower case, in any case of letters.
+    /// Returns, indexed by the number of a name, true if the name contains `text` (in lower case), ignoring case.
     pub(crate) fn containing(&self, text: &str) -> Vec<bool> {
         self.texts.iter().map(|name| contains(name, text)).collect()
     }
@@ -73,7 +76,7 @@ impl NameTable {
     }
 }
 
-/// Returns true if a name contains `text`, which is in lower case, in any case of letters.
+/// Returns true if `name` contains `text`, ignoring case; `text` must be in lower case.
 pub(crate) fn contains(name: &str, text: &str) -> bool {
     match name.is_ascii() && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => memchr::memmem::find(name.as_bytes(), text.as_bytes()).is_some(),
@@ -81,7 +84,7 @@ pub(crate) fn contains(name: &str, text: &str) -> bool {
     }
 }
 
-/// The names of a fleet, to which new ones are added.
+/// The growing table of names, with the way from text to number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ids: HashMap<Arc<str>, NameId>,
@@ -89,7 +92,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the number of a name.
+    /// Returns the number of a name; adds the name if it is new.
     pub(crate) fn id(&mut self, name: &str) -> NameId {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -104,7 +107,7 @@ impl Names {
         id
     }
 
-    /// Returns the table to publish.
+    /// Returns the table of all names added so far. Names added later do not change it.
     pub(crate) fn table(&self) -> Arc<NameTable> {
         Arc::clone(&self.table)
     }

@@ -1,4 +1,4 @@
-//! Pages of the apps of a fleet, in an order, from a key on.
+//! Sorted pages of the apps of a fleet, each beginning after the key of the last app of the page before.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,10 +12,11 @@ use super::filter::AppFilter;
 use super::pair::{Pair, Place, Summary, order};
 use super::view::{FleetView, PairNow};
 
-/// The position of an app in an order: all that decides it, so that it stands there whatever comes and goes around it.
+/// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
+/// an app that has changed or gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PageKey {
-    /// The sort field, as the number of its variant; `None` for the order of the fleet.
+    /// The sort field, as the number of its variant; `None` for the default order.
     #[serde(rename = "s")]
     sort: Option<u8>,
     #[serde(rename = "n")]
@@ -28,35 +29,35 @@ pub(crate) struct PageKey {
     app: AppId,
 }
 
-/// The position of a pair of one published fleet.
+/// The sort key of a pair within one published fleet, in which ranks stand for texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
-    /// Numbers, and ranks of texts.
+    /// The values of the sort field: numbers, or the ranks of texts.
     numbers: [i64; 3],
     place: Place,
-    /// The position within the cluster.
+    /// The index among the pairs of the cluster.
     at: usize,
 }
 
-/// The apps of a fleet to list.
+/// A query for one page of apps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AppQueryPage<'q> {
     pub(crate) filter: &'q AppFilter,
-    /// The field to sort by; `None` for the order of the fleet.
+    /// The field to sort by; `None` for the default order: by cluster, namespace, name, delivery, home.
     pub(crate) sort: Option<SortField>,
     pub(crate) limit: usize,
-    /// The key of the last app of the page before.
+    /// The key of the last app of the page before; `None` for the first page.
     pub(crate) after: Option<&'q PageKey>,
 }
 
 /// A page of apps.
 #[derive(Debug)]
 pub(crate) struct AppPage<'v> {
-    /// The apps, with the places of the clusters that show them.
+    /// The apps in order, each with the place of the cluster that shows it.
     pub(crate) pairs: Vec<(Place, &'v Pair)>,
-    /// The key of the last app, if others follow.
+    /// The key of the last app if others follow, else `None`.
     pub(crate) next: Option<PageKey>,
-    /// The number of all apps that match.
+    /// The number of all apps that match, on any page.
     pub(crate) total: usize,
     /// The number of all apps that match, by present status.
     pub(crate) counts: Counts,
@@ -80,7 +81,7 @@ impl PartialOrd for PageKey {
 }
 
 impl PageKey {
-    /// Makes the key of a pair.
+    /// Makes the key of a pair that the cluster at `place` shows, for the order by `sort`.
     pub(crate) fn of(
         view: &FleetView,
         sort: Option<SortField>,
@@ -99,12 +100,12 @@ impl PageKey {
         PageKey { sort: sort.map(number), numbers, texts, place, app: pair.app.clone() }
     }
 
-    /// Returns true if the key is one of the order by `sort`.
+    /// Returns true if the key was made for the order by `sort`.
     pub(crate) fn is_of(&self, sort: Option<SortField>) -> bool {
         self.sort == sort.map(number)
     }
 
-    /// Returns the position after that of the key.
+    /// Returns the least position in this view that comes after the key.
     fn after(&self, view: &FleetView, sort: Option<SortField>, clusters: &ClusterRanks<'_>) -> Position {
         let pairs = view.fleet().cluster(self.place).map(|cluster| &cluster.pairs);
         let at = pairs.map_or(0, |pairs| pairs.after(&self.app));
@@ -123,7 +124,7 @@ fn number(sort: SortField) -> u8 {
     sort as u8
 }
 
-/// Returns the name of the cluster that the row of a pair shows.
+/// Returns the cluster name in the row of a pair: that of its target, or the target's identity if no source reports it.
 fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str {
     match pair.target {
         Some(_) => view.fleet().cluster(place).map_or("", |cluster| view.name(cluster)),
@@ -131,7 +132,7 @@ fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str 
     }
 }
 
-/// Returns the numbers by which a pair is sorted, if they are no ranks of texts.
+/// Returns the values by which a pair is sorted by status, time or delivery; zeros for the other orders.
 fn numbers(
     view: &FleetView,
     sort: Option<SortField>,
@@ -152,11 +153,11 @@ fn numbers(
     }
 }
 
-/// The names of clusters in their order.
+/// The distinct names of all clusters, sorted; empty unless rows are sorted by cluster.
 struct ClusterRanks<'v>(Vec<&'v str>);
 
 impl<'v> ClusterRanks<'v> {
-    /// Makes the order, if rows are sorted by it.
+    /// Collects the names if `sort` is by cluster.
     fn new(view: &'v FleetView, sort: Option<SortField>) -> ClusterRanks<'v> {
         let is_used = sort == Some(SortField::Cluster);
         let clusters = view.fleet().all().filter(|_| is_used);
@@ -166,7 +167,8 @@ impl<'v> ClusterRanks<'v> {
         ClusterRanks(names)
     }
 
-    /// Returns the rank of a name: an even number for that of a cluster, else an odd one between its neighbours.
+    /// Returns twice the place of a name among the sorted names; for another text the odd number between its
+    /// neighbours'.
     fn rank_of(&self, name: &str) -> i64 {
         let (at, odd) = match self.0.binary_search(&name) {
             Ok(at) => (at, 0),
@@ -177,7 +179,8 @@ impl<'v> ClusterRanks<'v> {
 }
 
 impl FleetView {
-    /// Calls `found` for each pair that matches, in the order of the fleet, with its place and position.
+    /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there,
+    /// its summary and its present state.
     pub(crate) fn each<'v>(
         &'v self,
         filter: &AppFilter,
@@ -194,7 +197,7 @@ impl FleetView {
         }
     }
 
-    /// Returns a page of apps.
+    /// Returns the page of apps that `query` describes, with the counts of all that match.
     pub(crate) fn page(&self, query: &AppQueryPage<'_>) -> AppPage<'_> {
         let AppQueryPage { filter, sort, limit, after } = *query;
         let clusters = ClusterRanks::new(self, sort);
@@ -252,7 +255,7 @@ impl FleetView {
     }
 }
 
-/// A pair that was found; it adds nothing to the order of its position.
+/// A pair beside its position in a heap. All are equal, so that only positions are compared.
 struct Found<'v>(&'v Pair, &'v Summary);
 
 impl PartialEq for Found<'_> {

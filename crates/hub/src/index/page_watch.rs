@@ -1,4 +1,4 @@
-//! A page that is kept up to date by the changes of pairs, without looking at those that did not change.
+//! The first page of a query, kept up to date from the changed pairs alone.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::pair::{Pair, Place};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 
-/// The number of rows behind the page that are kept in order, so that a row that goes is replaced without a search.
+/// The number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
 const SPARE: usize = 64;
 
-/// The divisor of the number of pairs: if more than one in so many changed, the page is searched anew.
+/// If more than one in so many pairs (and 64 more) changed, the page is searched again instead of updated.
 const MAX_SHARE: usize = 4;
 
-/// The apps that match a filter, kept up to date: their number, and the first ones in an order.
+/// The counts of the apps that match a filter, and the first ones in an order, kept up to date.
 #[derive(Debug)]
 pub(crate) struct PageWatch {
     filter: AppFilter,
     sort: Option<SortField>,
     limit: usize,
-    /// The first pairs in their order: those of the page, and some behind it.
+    /// The first pairs in order: those of the page, and up to 64 beyond it.
     window: Vec<WatchedPair>,
-    /// True if the window holds all pairs.
+    /// True if the window holds all pairs that match.
     is_all: bool,
     counts: [usize; Status::ALL.len()],
     problems: usize,
@@ -36,7 +36,7 @@ pub(crate) struct PageWatch {
     pub(crate) searches: usize,
 }
 
-/// A pair of a page.
+/// A pair in the window of a page, with its sort key and its state when it was found.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchedPair {
     key: PageKey,
@@ -45,17 +45,17 @@ pub(crate) struct WatchedPair {
     pub(crate) now: PairNow,
 }
 
-/// The differences between two views besides the pairs that reports changed.
+/// The differences between two views beside the pairs that publications changed.
 #[derive(Debug)]
 pub(crate) struct Turned {
-    /// The clusters of which a source became live, stale or lost, or proved itself while it is not live.
+    /// The places of the clusters whose freshness changed, as [`FleetView::turned`] returns them.
     pub(crate) places: HashSet<Place>,
-    /// True if a cluster has other names.
+    /// True if a cluster's name or aliases changed.
     pub(crate) are_renamed: bool,
 }
 
 impl PageWatch {
-    /// Searches the apps of a page.
+    /// Searches the first `limit` apps of `view` that match `filter`, ordered by `sort`.
     pub(crate) fn new(
         filter: AppFilter,
         sort: Option<SortField>,
@@ -76,7 +76,7 @@ impl PageWatch {
         watch
     }
 
-    /// Returns the pairs of the page.
+    /// Returns the pairs of the page in order, at most `limit`.
     pub(crate) fn page(&self) -> &[WatchedPair] {
         self.window.get(..self.limit).unwrap_or(&self.window)
     }
@@ -93,8 +93,8 @@ impl PageWatch {
         self.problems
     }
 
-    /// Follows the fleet from one view to a later one. `changes` are those of all publications between them; `None` if they
-    /// are not known.
+    /// Updates the page from the view `old`, which it shows, to the later view `new`. `changes` are those of all
+    /// publications between them. Searches the page again if they are `None`, too many, or a cluster was renamed.
     pub(crate) fn follow(
         &mut self,
         old: &FleetView,
@@ -144,7 +144,8 @@ impl PageWatch {
         }
     }
 
-    /// Returns a pair as a view has it, if it matches.
+    /// Looks up an app among the pairs that the cluster at `place` shows in `view`; `None` if it is not there or does
+    /// not match the filter.
     fn find(&self, view: &FleetView, place: Place, app: &AppId) -> Option<WatchedPair> {
         let pairs = &view.fleet().cluster(place)?.pairs;
         let (pair, summary) = pairs.get(pairs.find(app)?)?;

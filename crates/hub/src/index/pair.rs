@@ -1,4 +1,4 @@
-//! A pair: an app in its target cluster, as the index keeps it, and the summary by which pairs are searched.
+//! A pair: an app and its target cluster, with the summary by which pairs are filtered and sorted.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use taffrail_status::Status;
 use super::names::{NameId, Names};
 use crate::fleet::{FleetState, KnownCluster};
 
-/// The place of a cluster in the lists of a fleet.
+/// The place of a cluster in the fleet: clusters are numbered in the order in which they were opened.
 pub(crate) type Place = usize;
 
-/// An app in its target cluster: its halves, each from the best source.
+/// An app in its target cluster, with its two halves, each from the best source.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) app: AppId,
-    /// The cluster that declares the app, and the source that is used for it.
+    /// The cluster that declares the app, and the source of the declared half.
     pub(crate) home: Told,
     pub(crate) declared: KeptHalf<DeclaredHalf>,
     /// The cluster that holds the objects; `None` if no source reports it.
@@ -25,16 +25,17 @@ pub(crate) struct Pair {
     pub(crate) observed: Option<(u16, KeptHalf<ObservedHalf>)>,
 }
 
-/// A source of reports about a cluster.
+/// A reference to one source of one cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) cluster: Place,
-    /// The place of the source among those of the cluster.
+    /// The index of the source among those of the cluster.
     pub(crate) source: u16,
 }
 
 impl Pair {
-    /// Joins the halves of an app from the sources that are best at the moment `at`; `None` if no cluster declares it.
+    /// Joins the halves of an app, each from the source that is best at the moment `at`; `None` if no source reports
+    /// the declared half.
     pub(crate) fn of(fleet: &FleetState, app: &AppId, at: Duration) -> Option<Pair> {
         let best = |cluster: &KnownCluster, side| {
             let source = cluster.best_place(Some((app, side)), at)?;
@@ -52,12 +53,13 @@ impl Pair {
         Some(Pair { app: app.clone(), home, declared, target: target.map(|target| target.place), observed })
     }
 
-    /// Returns the place of the cluster that shows the pair: its target, or its home if no source reports the target.
+    /// Returns the place of the cluster in whose list the pair is: its target, or its home if the fleet does not have
+    /// the target.
     pub(crate) fn shown(&self) -> Place {
         self.target.unwrap_or(self.home.cluster)
     }
 
-    /// Compares by the order of lists within a cluster.
+    /// Compares this pair's app with `other` by namespace, name, delivery and home.
     pub(crate) fn order(&self, other: &AppId) -> Ordering {
         order(&self.app, other)
     }
@@ -71,7 +73,7 @@ pub(crate) fn order(one: &AppId, other: &AppId) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// The parts of a pair by which it is filtered, sorted and counted, in few bytes beside those of its neighbours.
+/// The values of a pair by which it is filtered, sorted and counted. Small and stored in one array, so scans are fast.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Summary {
     /// The health when it was last observed.
@@ -81,16 +83,16 @@ pub(crate) struct Summary {
     pub(crate) is_suspended: bool,
     /// True if no source reports the target.
     pub(crate) is_stray: bool,
-    /// The axes on which the pair has a problem, whatever the freshness of its clusters.
+    /// The axes, except freshness, on which the pair has a problem.
     pub(crate) axes: Axes,
-    /// The severity of the worst of these problems.
+    /// The severity of the worst of these problems; `None` if there are none.
     pub(crate) severity: Option<ProblemSeverity>,
-    /// The time at which that began, in microseconds.
+    /// The Unix time in microseconds at which the worst problem began; `None` if that is unknown.
     pub(crate) since: Option<i64>,
     pub(crate) home: Told,
-    /// The source that observed the objects; `None` if none did.
+    /// The index of the target's source that observed the objects; `None` if none did.
     pub(crate) observer: Option<u16>,
-    /// The freshness that the sources report for the halves.
+    /// The freshness that the source itself reports for the declared half, apart from the source's own freshness.
     pub(crate) declared: FreshnessState,
     pub(crate) observed: FreshnessState,
     pub(crate) namespace: NameId,
@@ -98,7 +100,7 @@ pub(crate) struct Summary {
     pub(crate) key: NameId,
 }
 
-/// A set of axes.
+/// A set of axes, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Axes(u8);
 
@@ -146,7 +148,7 @@ fn state(own: Option<taffrail_api::report::NotLive>) -> FreshnessState {
     own.map_or(FreshnessState::Live, |own| own.state)
 }
 
-/// Returns the problems of a pair except those on the axis of freshness, in no particular order.
+/// Returns all problems of a pair except those of freshness, in no particular order.
 pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     let declared = &*pair.declared.body;
     let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
@@ -155,7 +157,8 @@ pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked).collect()
 }
 
-/// Returns the worst problem of a pair except those on the axis of freshness; `None` if it has none.
+/// Returns the most severe problem of a pair except those of freshness; `None` if it has none. The notice about objects
+/// without a mark counts as the least.
 pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
     // The notice that objects carry no mark comes last.
     let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_ref());

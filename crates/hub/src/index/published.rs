@@ -1,6 +1,6 @@
 //! The immutable state of a fleet that the index publishes for its readers.
 //!
-//! Each state shares with the one before what did not change: a report about one cluster copies the list of that
+//! Each state shares unchanged parts with the one before: a report about one cluster copies only the list of that
 //! cluster's pairs, and the list of clusters.
 
 use std::collections::HashMap;
@@ -15,60 +15,61 @@ use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
 use crate::fleet::KnownCluster;
 
-/// A fleet as the index published it. It does not change; only freshness depends on the moment at which it is
-/// read.
+/// An immutable state of the fleet, as the index published it. Freshness is not part of it: a
+/// [`FleetView`](super::FleetView) adds it for a moment.
 #[derive(Debug, Default)]
 pub struct PublishedFleet {
     /// The number of the publication: 0 before the first.
     pub(crate) version: u64,
-    /// The clusters by their places, with gaps where one was forgotten.
+    /// The clusters, indexed by place; `None` at places of forgotten clusters.
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,
     pub(crate) names: Arc<NameTable>,
     pub(crate) unheard: Arc<UnheardClusters>,
 }
 
-/// The clusters that a source is about to report, and of which it has told nothing yet.
+/// The expected clusters about which no source has reported yet.
 #[derive(Debug, Default)]
 pub(crate) struct UnheardClusters {
     pub(crate) names: Vec<String>,
-    /// The moment since when they are expected.
+    /// The moment of the hub's clock since which they are expected.
     pub(crate) since: Duration,
 }
 
-/// A cluster, with the pairs whose objects it holds.
+/// A cluster with the pairs that its list shows: those that target it, and its own with unknown targets.
 #[derive(Debug)]
 pub(crate) struct PublishedCluster {
     pub(crate) id: ClusterId,
-    /// The moment at which the first stream about the cluster was opened.
+    /// The moment of the hub's clock at which the cluster was added.
     pub(crate) opened: Duration,
     pub(crate) sources: Vec<PublishedSource>,
     pub(crate) pairs: Arc<ClusterPairs>,
 }
 
-/// The report of one source about a cluster as a whole.
+/// The latest report of one source about a cluster as a whole: signs of life, facts and errors.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
     pub(crate) vitals: Vitals,
     pub(crate) facts: Arc<ClusterReport>,
     pub(crate) errors: Arc<[ErrorRow]>,
     pub(crate) is_whole: bool,
-    /// The number of halves that were refused.
+    /// The number of reported halves that the hub refused because of its limits.
     pub(crate) refused: usize,
 }
 
-/// The pairs of a cluster, in the order of lists.
+/// The pairs of a cluster, sorted by namespace, name, delivery and home, with their summaries at the same indices.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterPairs {
     pub(crate) pairs: Vec<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
-    /// The number of pairs whose target no source reports.
+    /// The number of pairs whose target cluster the fleet does not have.
     pub(crate) strays: usize,
     /// The number of pairs that another cluster declares.
     pub(crate) guests: usize,
 }
 
-/// The change of one pair.
+/// The change of one pair in the list of the cluster at `place`: `before` is `None` if it is new there, `after` if it
+/// left.
 #[derive(Debug, Clone)]
 pub(crate) struct PairChange {
     pub(crate) place: Place,
@@ -81,7 +82,7 @@ impl PublishedFleet {
         self.clusters.get(place)?.as_ref()
     }
 
-    /// Iterates over the clusters, in the order in which they were opened.
+    /// Iterates over the clusters with their places, the first opened first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
         self.clusters.iter().enumerate().filter_map(|(place, cluster)| Some((place, cluster.as_ref()?)))
     }
@@ -91,14 +92,14 @@ impl PublishedFleet {
         self.version
     }
 
-    /// Returns the number of apps in all clusters.
+    /// Returns the number of pairs in all clusters: an app counts once for each of its target clusters.
     pub fn pairs(&self) -> usize {
         self.all().map(|(_, cluster)| cluster.pairs.pairs.len()).sum()
     }
 }
 
 impl PublishedCluster {
-    /// Returns the cluster with other pairs.
+    /// Returns a copy of the cluster with these pairs in place of its own.
     pub(crate) fn with(&self, pairs: Arc<ClusterPairs>) -> PublishedCluster {
         let PublishedCluster { id, opened, sources, .. } = self;
         PublishedCluster { id: id.clone(), opened: *opened, sources: sources.clone(), pairs }
@@ -118,14 +119,14 @@ impl PublishedSource {
     }
 }
 
-/// Returns the failures that a source reported, with one for each limit that its reports exceeded.
+/// Returns the errors that a source reported, after one that says how many of its reports were cut, if any were.
 fn errors(received: &Received) -> Arc<[ErrorRow]> {
     let errors = received.errors();
     if received.cut() == 0 {
         return Arc::clone(errors);
     }
     let message = format!(
-        "texts or labels in {} reports about apps are too long or too many, and are cut",
+        "the hub shortened {} reports about apps, because their texts or labels are too long or too many",
         received.cut()
     );
     let (cluster, scope) = (received.facts().name.clone(), "cluster".to_owned());
@@ -134,7 +135,7 @@ fn errors(received: &Received) -> Arc<[ErrorRow]> {
 }
 
 impl ClusterPairs {
-    /// Makes the list from pairs in any order.
+    /// Sorts the pairs, and makes their summaries; adds their names to `names`.
     pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
         pairs.sort_by(|one, other| one.order(&other.app));
         let summaries = pairs.iter().map(|pair| Summary::of(pair, names)).collect();
@@ -144,7 +145,7 @@ impl ClusterPairs {
         ClusterPairs { pairs, summaries, strays, guests }
     }
 
-    /// Returns the list after changes to pairs of this cluster, in any order.
+    /// Returns a new list with `changes` applied: without the pairs before, and with those after them.
     pub(crate) fn changed(&self, changes: &[PairChange], names: &mut Names) -> ClusterPairs {
         let gone = changes.iter().filter_map(|change| self.find(&change.before.as_ref()?.app));
         let mut is_kept = vec![true; self.pairs.len()];
@@ -159,12 +160,12 @@ impl ClusterPairs {
         ClusterPairs::new(kept.chain(new).collect(), names)
     }
 
-    /// Returns the position of an app; `None` if the cluster does not have it.
+    /// Returns the index of an app; `None` if the list does not have it.
     pub(crate) fn find(&self, app: &AppId) -> Option<usize> {
         self.pairs.binary_search_by(|pair| pair.order(app)).ok()
     }
 
-    /// Returns the position of the first pair after an app in the order of lists.
+    /// Returns the index of the first pair that sorts after `app`, which need not be in the list.
     pub(crate) fn after(&self, app: &AppId) -> usize {
         self.pairs.partition_point(|pair| order(&pair.app, app).is_le())
     }

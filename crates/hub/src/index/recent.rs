@@ -1,4 +1,4 @@
-//! The changes of pairs between two publications, and the last of them.
+//! Transitions: the changes of the states of pairs between two views, and the log of the last ones.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
 
-/// The number of changes that are kept.
+/// The greatest number of changes that are kept for `/api/v1/changes`.
 const MAX_RECENT: usize = 10_000;
 
-/// The words for a state that is not recorded.
+/// The problem of a state that the history did not record.
 pub(crate) const UNRECORDED: &str = "not recorded";
 
-/// The last changes, with growing numbers.
+/// The last 10,000 changes, numbered in the order in which they happened.
 #[derive(Debug, Default)]
 pub(crate) struct RecentChanges {
     changes: VecDeque<(u64, Arc<AppChange>)>,
@@ -27,7 +27,7 @@ pub(crate) struct RecentChanges {
 }
 
 impl RecentChanges {
-    /// Adds changes, the earliest first.
+    /// Adds changes, which are sorted with the earliest first, and drops the earliest beyond 10,000.
     pub(crate) fn extend(&mut self, changes: Vec<AppChange>) {
         let left_out = changes.len().saturating_sub(MAX_RECENT);
         self.last += left_out as u64;
@@ -39,7 +39,7 @@ impl RecentChanges {
         self.changes.drain(..surplus);
     }
 
-    /// Returns the changes with numbers below `before`, the latest first.
+    /// Returns the changes with their numbers, the latest first: those with numbers below `before`, or all.
     pub(crate) fn before(&self, before: Option<u64>) -> Vec<(u64, Arc<AppChange>)> {
         let older =
             self.changes.iter().rev().filter(|(number, _)| before.is_none_or(|before| *number < before));
@@ -47,23 +47,23 @@ impl RecentChanges {
     }
 }
 
-/// A change of the state of a pair between two views.
+/// The change of the state of one pair: `before` is `None` if the pair is new, `after` if it is gone.
 #[derive(Debug)]
 pub(crate) struct Transition {
-    /// The time of the change.
+    /// The wall-clock time at which a view first showed the change.
     pub(crate) at: Timestamp,
     /// The pair after the change; if it is gone, before it.
     pub(crate) pair: Arc<Pair>,
-    /// The pair before, if its objects were in another cluster.
+    /// The pair before the change, if it had another target cluster then.
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,
-    /// False for the first report of a cluster, which does not tell of changes.
+    /// False if the pair appeared with the first full report of its home, which is not a change for readers.
     pub(crate) is_news: bool,
 }
 
-/// Returns the changes of state between two views: of the pairs that `changed`, and of all that are shown otherwise
-/// because a cluster became live, stale or lost.
+/// Returns the transitions between two views: of the pairs in `changed`, and of all pairs whose state changed because
+/// their home or target became live, stale or lost.
 pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<Transition> {
     let mut found: Vec<Transition> =
         changed.iter().filter_map(|change| transition(old, new, change)).collect();
@@ -90,8 +90,8 @@ pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChang
     found
 }
 
-/// Moves a view on to a moment at which the cluster at a place turns because time passes, and no other since the moment of
-/// the view. Returns the changes of state of the pairs that rest on the cluster.
+/// Advances a view to `moment`, at which only the cluster at `place` changes its freshness. Returns the transitions of
+/// the pairs whose home or target this cluster is.
 pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<Transition> {
     let fleet = Arc::clone(view.fleet());
     let mut before = Vec::new();
@@ -105,8 +105,8 @@ pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<T
     before.into_iter().filter_map(of).collect()
 }
 
-/// Returns the change of the state of a pair from `before` to a new view, in which it has the same summary; `None` if there
-/// is none.
+/// Returns the transition of an unchanged pair from its state `before` to that in the new view; `None` if history would
+/// record the same state for both.
 fn turn_of(
     pair: &Arc<Pair>,
     before: PairNow,
@@ -140,13 +140,14 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     (!is_same).then_some(Transition { at: new.moment().now, pair, moved, before, after, is_news })
 }
 
-/// Returns true if the home of a pair had reported all its apps.
+/// Returns true if any source had reported all apps of the pair's home in the view `old`.
 fn was_heard(old: &FleetView, pair: &Pair) -> bool {
     let home = old.fleet().cluster(pair.home.cluster);
     home.is_some_and(|home| home.sources.iter().any(|source| source.is_whole))
 }
 
-/// Returns the state of a pair as history keeps it.
+/// Makes the state of a pair that the history keeps: health, effective status, sync, and the words of the worst
+/// problem.
 pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     let PairNow { health, effective, sync, .. } = now;
     let dark = |state: FreshnessState| match state {
@@ -164,7 +165,7 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     PairState { health, effective, sync, problem }
 }
 
-/// Returns the state of a pair at a time for which no state is recorded.
+/// Makes the state that stands for a time without a record: all unknown, with the problem [`UNRECORDED`].
 pub(crate) fn unrecorded() -> PairState {
     PairState {
         health: Status::Unknown,
@@ -174,7 +175,7 @@ pub(crate) fn unrecorded() -> PairState {
     }
 }
 
-/// Returns the freshness of the target when a pair had this state.
+/// Returns the freshness that the target had when a pair had this state; lost if the state is not recorded.
 pub(crate) fn past_freshness(state: &PairState) -> FreshnessState {
     let dark = [FreshnessState::Stale, FreshnessState::Lost];
     let told = dark.into_iter().find(|dark| state.problem.as_deref() == Some(dark.as_str()));
@@ -185,7 +186,7 @@ pub(crate) fn past_freshness(state: &PairState) -> FreshnessState {
     }
 }
 
-/// Makes the row of a transition to the present view; `None` if it is not to be shown.
+/// Makes the row of `/api/v1/changes` for a transition; `None` if it is not news, or the states are equal.
 pub(crate) fn row(view: &FleetView, transition: &Transition) -> Option<AppChange> {
     let Transition { pair, before, after, is_news, .. } = transition;
     if !is_news || before == after {

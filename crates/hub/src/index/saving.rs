@@ -1,4 +1,4 @@
-//! From the store to the index when a hub starts, and from the index to the store while it runs.
+//! Restores the index from the store when a hub starts, and saves its changes to the store while it runs.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -17,26 +17,26 @@ use crate::clock::{HubClock, HubTime};
 use crate::fleet::{FleetState, KnownCluster, Source, Tells};
 use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError};
 
-/// The number of pairs that are read at one time.
+/// The number of pairs that one read of the store returns.
 const PAGE: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
-/// The number by which epochs grow from one run to the next. So many streams of a cluster may begin while the store cannot
-/// be written, and the next run still gives no epoch a second time.
+/// The number by which the first epoch of a run exceeds the greatest saved one. So many streams of a cluster may be
+/// opened while the store cannot be written, without the next run giving an epoch a second time.
 const EPOCHS: u64 = 1 << 16;
 
-/// The time after which it is saved that nothing changed.
+/// The time without changes after which the store is told that history is recorded up to now.
 const UNCHANGED: Duration = Duration::from_secs(15);
 
-/// The times between attempts to write after a failure.
+/// The shortest and the longest pause before a failed write is repeated; it doubles with each failure.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// The interval at which old history is dropped.
 const RETENTION: Duration = Duration::from_secs(3600);
 
 impl FleetIndex {
-    /// Makes the index of the clusters that `store` holds and whose name or an alias `is_followed` admits, and keeps what changes for [`save`](FleetIndex::save). No cluster
-    /// is live before it was heard again. The clock must have begun before the last proof of life of each cluster: earlier
-    /// ones count as of its beginning.
+    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for, and their
+    /// pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster is live until a source reports
+    /// it. Signs of life from before the start of `clock` count as given at its start.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -61,7 +61,7 @@ impl FleetIndex {
         Ok(index)
     }
 
-    /// Publishes the fleet that the store held.
+    /// Publishes the restored fleet, without recording transitions.
     fn begin(&self, fleet: FleetState, moment: HubTime) {
         let mut owner = lock(&self.owner);
         owner.fleet = fleet;
@@ -81,7 +81,8 @@ impl FleetIndex {
         self.journal.iter().for_each(|journal| journal.restored(moment));
     }
 
-    /// Records that the states of pairs are unknown since the end of the last run.
+    /// Records a transition for each pair whose restored state differs from the last one in `store`, at the time up to
+    /// which the last run recorded history. Does nothing if no history is recorded.
     async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
         let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
             return Ok(());
@@ -121,7 +122,8 @@ impl FleetIndex {
         Ok(())
     }
 
-    /// Saves to `store` what changes. While that fails the index goes on, and tries again. Never ends.
+    /// Saves changes to `store` in a loop; repeats a failed write after a pause. Never ends; without a journal it only
+    /// waits.
     pub async fn save(&self, store: &dyn Store) {
         let Some(journal) = &self.journal else { return std::future::pending().await };
         let mut pause = PAUSES.0;
@@ -150,8 +152,8 @@ impl FleetIndex {
         }
     }
 
-    /// Waits until all changes that were published and all streams that were opened are in the store. Returns false as soon
-    /// as the store cannot be written. Without a store it returns true at once.
+    /// Waits until all changes published and all streams opened before the call are in the store, and returns true.
+    /// Returns false as soon as the store cannot be written, and true at once without a store.
     pub async fn saved(&self) -> bool {
         match &self.journal {
             Some(journal) => journal.wait().await,
@@ -159,8 +161,8 @@ impl FleetIndex {
         }
     }
 
-    /// Drops the history in `store` that is older than `retain`, and the clusters that no source has reported in this
-    /// run nor for so long. Never ends.
+    /// Drops, once an hour, the history in `store` that is older than `retain`, and forgets the sources that have
+    /// opened no stream in this run and gave no sign of life for `retain`. Never ends.
     pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
         loop {
             let moment = self.clock.time();
@@ -177,13 +179,14 @@ impl FleetIndex {
         }
     }
 
-    /// Returns the number of changes that are not saved, and of those that were dropped; `None` without a store.
+    /// Returns the number of changes that wait to be saved, and of those that were dropped; `None` without a store.
     pub(crate) fn unsaved(&self) -> Option<JournalCounts> {
         self.journal.as_ref().map(Journal::counts)
     }
 }
 
-/// Finds a pair by its identity; returns its place, its number there, and its state.
+/// Finds a pair in the view. Returns the place of the cluster that shows it, its index there, the pair and its state;
+/// `None` if the view does not have it.
 fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, PairState)> {
     let fleet = view.fleet();
     let places = [&id.cluster, &id.app.home].map(|cluster| fleet.places.get(cluster).copied());
@@ -196,7 +199,7 @@ fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, Pair
     })
 }
 
-/// Makes the record of a cluster at a moment.
+/// Makes the record of a cluster to save at a moment, with the names from its best source.
 fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecord {
     let best = known.best_place(None, moment.at).and_then(|place| known.sources.get(place));
     let facts = best.map(|source| &**source.received.facts());
@@ -244,8 +247,8 @@ impl FleetState {
         }
     }
 
-    /// Adds the halves of a pair to its clusters. The store does not know their sources; the first snapshot of each
-    /// source replaces the halves.
+    /// Adds the halves of a pair to the first sources of its home and its target, because the store does not know which
+    /// source reported them. The first snapshot of that source replaces them.
     fn restore_pair(&mut self, pair: PairRecord, moment: HubTime) {
         let PairRecord { id, declared, observed } = pair;
         let home = id.app.home.clone();

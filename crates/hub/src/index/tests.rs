@@ -377,7 +377,7 @@ fn answers_say_which_clusters_are_missing_and_why() {
     fleet.pass(151);
     let state = told(&all);
     assert_eq!(state.0, AnswerState::Partial);
-    assert_eq!(state.1[1], "us-1 Silent has not reported since it was added");
+    assert_eq!(state.1[1], "us-1 Silent no source has reported it since it was added");
     let lost =
         taffrail_api::report::LostCluster { message: "refused".into(), silence: "does not answer".into() };
     fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());

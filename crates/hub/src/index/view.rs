@@ -15,18 +15,18 @@ use super::pair::{Axes, Pair, Place, Summary};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
 
-/// A published fleet at one moment of the hub's clock.
+/// A published fleet at one moment of the hub's clock, with the freshness of each source at it.
 #[derive(Debug, Clone)]
 pub struct FleetView {
     fleet: Arc<PublishedFleet>,
     moment: HubTime,
-    /// The states of all clusters as each of their sources tells, those of one cluster beside each other.
+    /// The freshness of each source, those of one cluster beside each other.
     states: Vec<FreshnessState>,
     /// The index in `states` of the first source of each cluster.
     first: Vec<usize>,
 }
 
-/// The parts of a pair that change with time alone.
+/// The present state of a pair: the values that also depend on the freshness of its clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PairNow {
     /// The freshness of what was observed in the target.
@@ -36,9 +36,9 @@ pub(crate) struct PairNow {
     pub(crate) health: Status,
     pub(crate) effective: Status,
     pub(crate) sync: SyncState,
-    /// The axes on which it has problems.
+    /// The axes on which it has problems, freshness included.
     pub(crate) axes: Axes,
-    /// The severity of the worst problem.
+    /// The severity of the worst problem; `None` if it has none.
     pub(crate) severity: Option<ProblemSeverity>,
 }
 
@@ -48,14 +48,14 @@ impl PairNow {
         self.severity.is_some_and(|severity| severity != ProblemSeverity::Notice)
     }
 
-    /// Returns true if a cluster of the pair is not live.
+    /// Returns true if the observed or the declared half is not live.
     pub(crate) fn is_dark(self) -> bool {
         self.observed != FreshnessState::Live || self.declared != FreshnessState::Live
     }
 }
 
 impl FleetView {
-    /// Makes the view of a fleet at a moment.
+    /// Makes the view of a published fleet at a moment.
     pub(crate) fn new(fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
         let mut states = Vec::with_capacity(fleet.clusters.len());
         let mut first = Vec::with_capacity(fleet.clusters.len());
@@ -67,8 +67,8 @@ impl FleetView {
         FleetView { fleet, moment, states, first }
     }
 
-    /// Returns the moments after that of this view and until `end` at which a cluster turns because time passes, each with
-    /// its place; the earliest first.
+    /// Returns the moments, after that of this view and up to and including `end`, at which a source of a cluster
+    /// becomes stale or lost without a report, each with the cluster's place; the earliest first.
     pub(crate) fn turns_until(&self, end: Duration) -> Vec<(Duration, Place)> {
         let mut turns = Vec::new();
         for (place, cluster) in self.fleet.all() {
@@ -83,7 +83,8 @@ impl FleetView {
         turns
     }
 
-    /// Moves the view on to a moment until which no cluster turns but the one at this place.
+    /// Advances the view to `moment`, and updates the freshness of the cluster at `place` only. The caller makes sure
+    /// that no other one changes until then.
     pub(crate) fn turn(&mut self, place: Place, moment: HubTime) {
         self.moment = moment;
         let Some(cluster) = self.fleet.cluster(place) else { return };
@@ -93,25 +94,25 @@ impl FleetView {
         }
     }
 
-    /// Returns the moment.
+    /// Returns the moment at which the fleet is viewed.
     pub fn moment(&self) -> HubTime {
         self.moment
     }
 
-    /// Returns the fleet.
+    /// Returns the published fleet.
     pub fn fleet(&self) -> &Arc<PublishedFleet> {
         &self.fleet
     }
 
-    /// Returns the state of the cluster at a place as one of its sources tells.
+    /// Returns the freshness of the cluster at `place` by its source with this index; lost if there is no such source.
     fn state(&self, place: Place, source: u16) -> FreshnessState {
         let first = self.first.get(place);
         let state = first.and_then(|first| self.states.get(first + usize::from(source)));
         state.copied().unwrap_or(FreshnessState::Lost)
     }
 
-    /// Returns the places of clusters that have another state than in `old`, or a source with another one, or are not live and
-    /// proved themselves since; and of those that `old` does not have.
+    /// Returns the places of the clusters that `old` does not have, whose freshness by any source differs from that in
+    /// `old`, or that are not wholly live and of which a sign of life came since.
     pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
         let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
             let (own, before) = (self.states_of(*place), old.states_of(*place));
@@ -130,7 +131,7 @@ impl FleetView {
         self.fleet.all().filter(is_turned).map(|(place, _)| place).collect()
     }
 
-    /// Returns true if a cluster has other names than in `old`.
+    /// Returns true if any cluster of both views has another name or other aliases than in `old`.
     pub(crate) fn is_renamed(&self, old: &FleetView) -> bool {
         self.fleet.all().any(|(place, cluster)| {
             let Some(before) = old.fleet.cluster(place) else { return false };
@@ -146,7 +147,7 @@ impl FleetView {
         })
     }
 
-    /// Returns true if the same is told of the clusters as wholes as in `old`: facts and errors.
+    /// Returns true if both views have the same clusters, with the same facts and errors of each source.
     pub(crate) fn tells_the_same(&self, old: &FleetView) -> bool {
         if Arc::ptr_eq(&self.fleet, &old.fleet) {
             return true;
@@ -169,7 +170,7 @@ impl FleetView {
         self.states.get(first..end).unwrap_or_default()
     }
 
-    /// Returns the parts of a pair that change with time alone; `place` is that of the cluster that shows the pair.
+    /// Computes the present state of a pair from its summary; `place` is that of the cluster that shows the pair.
     pub(crate) fn now(&self, place: Place, summary: &Summary) -> PairNow {
         let observed = summary.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
         let observed = Vitals::state_of(observed, summary.observed);
@@ -192,8 +193,9 @@ impl FleetView {
         }
     }
 
-    /// Returns the time since when a pair is not well, in microseconds. It is the same at each moment while the problem is
-    /// the same, unlike the time that is shown for a cluster that is not live, which follows the wall clock.
+    /// Returns a number in microseconds by which pairs are sorted by the time since which they are not well: for a live
+    /// pair the Unix time, for one that is not live the moment on the hub's clock. Stays the same while the
+    /// problem does.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return summary.since;
@@ -201,7 +203,8 @@ impl FleetView {
         i64::try_from(self.dark_since(pair, now)?.as_micros()).ok()
     }
 
-    /// Returns the moment at which the part of a pair that is not live was observed last; `None` if it never was.
+    /// Returns the moment of the hub's clock at which the half that is not live was observed last: the observed half,
+    /// or the declared one if the observed half is live. `None` if it never was.
     fn dark_since(&self, pair: &Pair, now: PairNow) -> Option<Duration> {
         if now.observed == FreshnessState::Live {
             let source = self.source(pair.home.cluster, pair.home.source)?;
@@ -212,13 +215,13 @@ impl FleetView {
         self.proved(&source.vitals, kept.body.not_live, kept.received)
     }
 
-    /// Returns the time at which the part of a pair that is not live was observed last; `None` if it never was.
+    /// Returns the wall-clock time at which the half that is not live was observed last; `None` if it never was.
     pub(crate) fn dark_at(&self, pair: &Pair, now: PairNow) -> Option<Timestamp> {
         let passed = self.moment.at.saturating_sub(self.dark_since(pair, now)?);
         self.moment.now.checked_sub(SignedDuration::try_from(passed).ok()?).ok()
     }
 
-    /// Returns the moment of the hub's clock at which a half was observed last.
+    /// Returns the moment of the hub's clock at which a half was observed last; `None` if it never was.
     fn proved(&self, vitals: &Vitals, own: Option<NotLive>, received: Duration) -> Option<Duration> {
         let at = self.moment.at;
         vitals.age_of(own, received, at).map(|age| at.saturating_sub(age))
@@ -228,7 +231,8 @@ impl FleetView {
         self.fleet.cluster(place)?.sources.get(usize::from(source))
     }
 
-    /// Returns the source that is used for a cluster as a whole: the freshest live one, else the freshest.
+    /// Returns the source from which the name, facts and freshness of a cluster are taken: live before stale before
+    /// lost, then the one with the latest sign of life. `None` if the cluster has no source.
     pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
         cluster.sources.iter().min_by_key(|source| {
             let age = source.vitals.age(self.moment.at);
@@ -236,12 +240,12 @@ impl FleetView {
         })
     }
 
-    /// Returns the freshness of a cluster as a whole.
+    /// Returns the freshness of a cluster by one source, at the moment of this view.
     pub(crate) fn freshness(&self, source: &PublishedSource) -> Freshness {
         source.vitals.freshness(self.moment.at, self.moment.now)
     }
 
-    /// Returns the name of a cluster.
+    /// Returns the name of a cluster by its best source; empty if that reported none.
     pub(crate) fn name<'c>(&self, cluster: &'c PublishedCluster) -> &'c str {
         self.speaker(cluster).map_or("", |source| &source.facts.name)
     }
@@ -264,7 +268,7 @@ impl FleetView {
         }
     }
 
-    /// Makes the row of a pair.
+    /// Makes the app's row of a pair at the moment of this view.
     pub(crate) fn row(&self, pair: &Pair) -> AppRow {
         let HubTime { at, now } = self.moment;
         let freshness = |source: Option<&PublishedSource>, own, received| {
@@ -301,7 +305,7 @@ impl FleetView {
         join(&pair.app, declared, observed, target)
     }
 
-    /// Makes the row of the cluster at a place; `None` if there is none.
+    /// Makes the row of the cluster at a place; `None` if there is no cluster, or it has no source.
     pub(crate) fn cluster_row(&self, place: Place) -> Option<ClusterRow> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.speaker(cluster)?;
@@ -311,8 +315,8 @@ impl FleetView {
         Some(ClusterRow::new(&source.facts, &apps, source.errors.len(), self.freshness(source)))
     }
 
-    /// Returns the present status of a cluster, and the number of its apps with a problem that is more than a notice: those
-    /// of its row, without making that.
+    /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
+    /// than a notice, as its row shows them; `None` if there is no cluster.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.speaker(cluster)?;
@@ -354,7 +358,7 @@ impl FleetView {
         counts
     }
 
-    /// Iterates over the failures of a cluster.
+    /// Iterates over the errors that all sources of a cluster report.
     pub(crate) fn errors<'c>(&self, cluster: &'c PublishedCluster) -> impl Iterator<Item = &'c ErrorRow> {
         cluster.sources.iter().flat_map(|source| source.errors.iter())
     }

@@ -1,4 +1,4 @@
-//! The reasons why a store does not answer.
+//! The errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// The reason why a store did not do what was asked of it.
+/// The reason why an operation of a store failed.
 ///
 /// Errors can be cloned because several batches share one commit.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -19,22 +19,22 @@ pub enum StoreError {
         #[source]
         source: Arc<sqlx::Error>,
     },
-    /// The database is damaged, or holds something that this version did not write.
+    /// The database is damaged, or has contents that Taffrail does not write.
     #[error("the store of the hub is damaged: {what}")]
     Damaged {
-        /// The damage.
+        /// A description of the damage.
         what: String,
         /// The error of the database, if it found the damage.
         #[source]
         source: Option<Arc<sqlx::Error>>,
     },
-    /// The moment is before the history that is kept, or before it began.
-    #[error("the history before {since} is not kept; ask for a later time")]
+    /// The requested moment is before the history that is kept, or before history began.
+    #[error("the hub keeps no history before {since}; ask for a later time")]
     HistoryDropped {
-        /// The earliest moment of which the state is known.
+        /// The earliest moment of which the states are known.
         since: Timestamp,
     },
-    /// The text is not a cursor of the method.
+    /// The text is not a cursor that this list returned; holds the text.
     #[error("'{0}' is not a cursor of this list; begin again without one")]
     InvalidCursor(String),
     /// A file could not be read or written.
@@ -72,7 +72,7 @@ impl StoreError {
         move |source| StoreError::File { action, path, source: Arc::new(source) }
     }
 
-    /// Makes the error for contents that no version of Taffrail writes.
+    /// Makes the error for contents that no version of Taffrail writes; `what` describes them.
     pub(crate) fn damaged(what: impl Into<String>) -> StoreError {
         StoreError::Damaged { what: what.into(), source: None }
     }

@@ -1,4 +1,4 @@
-//! The store: what of a fleet outlives the process of the hub.
+//! The store: the part of a fleet's state that a hub saves and reads again at its next start.
 //!
 //! The hub answers all lists from memory. A [`Store`] keeps the last known halves of each [pair](PairId), so that a
 //! hub has rows at once when it starts, the epochs of streams, the history of pairs, and the hashes of access tokens.
@@ -29,17 +29,16 @@ pub use taffrail_api::hub::PairState;
 pub use taffrail_apps::SyncResult;
 pub use token::{Token, TokenHash, TokenRecord};
 
-/// The answer of a store, once it comes.
+/// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 
-/// A place that keeps the state of a fleet across restarts.
+/// The interface of a database that keeps the state of a fleet across restarts.
 ///
 /// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
 /// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
 pub trait Store: Send + Sync + 'static {
-    /// Saves a batch as a whole, in order with the batches before it. The answer comes after the commit is on the disk,
-    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if nobody waits for the answer any
-    /// more.
+    /// Saves a batch as a whole, after the batches written before it. The answer comes after the commit is on the disk,
+    /// up to 100 ms later: writes of that time share one commit. A batch is saved even if the caller drops the answer.
     ///
     /// A batch that is saved twice changes nothing the second time. Transitions and syncs that are older than the
     /// history that is kept are left out.
@@ -48,14 +47,14 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::DiskFull`] if there is no space; then nothing of the batch is saved.
     fn write(&self, batch: Batch) -> Answer<'_, ()>;
 
-    /// Reads the pairs, with their last known halves, in pages of at most `page.limit`.
+    /// Reads one page of the pairs with their last known halves, at most `page.limit`.
     fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage>;
 
     /// Reads the attributes of all clusters, ordered by their identities.
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;
 
-    /// Reads the transitions and syncs of a pair in a range of time, the latest first. The time of a sync is the one at
-    /// which it began. History that was dropped is missing.
+    /// Reads one page of the transitions and syncs of a pair in a range of time (without its end), the latest first. A
+    /// sync counts at the time at which it began. Dropped history is missing without an error.
     ///
     /// # Errors
     /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
@@ -69,8 +68,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the range of time of which the states of all pairs are known.
     fn recorded(&self) -> Answer<'_, HistoryRange>;
 
-    /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair did
-    /// not exist, or nothing is recorded of it until then.
+    /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair
+    /// did not exist, or nothing is recorded of it until then.
     ///
     /// # Errors
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
@@ -83,9 +82,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
-    /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had at
-    /// the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does this
-    /// every day.
+    /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
+    /// at the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does
+    /// this every day.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 
     /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on
@@ -104,6 +103,6 @@ pub trait Store: Send + Sync + 'static {
     /// Removes the access token with the identity `id`. Returns false if there was none.
     fn revoke_token(&self, id: String) -> Answer<'_, bool>;
 
-    /// Returns whether the store can be written. After a failed write it tries one.
+    /// Returns the condition of the store. If the last write failed, tries another one first.
     fn health(&self) -> Answer<'_, StoreHealth>;
 }

@@ -1,4 +1,4 @@
-//! The records of a store: pairs, clusters, and their history.
+//! The records that a store saves: pairs, clusters, their history, and pages of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use taffrail_api::hub::PairState;
 use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
 use taffrail_apps::{ClusterId, SyncResult};
 
-/// The identity of a row: an app, and the cluster that holds its objects.
+/// The identity of a pair: an app, and the cluster that holds its objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PairId {
@@ -19,7 +19,7 @@ pub struct PairId {
     pub app: AppId,
 }
 
-/// The last known halves of a pair.
+/// A pair with its last known halves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairRecord {
     /// The pair.
@@ -35,25 +35,26 @@ pub struct PairRecord {
 pub struct SavedHalf<T> {
     /// The contents of the half.
     pub body: Box<T>,
-    /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from it.
+    /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from
+    /// it.
     pub received: Timestamp,
 }
 
-/// The attributes of a cluster.
+/// The saved attributes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterRecord {
     /// The identity.
     pub id: ClusterId,
     /// The name by which users know the cluster.
     pub name: String,
-    /// Further names of the cluster.
+    /// Further names (contexts) of the cluster.
     pub aliases: Vec<String>,
     /// The labels of the cluster.
     pub labels: BTreeMap<String, String>,
     /// The time at which the API server of the cluster last proved itself; `None` if it never did.
     pub heard: Option<Timestamp>,
-    /// The last epoch of each source of reports. A saved epoch never becomes smaller: sources that are not named here
-    /// keep theirs.
+    /// The last epoch of the streams of each source, by the source's name. Saving never makes an epoch smaller, and
+    /// keeps the epochs of sources that are not named here.
     pub epochs: BTreeMap<String, u64>,
 }
 
@@ -76,7 +77,7 @@ pub struct PairTransition {
 ///
 /// A sync is identified by pair, revision and the time at which it began. A record replaces an earlier one of the same
 /// sync, unless it says that a sync is running that has ended. A record without a message comes from what the tool
-/// remembers of earlier syncs, and only completes one that is running.
+/// remembers of earlier syncs, and replaces only one of a running sync.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRecord {
@@ -105,7 +106,7 @@ pub enum HistoryEntry {
 }
 
 impl HistoryEntry {
-    /// Returns the time of the entry: that of the change, or that at which the sync began.
+    /// Returns the time of the transition, or the time at which the sync began.
     pub fn at(&self) -> Timestamp {
         match self {
             HistoryEntry::Transition(transition) => transition.at,
@@ -114,7 +115,7 @@ impl HistoryEntry {
     }
 }
 
-/// Changes that are saved together.
+/// Changes that a store saves together or not at all.
 ///
 /// Removals come first, then the other parts: a cluster or pair that is both removed and saved is saved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -131,26 +132,26 @@ pub struct Batch {
     pub transitions: Vec<PairTransition>,
     /// Syncs to append, or to complete.
     pub syncs: Vec<SyncRecord>,
-    /// The time until which this batch and those before it hold all transitions; `None` if more of them will follow. The
-    /// first such time is the one at which history begins.
+    /// The time up to which this batch and those before it contain all transitions; `None` if earlier ones will follow.
+    /// The first such time is the beginning of history.
     pub recorded: Option<Timestamp>,
 }
 
 impl Batch {
-    /// Returns the number of changes.
+    /// Returns the number of all entries of the batch, as a measure of its size.
     pub fn len(&self) -> usize {
         let removed = self.gone.len() + self.forgotten.len();
         let added = self.pairs.len() + self.clusters.len() + self.transitions.len() + self.syncs.len();
         added + removed + usize::from(self.recorded.is_some())
     }
 
-    /// Returns true if nothing changes.
+    /// Returns true if saving the batch would change nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The place in a list at which its next page begins.
+/// The position in a list after which its next page begins.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(pub(crate) String);
@@ -182,7 +183,7 @@ impl PageQuery {
         PageQuery { limit, after: None }
     }
 
-    /// Makes the query of the page that begins at `cursor`.
+    /// Makes the query of the page after `cursor`, with the same limit.
     pub fn next(self, cursor: Cursor) -> PageQuery {
         PageQuery { after: Some(cursor), ..self }
     }
@@ -209,14 +210,14 @@ pub struct PairPage {
     pub next: Option<Cursor>,
 }
 
-/// The amount of history that was dropped.
+/// The amount of history that [`drop_history`](super::Store::drop_history) removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DroppedHistory {
-    /// The number of days.
+    /// The number of days whose history was removed.
     pub days: u64,
-    /// The number of transitions.
+    /// The number of transitions removed.
     pub transitions: u64,
-    /// The number of syncs.
+    /// The number of syncs removed.
     pub syncs: u64,
 }
 

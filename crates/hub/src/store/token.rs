@@ -79,7 +79,7 @@ impl fmt::Debug for TokenHash {
 pub struct TokenRecord {
     /// The identity, by which a token is listed and revoked: 8 hexadecimal digits of the hash.
     pub id: String,
-    /// A name that its user chose.
+    /// The name that the user gave the token.
     pub name: String,
     /// The hash of the token.
     pub hash: TokenHash,

@@ -7,7 +7,7 @@ use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
-/// An index from objects to the watched scopes that hold them.
+/// An index that finds the watched scopes that hold an object by its key.
 pub(super) struct Holders<'f> {
     singles: HashMap<&'f ObjectKey, &'f Followed>,
     lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
@@ -34,19 +34,19 @@ impl<'f> Holders<'f> {
         holders
     }
 
-    /// Lists the scopes with a list (not of a single object) that hold the object `key`.
+    /// Iterates over the list scopes (not those of a single object) that hold the object `key`.
     fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
         all.flatten().copied().filter(|followed| followed.keys.contains(key))
     }
 
-    /// Returns true if the list of a scope holds the object.
+    /// Returns true if any list scope holds the object.
     pub(super) fn is_listed(&self, key: &ObjectKey) -> bool {
         self.lists(key).next().is_some()
     }
 
-    /// Returns true if the list of a scope holds the object with this projection or a larger one.
+    /// Returns true if any list scope holds the object with this projection or a larger one.
     pub(super) fn list(&self, key: &ObjectKey, projection: Projection) -> bool {
         self.lists(key).any(|followed| followed.read.projection.covers(projection))
     }
@@ -67,7 +67,7 @@ impl<'f> Holders<'f> {
         bodies.reduce(|one, other| if one == Projection::Full { one } else { other })
     }
 
-    /// Returns true if a scope delivers the whole object whenever it changes.
+    /// Returns true if a scope watches the whole object: the scope of this single object, or a list that holds it.
     pub(super) fn bring_body(&self, key: &ObjectKey) -> bool {
         self.singles.get(key).is_some_and(|followed| followed.read.projection.covers(Projection::Full))
             || self.list(key, Projection::Full)

@@ -1,4 +1,4 @@
-//! The events of followed clusters, and their effects.
+//! Applies the events of watched clusters to the fleet: connections, discoveries, watch events, polls.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -387,8 +387,9 @@ impl FleetWatcher {
         let Some(homes) = self.clusters[at].foreign_over.get(&kind) else { return };
         let scope = Scope::Input(format!("{} in {target}", read.kind));
         let message = format!(
-            "its apps name more objects of this kind there than Taffrail reads one by one, and \
-            listing the kind failed: {message}"
+            "the apps of this cluster name more objects of kind {} in cluster {target} than Taffrail reads \
+            one by one, and listing the kind there failed: {message}",
+            read.kind
         );
         for snapshot in self.fleet.snapshots.iter_mut().filter(|it| homes.contains(it.name())) {
             snapshot.retract(&scope);

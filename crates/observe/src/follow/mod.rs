@@ -1,4 +1,4 @@
-//! Live clusters that are followed: each read continues as a watch.
+//! Watches live clusters: each read of the plan continues as a watch.
 //!
 //! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. Changes go
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
@@ -55,19 +55,19 @@ use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::Pair;
 
-/// Time for which changes are collected before one update of the view shows them.
+/// Time without a further change after which [`FleetWatcher::next`] returns, so that one update shows several changes.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// Maximum time for which continuous changes may delay an update of the view.
+/// Maximum time after the first change for which further changes delay an update of the view.
 const AT_MOST: Duration = Duration::from_millis(300);
 
-/// Maximum time for which a change is held back until the evidence for it is read.
+/// Maximum time for which [`FleetWatcher::settle`] waits for evidence about a change before the view shows it.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
 /// Time for which changes are collected into one update while a caller waits for each change.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// Maximum time for which events of one cluster are applied while other clusters have events.
+/// Maximum time for which events of one cluster are applied before those of the next cluster are.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The connection to a cluster, its version and its kinds, sent by the task that connects.
@@ -126,7 +126,7 @@ struct Followed {
     behind: Option<Moment>,
     /// The state of the scope, and the time since when it has that state.
     state: (WatchState, Timestamp),
-    /// True if only apps of other clusters need the scope.
+    /// True if no app of this cluster needs the scope, only apps of other clusters.
     is_foreign: bool,
     /// The namespace that is charged for the scope of a single object; `None` if no limit applies to it.
     asker: Option<String>,
@@ -230,15 +230,16 @@ struct Following {
     dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
-    /// True if something changed since the reads were last planned.
+    /// True if something changed since the reads of this cluster were last planned.
     changed: bool,
     /// True once every needed scope has been answered.
     is_settled: bool,
     /// The time since when every needed scope has been live without a gap; `None` if one is not.
     live_since: Option<Timestamp>,
-    /// The time of the last answer, if the machine slept since and the cluster has not answered again.
+    /// The time of the cluster's last answer before the machine slept; `None` unless it slept and the cluster has not
+    /// answered since.
     stale: Option<Timestamp>,
-    /// True while its server is probed after the machine slept.
+    /// True while Taffrail probes the cluster's server, after the machine slept.
     is_asked: bool,
     selections: BTreeSet<Selection>,
     /// The kinds that the server serves; `None` before discovery.
@@ -259,8 +260,8 @@ impl Following {
         }
     }
 
-    /// Updates the freshness of `snapshot` and the list of its stale scopes: live at `now`, or stale since the server was
-    /// last heard. A snapshot that is [`Lost`](FreshnessState::Lost) stays so.
+    /// Updates the freshness of `snapshot` and the list of its stale scopes: live at `now`, or stale since the server
+    /// was last heard. A snapshot that is [`Lost`](FreshnessState::Lost) stays so.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -358,7 +359,7 @@ pub struct WatchRequest {
 pub struct FleetWatcher {
     fleet: FleetSnapshot,
     clusters: Vec<Following>,
-    /// The index of the cluster whose events are applied next.
+    /// The index of the cluster whose waiting events [`FleetWatcher::turns`] applies next.
     turn: usize,
     events: Events,
     parser: Parser,
@@ -372,15 +373,15 @@ pub struct FleetWatcher {
     compared: HashMap<Pair, Compared>,
     /// The cost of finding the objects that apps have in other clusters, and the pause after it.
     pace: Pace,
-    /// True if something changed that may affect the objects that apps have in other clusters.
+    /// True if something changed that may affect which objects apps have in other clusters.
     has_moved: bool,
     /// Number of comparisons so far.
     comparisons: u64,
     /// Number of first comparisons of a pair in progress.
     comparing: usize,
-    /// True once a caller has received the fleet.
+    /// True once [`FleetWatcher::settle`] was called.
     shown: bool,
-    /// True if the view may have changed since a caller was told so.
+    /// True if the view may have changed since a waiting function last returned true to a caller.
     has_news: bool,
 }
 
@@ -455,7 +456,7 @@ impl FleetWatcher {
         follow
     }
 
-    /// Returns the present state of the fleet.
+    /// Returns the fleet with all events applied so far, and its `now` set to the present time.
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
@@ -478,13 +479,14 @@ impl FleetWatcher {
         Some(feeds.cluster().with_timeout(self.one_request()))
     }
 
-    /// Returns the time for one request, with its further attempts.
+    /// Returns the time limit of one request with its retries: the request timeout, or the timeout of a cluster.
     fn one_request(&self) -> Duration {
         self.request_timeout.unwrap_or(self.timeout)
     }
 
-    /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later up to
-    /// `UNNOTICED`. Scopes answered after that are shown in a later update.
+    /// Plans reads, and waits until every needed scope is answered: at the first call up to the timeout of a cluster,
+    /// later up to 400 ms. At the first call, reports scopes without an answer as failed; a later update shows their
+    /// answers.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
@@ -562,7 +564,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Waits for the next event of any cluster; `None` after `at_most`.
+    /// Waits for the next event of any cluster; `None` if none comes within `at_most`.
     async fn come(&mut self, at_most: Duration) -> Option<Arrival> {
         let FleetWatcher { clusters, events, .. } = self;
         let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
@@ -607,7 +609,8 @@ impl FleetWatcher {
         self.take_news()
     }
 
-    /// Watches further objects of the cluster with index `at`, besides those requested before.
+    /// Adds objects of the cluster with index `at` to those that are watched. They are read at the next
+    /// [`FleetWatcher::ask`].
     pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
@@ -640,20 +643,20 @@ impl FleetWatcher {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
-    /// Returns notes for the user, such as that an object is polled because it may not be watched.
+    /// Returns a note for the user about each object that is polled because the user may not watch it.
     pub fn notes(&self) -> Vec<String> {
         let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
         clusters.collect()
     }
 
-    /// Returns true if the cluster with index `at` may still answer for the first time.
+    /// Returns true if the cluster with index `at` has neither answered nor failed so far.
     pub fn is_connecting(&self, at: usize) -> bool {
         let snapshot = self.fleet.snapshots.get(at);
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
-    /// Returns true if all that is needed of each cluster was answered, or will never be, and nothing changed since that
-    /// may need more.
+    /// Returns true if each cluster has answered all needed scopes or can never be reached, nothing changed that may
+    /// need further reads, and no comparison of clusters is running.
     pub(crate) fn is_whole(&self) -> bool {
         let is_planned = |at: usize| self.clusters.get(at).is_some_and(|it| !it.changed);
         let is_whole =
@@ -662,7 +665,7 @@ impl FleetWatcher {
         !has_moved && !self.is_comparing() && (0..self.clusters.len()).all(is_whole)
     }
 
-    /// Returns true while it is being found out for the first time if two clusters are one.
+    /// Returns true while the first comparison of two clusters that may be one is running.
     pub(crate) fn is_comparing(&self) -> bool {
         self.comparing > 0
     }
@@ -672,7 +675,7 @@ impl FleetWatcher {
         &self.clock
     }
 
-    /// Returns the time since each cluster last proved that it is there; `None` for one that is not watched.
+    /// Iterates over the time since the last sign of life of each cluster; `None` for one without a connection.
     pub(crate) fn silent(&self) -> impl Iterator<Item = Option<Duration>> {
         self.clusters.iter().map(|following| Some(following.feeds.as_ref()?.silent()))
     }
@@ -682,8 +685,8 @@ impl FleetWatcher {
         self.clusters.iter().map(|following| following.changed)
     }
 
-    /// Plans the reads of the cluster with index `at` at the next [`FleetWatcher::ask`], because time alone changed what
-    /// its apps need.
+    /// Plans the reads of the cluster with index `at` at the next [`FleetWatcher::ask`], because time alone changed
+    /// what its apps need.
     pub(crate) fn plan_again(&mut self, at: usize) {
         if let Some(following) = self.clusters.get_mut(at) {
             following.changed = true;

@@ -399,7 +399,8 @@ impl Following {
         self.homes_of(read).next().is_some()
     }
 
-    /// Lists the names of the clusters whose apps the read concerns.
+    /// Iterates over the names of the other clusters whose apps name the object of `read`, or, for a list of a whole
+    /// kind in one namespace, name objects of the kind or need dependents there. Names may repeat.
     fn homes_of<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
         let key = named(read);
         let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
@@ -417,8 +418,8 @@ impl Following {
         one.into_iter().chain(inside).chain(dependents).flatten()
     }
 
-    /// Lists the names of the clusters whose apps the read concerns; of a list in all namespaces, those whose apps name an
-    /// object of the kind.
+    /// Lists the names of the clusters whose apps the read concerns; of a list in all namespaces, those whose apps name
+    /// an object of the kind.
     fn homes_in_scope<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
         let is_whole = read.namespace.is_none() && named(read).is_none();
         let first = is_whole.then(|| ObjectKey::new(&*read.group, &*read.kind, "", ""));
@@ -430,8 +431,8 @@ impl Following {
         self.homes_of(read).chain(of_kind)
     }
 
-    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless another read has it. If
-    /// none needs it any more, what was recorded stays.
+    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless another read has it.
+    /// If none needs it any more, what was recorded stays.
     pub(super) fn note_homes(&self, snapshot: &mut Snapshot, read: &Read) {
         let scope = read.scope();
         let is_needed = |other: &Followed| !other.is_foreign && other.read.scope() == scope;
@@ -524,7 +525,7 @@ fn is_value(read: &Read) -> bool {
     is_secret && read.projection == Projection::Full && matches!(read.target, Target::Object(_))
 }
 
-/// Returns true if connecting has failed, so that no caller waits for the cluster.
+/// Returns true if the snapshot has an error of the whole cluster other than `Connecting`: then no caller waits for it.
 pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
     snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
 }

@@ -7,8 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Compared, FleetWatcher};
 use crate::rows::KeptRows;
 
-/// Maximum time for which rows are not computed again although nothing changed, because the wall clock may have
-/// been set.
+/// Maximum time for which rows are shown without computing them again: the wall clock may have been set.
 const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {
@@ -26,8 +25,8 @@ impl FleetWatcher {
         !is_due && is_compared && is_planned && clusters.all(|(it, snapshot)| it.is_quiet(snapshot))
     }
 
-    /// Applies events for the time `rest`, however many arrive. A caller that passes the duration of its last
-    /// update spends at most half of the time on updates. Returns true if something changed.
+    /// Applies events for exactly the time `rest`, and returns true if something changed. A caller that passes the
+    /// duration of its last update spends at most half of the time on updates.
     pub async fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
         loop {

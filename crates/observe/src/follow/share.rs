@@ -1,4 +1,4 @@
-//! Clusters that send more than their share of the memory.
+//! Limits on the memory of each cluster, and on reports of malformed items.
 
 use std::time::Duration;
 
@@ -16,18 +16,21 @@ const LET_GO_FOR: Duration = Duration::from_mins(5);
 /// Maximum number of malformed items of a scope that are reported one by one.
 const MOST_MALFORMED: usize = 50;
 
-/// The name of the operation in the error message.
+/// The operation that the error of a cluster that exceeds its memory names.
 const WHAT: &str = "follow the cluster";
 
 impl Followed {
-    /// Counts a malformed item; for the first [`MOST_MALFORMED`] reports it, and for the next one that there are more,
-    /// and returns true. Returns false for all others, because a server may send any number.
+    /// Counts a malformed item of the scope. Reports `message` for the first [`MOST_MALFORMED`] items, and for the next
+    /// one that there are more, and returns true; reports nothing for later ones and returns false.
     pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
         let (told, count) = &mut self.malformed;
         *count += 1;
         let message = match told.len() {
             known if known < MOST_MALFORMED => taffrail_status::cut(message).into_owned(),
-            MOST_MALFORMED => "more of its items are malformed or were not requested".to_owned(),
+            MOST_MALFORMED => format!(
+                "more than {MOST_MALFORMED} items of this list are malformed or were not requested; \
+                the others are not reported"
+            ),
             _ => return false,
         };
         told.push(message.clone());

@@ -1,4 +1,4 @@
-//! Tasks that end when nothing waits for them any more.
+//! Tasks that are aborted when their handle is dropped.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Objects that are followed one by one, and that no plan wants any more.
+//! Ends the watches of single objects that no plan needs any more.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -116,7 +116,7 @@ impl<'r> Wanted<'r> {
         wanted
     }
 
-    /// Returns true if one of the reads returns the object `key`.
+    /// Returns true if one of the reads returns the object `key`, by its name or in a list without a selector.
     fn brings(&self, key: &ObjectKey) -> bool {
         let places = places(key);
         places.iter().any(|place| self.places.contains(place))

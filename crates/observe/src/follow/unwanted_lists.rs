@@ -1,4 +1,4 @@
-//! Lists of kinds in single namespaces that are followed, and that no plan wants any more.
+//! Ends the watches of lists in single namespaces that no plan needs any more.
 
 use std::collections::{BTreeMap, HashSet};
 

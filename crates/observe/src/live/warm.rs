@@ -16,16 +16,16 @@ use taffrail_object::{ApiResource, Projection};
 #[non_exhaustive]
 pub enum ColdStart {
     /// The bytes are damaged, or not a saved state.
-    #[error("the saved index is damaged or not an index")]
+    #[error("the saved state for a warm start is damaged, or is not a saved state")]
     Unreadable,
     /// The saved index cannot be used, for example because its version or rules differ.
     #[error(transparent)]
     Index(#[from] ReopenError),
     /// The identity or the present version of the connected cluster cannot be read.
-    #[error("cannot tell whether the saved index belongs to this cluster")]
+    #[error("cannot tell if the saved state is of this cluster: its identity or version cannot be read")]
     Unidentified(#[source] ReadError),
     /// The saved state is of another cluster than the connected one.
-    #[error("the saved state belongs to another cluster ({saved}, not {found})")]
+    #[error("the saved state is of another cluster (identity {saved}; this cluster has {found})")]
     OtherCluster {
         /// The identity of the saved cluster.
         saved: String,

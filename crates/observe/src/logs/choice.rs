@@ -1,4 +1,4 @@
-//! The containers of Pods whose logs say most.
+//! Chooses the containers whose logs are read: those with the worst status.
 
 use std::collections::{BTreeSet, HashMap};
 

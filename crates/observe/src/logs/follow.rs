@@ -1,4 +1,4 @@
-//! A log that is followed.
+//! Follows the log of a container through its restarts.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,7 +72,7 @@ impl FollowedLog {
         FollowedLog { waiting, task, has_ended: false }
     }
 
-    /// Waits for something new in the log; returns `None` after its end.
+    /// Waits for new lines or the end of the log, and returns all that came since the last call; `None` after the end.
     pub async fn next(&mut self) -> Option<LogNews> {
         while !self.has_ended {
             let news = self.waiting.take();
@@ -147,11 +147,11 @@ struct Follower {
 
 /// The next thing to do after a log ended.
 enum Next {
-    /// The next run is read from its beginning.
+    /// Read the next run from its beginning; holds the number of restarts before it.
     Run(i64),
-    /// The same run goes on: the server had ended the answer.
+    /// Continue with the same run: it still runs, and only the server's response ended.
     Same,
-    /// Nothing will be written any more.
+    /// End: the container will not run again.
     Nothing,
 }
 
@@ -181,7 +181,7 @@ impl Follower {
         }
     }
 
-    /// Reads the log until the server ends the answer.
+    /// Reads the log and passes on its lines, until the server ends the response.
     async fn read(&self) -> Result<(), ReadError> {
         let mut stream = self.reader.cluster.log(&self.request).await?;
         let mut lines = Lines::default();
@@ -199,8 +199,8 @@ impl Follower {
         }
     }
 
-    /// Waits until the container runs, or until it is known that it will not run again. With `is_quick` the answer
-    /// ended at once, so that there is a pause before the first look.
+    /// Reads the Pod again and again until the container runs, or will not run again, and returns which. Pauses before
+    /// the first read if `is_quick`, because the response had ended at once.
     async fn next(&self, is_quick: bool) -> Result<Next, ReadError> {
         let pods = pods();
         let LogTarget { namespace, pod, container, restarts, is_running, .. } = &self.target;

@@ -1,4 +1,5 @@
-//! The objects that a user names, in each cluster that has them, and the actions that the clusters' Argo CDs have for them.
+//! The objects that a user names, in each cluster that has them, and the actions that the clusters' Argo CDs have for
+//! them.
 
 use futures::future::join;
 use jiff::Timestamp;
@@ -139,7 +140,7 @@ pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Re
         }
     }
     if let (Err(error), false) = (&argos, objects.is_empty()) {
-        notes.push(format!("cannot tell whether its Argo CD defines actions: {}", chain(error)));
+        notes.push(format!("cannot tell if an Argo CD defines actions for the object: {}", chain(error)));
     }
     let live = LiveObject { cluster: cluster.clone(), discovery: discovery.clone(), resource };
     let mut located = Vec::new();

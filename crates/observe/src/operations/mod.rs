@@ -3,8 +3,8 @@
 //! This module is the only one that writes to clusters. A plan ([`plan_verb`], `plan_action`) sends nothing: it lists
 //! each write with its diff and warnings, and [`OperationPlan::digest`] identifies all of them. A run
 //! ([`OperationPlan::run_verb`], `OperationPlan::run_action`) takes the digest of the plan that the user confirmed, so
-//! that what is written is what was shown, and reports its progress as [`OperationEvent`]s. If another client changes an
-//! object meanwhile, its write is planned again: the same patch is sent, and another one is an error of that object.
+//! that what is written is what was shown, and reports its progress as [`OperationEvent`]s. If another client changes
+//! an object meanwhile, its write is planned again: the same patch is sent, and another one is an error of that object.
 
 #[cfg(feature = "lua")]
 mod actions;
@@ -178,8 +178,8 @@ impl fmt::Display for PlanDigest {
     }
 }
 
-/// The identifier of a run, which the caller chooses. [`OperationEvent::Started`] reports it before the first request is
-/// sent, so that it can be stored by then.
+/// The identifier of a run, which the caller chooses. [`OperationEvent::Started`] reports it before the first request
+/// is sent, so that it can be stored by then.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OperationId(String);
 
@@ -285,9 +285,9 @@ pub enum Outcome {
         /// The time since the run began.
         after: Duration,
     },
-    /// The change was handled, but whether the app is ready cannot be told: the cluster of its objects was not asked.
+    /// The tool handled the change, but the app's state is unknown, because the cluster of its objects was not read.
     Unobservable {
-        /// The cluster of the objects, and how to ask it.
+        /// The message: the cluster of the objects, and how to include it.
         why: String,
     },
     /// The app was not ready at the deadline.

@@ -481,7 +481,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     }
 }
 
-/// Returns true if Argo CD may be about to start an automatic sync.
+/// Returns true if Argo CD may be about to start an automatic sync: the app is an OutOfSync Application that is not
+/// suspended.
 fn is_about_to_sync(app: &App) -> bool {
     app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
 }

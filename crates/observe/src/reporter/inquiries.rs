@@ -1,4 +1,4 @@
-//! Questions about the followed clusters.
+//! Questions about the watched clusters, answered by the task that watches them.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use tokio::sync::mpsc;
 use crate::fleet::FleetSnapshot;
 use crate::follow::FleetWatcher;
 
-/// A question: a function that gets the fleet, and sends its answer to the asker.
+/// A question: a function that the reporter calls with the fleet, and that sends its own answer to the asker.
 pub type Inquiry = Box<dyn FnOnce(&FleetSnapshot) + Send>;
 
-/// Maximum time for which a question waits until all clusters were read for the first time.
+/// Maximum time for which a question waits for the first read of all clusters.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// Maximum time for which a later question waits until the evidence about a change is read.
+/// Maximum time for which a question after the first read waits for evidence about a change.
 const EVIDENCE: Duration = Duration::from_secs(1);
 
-/// Interval of the checks whether a waiting question can be answered.
+/// Interval at which the reporter checks if it can answer a waiting question.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Maximum number of questions that wait; others stay in the channel.
+/// Maximum number of questions taken from the channel that wait for an answer.
 const MAX_WAITING: usize = 64;
 
 /// The questions that wait for an answer.
@@ -29,7 +29,7 @@ pub(super) struct Inquiries {
     coming: Option<mpsc::Receiver<Inquiry>>,
     /// The questions, with the moment at which each came.
     waiting: Vec<(Instant, Inquiry)>,
-    /// True once all clusters were read, or a question has waited long enough for those that do not answer.
+    /// True once all clusters were read or a question was answered: later questions wait at most [`EVIDENCE`].
     were_read: bool,
 }
 
@@ -38,7 +38,8 @@ impl Inquiries {
         Inquiries { coming: Some(coming), ..Inquiries::default() }
     }
 
-    /// Waits for the next question. No question is lost if the future is dropped.
+    /// Waits for a question from the channel and keeps it; never returns while [`MAX_WAITING`] questions wait or the
+    /// channel is closed. No question is lost if the future is dropped.
     pub(super) async fn come(&mut self) {
         let Some(coming) = self.coming.as_mut().filter(|_| self.waiting.len() < MAX_WAITING) else {
             return std::future::pending().await;
@@ -49,12 +50,12 @@ impl Inquiries {
         }
     }
 
-    /// Returns `tick`, or less if questions wait.
+    /// Returns `tick`, but at most 50 ms while questions wait.
     pub(super) fn tick(&self, tick: Duration) -> Duration {
         if self.waiting.is_empty() { tick } else { tick.min(TICK) }
     }
 
-    /// Answers the questions that need not wait any longer.
+    /// Answers all waiting questions if everything needed is read, else those that have waited for the maximum time.
     pub(super) fn answer(&mut self, watcher: &mut FleetWatcher) {
         if self.waiting.is_empty() {
             return;

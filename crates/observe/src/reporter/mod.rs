@@ -1,16 +1,15 @@
-//! Reports about followed clusters, for a hub.
+//! Reports of watched clusters to a hub.
 //!
-//! [`Reporter`] turns what a [`FleetWatcher`] knows into [`Report`](taffrail_api::report::Report)s. Each cluster has a stream of its own, whose epoch
-//! the hub gives.
+//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has a
+//! stream of its own, whose epoch the hub gives.
 //!
-//! * `stream` decides what to tell next of one cluster, and when; it reads no clock.
-//! * `streams` holds those of all clusters, and picks the one that is due first.
-//! * `telling` finds out what differs from one look at the fleet to the next.
+//! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
+//! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
+//! * `telling` passes the differences from one look at the fleet to the next to the streams.
+//! * `inquiries` answers questions from the watched fleet.
 //!
-//! * `inquiries` answers questions from what is followed.
-//!
-//! Two loops run at the same time: one follows the clusters, the other one sends. A hub that is slow delays only the
-//! second one: meanwhile what is to be told is replaced by what is newer.
+//! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second one:
+//! meanwhile newer states replace those that were not sent.
 
 mod inquiries;
 mod stream;
@@ -33,11 +32,10 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::follow::FleetWatcher;
 
-/// Interval at which rows are computed again if it is not known when they change, and at which the silence of clusters
-/// is reported.
+/// Maximum time between two updates of the streams: rows may change with time, and clusters may fall silent.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Reports followed clusters to a hub, until the hub no longer takes messages.
+/// Reports the clusters of a [`FleetWatcher`] to a hub, until the hub closes a channel.
 pub struct Reporter {
     watcher: FleetWatcher,
     teller: FleetTeller,
@@ -73,15 +71,15 @@ impl Reporter {
         Reporter { watcher, teller, shared, inquiries, messages, replies }
     }
 
-    /// Answers `inquiries` from the fleet while it reports: at once if all clusters were read, else as soon as they are,
-    /// but after a few seconds in any case.
+    /// Sets the channel of questions to answer from the fleet: at once if all clusters were read, else as soon as they
+    /// are, but at the latest after 4 s.
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }
     }
 
-    /// Reports the clusters of these names under these identities until they tell their own: those of an earlier run. What
-    /// the hub knows of such a cluster is replaced once the cluster was read.
+    /// Sets the identities of clusters by name in an earlier run, under which they are reported until they report their
+    /// own. The hub keeps its rows of such a cluster until the cluster was read.
     #[must_use]
     pub fn knowing(self, identities: HashMap<String, ClusterId>) -> Reporter {
         Reporter { teller: FleetTeller::knowing(identities), ..self }
@@ -107,7 +105,8 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes every change of the clusters to the streams, and answers questions. Takes at most half of the time.
+    /// Passes changes of the clusters to the streams and answers questions, in a loop. Rests after each update for as
+    /// long as the update took.
     async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller, inquiries: &mut Inquiries) {
         let mut looked: Option<Timestamp> = None;
         // The moment until which nothing is looked at again, so that looking takes at most half of the time.

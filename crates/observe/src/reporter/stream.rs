@@ -1,4 +1,4 @@
-//! The stream of reports about one cluster: what is told next, and when.
+//! The stream of reports about one cluster: which message is sent next, and when.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::RandomState;
@@ -15,20 +15,20 @@ use taffrail_apps::{ClusterId, FreshnessState};
 /// The time without another report after which a heartbeat is sent about a cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The interval of digests. A hub that missed a report trusts nothing until the next digest, which comes before the
-/// cluster would no longer count as live.
+/// The interval of digests. A hub that missed a report does not count new signs of life until the next digest, which
+/// comes before the cluster would become stale.
 pub(super) const DIGEST: Duration = Duration::from_secs(30);
 
-/// The time for which changes are collected that do not make anything worse.
+/// The time for which changes are collected before they are reported, unless they make something worse.
 pub(super) const COLLECTING: Duration = Duration::from_secs(1);
 
-/// The time for which changes of volatile parts are collected.
+/// The time for which changes that affect only volatile parts of a half are collected before they are reported.
 pub(super) const VOLATILE: Duration = Duration::from_secs(5);
 
-/// The interval at which statistics of reading are reported if nothing else in the facts about a cluster differs.
+/// The minimum interval of reporting facts about a cluster that differ only in the statistics of reading.
 pub(super) const STATISTICS: Duration = Duration::from_secs(60);
 
-/// The time after which the source asks the hub again to accept a stream.
+/// The time after which the source repeats its request to open a stream, if the hub has not accepted it.
 pub(super) const REOPEN: Duration = Duration::from_secs(5);
 
 /// Maximum number of halves in one report.
@@ -48,7 +48,7 @@ pub(super) const TOO_LONG: &str = "TooLong";
 pub(super) struct Stream {
     cluster: ClusterId,
     link: Link,
-    /// True once the source has asked the hub for a stream.
+    /// True once the source has requested a stream from the hub, which may then know the cluster.
     is_asked: bool,
     halves: HashMap<Arc<HalfId>, HeldHalf>,
     /// The number of apps with a half: those of the cluster itself, and those that others declare for it.
@@ -60,10 +60,10 @@ pub(super) struct Stream {
     is_unnamable: bool,
     /// The number of halves that were shortened.
     cut: usize,
-    /// The halves to report, by the moment at which they are due.
+    /// The halves whose changes were not reported yet, sorted by the moment at which they are due.
     due: BTreeSet<(Duration, Arc<HalfId>)>,
     facts: Option<HeldFacts>,
-    /// The digest of the halves that were reported.
+    /// The digest of the halves as they were last reported, to compare with that of the hub.
     told: Buckets,
     snapshot: Option<RunningSnapshot>,
     /// The moment before which no change is reported, because evidence for it is being read.
@@ -75,24 +75,25 @@ pub(super) struct Stream {
     heard: Option<Duration>,
     /// The number of the last pass in which all halves were set.
     pass: u64,
-    /// False while the hub knows halves from an earlier run, and the cluster was not read in this one.
+    /// False while the hub has halves from an earlier run and the cluster was not read in this one; then no halves are
+    /// sent.
     is_read: bool,
 }
 
 /// The state of a stream between the source and the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// The stream is not open; the source asks the hub for it at this moment.
+    /// The stream is not open; at the moment `ask_at` the source requests it from the hub.
     Closed {
         ask_at: Duration,
     },
     Open(StreamPosition),
 }
 
-/// The present state of a half, and the mark of the state that was last reported.
+/// The present contents of a half, and the mark of the contents that were last reported.
 #[derive(Debug)]
 struct HeldHalf {
-    /// The contents, and their mark; `None` if the half is gone.
+    /// The present contents and their mark; `None` if the half is gone and the hub must be told.
     now: Option<(HalfBody, HalfMark)>,
     /// True if the contents were shortened because they were too long.
     is_cut: bool,
@@ -164,18 +165,18 @@ impl Stream {
         }
     }
 
-    /// Sets whether the cluster was read. Before that no halves are told.
+    /// Sets if the cluster was read in this run. While false, only facts and heartbeats are sent, no halves.
     pub(super) fn set_read(&mut self, is_read: bool) {
         self.is_read = is_read;
     }
 
-    /// Begins a pass in which each half that there is will be set; [`Stream::end_pass`] ends it.
+    /// Begins a pass in which the caller sets all present halves; [`Stream::end_pass`] ends it.
     pub(super) fn begin_pass(&mut self) {
         self.pass += 1;
         (self.is_full, self.is_unnamable) = ([false; 2], false);
     }
 
-    /// Removes the halves that were not set in the pass.
+    /// Removes the halves that were not set since [`Stream::begin_pass`].
     pub(super) fn end_pass(&mut self, now: Duration) {
         let is_old = |held: &&HeldHalf| held.pass != self.pass && held.now.is_some();
         let old: Vec<Arc<HalfId>> =
@@ -183,8 +184,9 @@ impl Stream {
         old.iter().for_each(|id| self.remove(id, now));
     }
 
-    /// Sets the contents of a half at the moment `now`. Beyond [`MAX_APPS`] apps the half is left out; parts that are
-    /// too long are shortened.
+    /// Sets the contents of a half at the moment `now`, and schedules the report: at once if something became worse,
+    /// after 1 s, or after 5 s if only volatile parts changed. Leaves the half out beyond [`MAX_APPS`] apps or if the
+    /// app's name is too long, and shortens parts that are too long.
     pub(super) fn set(&mut self, id: HalfId, mut body: HalfBody, key: &RandomState, now: Duration) {
         if !id.app.is_short() {
             self.is_unnamable = true;
@@ -230,7 +232,7 @@ impl Stream {
         self.schedule(&id, due.map(|due| pending.map_or(due, |pending| pending.min(due))));
     }
 
-    /// Removes a half that no longer exists.
+    /// Removes a half that no longer exists, and schedules the report of that within 1 s if the half was reported.
     pub(super) fn remove(&mut self, id: &HalfId, now: Duration) {
         let Some((id, held)) = self.halves.get_key_value(id) else { return };
         let id = id.clone();
@@ -250,7 +252,7 @@ impl Stream {
                 self.cut > 0,
                 TOO_LONG,
                 format!(
-                    "texts or labels in {} reports about apps are too long or too many, and are cut",
+                    "Taffrail shortened {} reports about apps, because their texts or labels are too long or too many",
                     self.cut
                 ),
             ),
@@ -299,28 +301,28 @@ impl Stream {
         (held.now, held.observed) = (new, now);
     }
 
-    /// Sets the moment at which the API server last proved itself. The caller must have set everything that came until
-    /// then.
+    /// Sets the moment of the API server's last sign of life. The caller must have set all changes up to that moment.
     pub(super) fn set_heard(&mut self, heard: Option<Duration>) {
         self.heard = heard;
     }
 
-    /// Holds changes back until the moment `until`, because evidence for them is being read.
+    /// Delays reports of changed halves until the moment `until`, because evidence for them is being read.
     pub(super) fn hold(&mut self, until: Duration) {
         self.held_until = until;
     }
 
-    /// Returns true if the hub may know the cluster.
+    /// Returns true if the hub may know the cluster, because the source has requested a stream for it.
     pub(super) fn is_known(&self) -> bool {
         self.is_asked
     }
 
-    /// Returns true if apps were left out, and there is room for them now.
+    /// Returns true if apps were left out because of [`MAX_APPS`], and there are fewer apps now.
     pub(super) fn has_room(&self) -> bool {
         self.is_full.into_iter().zip(self.apps).any(|(is_full, apps)| is_full && apps < MAX_APPS)
     }
 
-    /// Begins a stream of this epoch with a snapshot, unless a newer one has begun.
+    /// Applies the hub's acceptance of a stream with this epoch: reports all facts and halves again. Does nothing if a
+    /// stream of this or a later epoch is open.
     pub(super) fn accepted(&mut self, epoch: u64, now: Duration) {
         if matches!(self.link, Link::Open(position) if position.epoch >= epoch) {
             return;
@@ -333,7 +335,8 @@ impl Stream {
         self.begin_snapshot(u64::MAX, now);
     }
 
-    /// Begins to send buckets again, unless a snapshot is running.
+    /// Begins to send the halves in these buckets again, if `epoch` is that of the open stream and no snapshot is
+    /// running.
     pub(super) fn resend(&mut self, epoch: u64, buckets: u64, now: Duration) {
         let is_of = matches!(self.link, Link::Open(position) if position.epoch == epoch);
         if is_of && buckets != 0 && self.snapshot.is_none() {
@@ -341,14 +344,15 @@ impl Stream {
         }
     }
 
-    /// Ends the stream of this epoch; the source then asks the hub for another one.
+    /// Closes the stream if it has this epoch, and requests another one after 1 s.
     pub(super) fn refused(&mut self, epoch: u64, now: Duration) {
         if matches!(self.link, Link::Open(position) if position.epoch == epoch) {
             self.link = Link::Closed { ask_at: now + COLLECTING };
         }
     }
 
-    /// Begins a snapshot of those halves in `buckets` that were reported; of all halves if `buckets` has all buckets.
+    /// Begins a snapshot: of the reported halves in `buckets`, or of all halves, also new ones, if `buckets` is
+    /// `u64::MAX`.
     fn begin_snapshot(&mut self, buckets: u64, now: Duration) {
         let is_all = buckets == u64::MAX;
         let is_part =
@@ -369,7 +373,7 @@ impl Stream {
         self.snapshot = Some(RunningSnapshot { buckets, part: 0, left, due: now });
     }
 
-    /// Returns the moment at which the next message is due; `None` if nothing is known of the cluster.
+    /// Returns the moment at which the next message is due; `None` before the facts about the cluster are set.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.next_task().map(|(due, _)| due)
     }
@@ -397,7 +401,7 @@ impl Stream {
         tasks.into_iter().flatten().min()
     }
 
-    /// Returns the next message that is due at the moment `now`; `None` if none is.
+    /// Returns the message that is due first, and counts it as sent; `None` if none is due at the moment `now`.
     pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
         let (_, task) = self.next_task().filter(|(due, _)| *due <= now)?;
         let content = match task {
@@ -426,8 +430,9 @@ impl Stream {
         })))
     }
 
-    /// Returns the age to report: the time since the API server last proved itself, but not less than the time by
-    /// which a change is overdue. So the hub does not take the state before that change for newer than it is.
+    /// Returns the age to report: the time since the API server's last sign of life, but at least the time by which the
+    /// report of a change is overdue, because the hub has only the state before that change. `None` before the first
+    /// sign of life.
     fn age(&self, now: Duration) -> Option<Duration> {
         let waits = self.due.first().map(|(due, _)| now.saturating_sub(*due)).unwrap_or_default();
         self.heard.map(|heard| now.saturating_sub(heard).max(waits))
@@ -484,7 +489,7 @@ impl Stream {
         Content::Changes { changed, gone }
     }
 
-    /// Sets the moment at which a half is reported.
+    /// Sets the moment at which a half is reported; `None` to report it no more.
     fn schedule(&mut self, id: &Arc<HalfId>, due: Option<Duration>) {
         let Some(held) = self.halves.get_mut(id) else { return };
         if let Some(old) = std::mem::replace(&mut held.due, due) {
@@ -512,7 +517,7 @@ impl Stream {
     }
 }
 
-/// Returns the other half of the same app.
+/// Returns the identity of the other half of the same app.
 fn other_half(id: &HalfId) -> HalfId {
     let side = match id.side {
         HalfSide::Declared => HalfSide::Observed,
@@ -522,7 +527,8 @@ fn other_half(id: &HalfId) -> HalfId {
 }
 
 impl HeldHalf {
-    /// Returns the half as it is reported at the moment `now`; `None` if it is gone.
+    /// Makes the half to report at the moment `now`, with its age then, and counts it as reported; `None` if it is
+    /// gone.
     fn tell(&mut self, id: &HalfId, now: Duration) -> Option<Half> {
         self.told = self.now.as_ref().map(|(_, mark)| *mark);
         let (body, mark) = self.now.as_ref()?;
@@ -537,7 +543,8 @@ impl HeldHalf {
 }
 
 impl HeldFacts {
-    /// Returns the moment at which the facts `new` are reported in place of `told`; `None` if they are equal.
+    /// Returns the moment at which the facts `new` are reported in place of `told`: at once if they are worse, after 1
+    /// s, or up to a minute later if only statistics differ. `None` if there is nothing to report.
     fn due_of(
         &self,
         told: &(ClusterReport, Vec<ErrorRow>),
@@ -582,7 +589,7 @@ impl HeldFacts {
     }
 }
 
-/// Returns a freshness as it is after the time `passed`.
+/// Adds the time `passed` to the age of a freshness.
 fn aged(not_live: NotLive, passed: Duration) -> NotLive {
     NotLive { age: not_live.age.map(|age| age.saturating_add(passed)), ..not_live }
 }

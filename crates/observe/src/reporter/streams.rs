@@ -1,4 +1,4 @@
-//! The streams of reports about all clusters; the one that is due first is told first.
+//! The streams of reports about all clusters; the message that is due first is sent first.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::RandomState;
@@ -16,17 +16,18 @@ use super::stream::Stream;
 /// when the caller takes it; until then the newest state of each half is kept.
 #[derive(Debug, Default)]
 pub(super) struct ReportStreams {
-    /// The secret key of the fingerprints.
+    /// The random key with which fingerprints of halves are hashed.
     key: RandomState,
     streams: HashMap<ClusterId, Stream>,
     /// The moment at which the next message of each stream is due.
     due: BTreeSet<(Duration, ClusterId)>,
-    /// The clusters that are no longer reported, and of which the hub was not informed yet.
+    /// The clusters that are no longer reported, and for which the closing message was not sent yet.
     closed: VecDeque<ClusterId>,
 }
 
 impl ReportStreams {
-    /// Changes a stream, and updates the moment at which it is due.
+    /// Calls `change` with the stream of a cluster, and updates the moment at which it is due. Does nothing if there is
+    /// no such stream.
     fn with(&mut self, cluster: &ClusterId, change: impl FnOnce(&mut Stream, &RandomState)) {
         let Some(stream) = self.streams.get_mut(cluster) else { return };
         let before = stream.next_due();
@@ -52,18 +53,18 @@ impl ReportStreams {
         self.streams.contains_key(cluster)
     }
 
-    /// Begins to report a cluster, once its facts are known.
+    /// Adds the stream of a cluster, unless there is one. It sends nothing before its facts are set.
     pub(super) fn begin(&mut self, cluster: &ClusterId, now: Duration) {
         self.closed.retain(|closed| closed != cluster);
         self.streams.entry(cluster.clone()).or_insert_with(|| Stream::new(cluster.clone(), now));
     }
 
-    /// Sets whether a cluster was read. Before that no halves are told of it.
+    /// Sets if a cluster was read in this run. While false, only facts and heartbeats are sent of it, no halves.
     pub(super) fn set_read(&mut self, cluster: &ClusterId, is_read: bool) {
         self.with(cluster, |stream, _| stream.set_read(is_read));
     }
 
-    /// No longer reports a cluster.
+    /// Removes the stream of a cluster, and informs the hub if that may know the cluster.
     pub(super) fn close(&mut self, cluster: &ClusterId) {
         let Some(stream) = self.streams.remove(cluster) else { return };
         if let Some(due) = stream.next_due() {
@@ -80,7 +81,7 @@ impl ReportStreams {
         self.streams.values_mut().for_each(Stream::begin_pass);
     }
 
-    /// Ends a pass over all halves.
+    /// Ends a pass: removes the halves that were not set since [`ReportStreams::begin_pass`].
     pub(super) fn end_pass(&mut self, now: Duration) {
         for cluster in self.streams.keys().cloned().collect::<Vec<_>>() {
             self.with(&cluster, |stream, _| stream.end_pass(now));
@@ -108,14 +109,14 @@ impl ReportStreams {
         self.with(cluster, |stream, _| stream.set_facts(facts, errors, now));
     }
 
-    /// Sets the moment at which the API server of a cluster last proved itself.
+    /// Sets the moment of the last sign of life of a cluster's API server.
     pub(super) fn set_heard(&mut self, cluster: &ClusterId, heard: Option<Duration>) {
         if let Some(stream) = self.streams.get_mut(cluster) {
             stream.set_heard(heard);
         }
     }
 
-    /// Holds changes of a cluster back until the moment `until`.
+    /// Delays reports of a cluster's changed halves until the moment `until`.
     pub(super) fn hold(&mut self, cluster: &ClusterId, until: Duration) {
         self.with(cluster, |stream, _| stream.hold(until));
     }
@@ -125,7 +126,7 @@ impl ReportStreams {
         self.streams.values().any(Stream::has_room)
     }
 
-    /// Applies a message of the hub.
+    /// Applies a reply of the hub to the stream that it names.
     pub(super) fn take(&mut self, reply: &SourceReply, now: Duration) {
         match reply {
             SourceReply::Accepted { cluster, epoch } => {
@@ -140,7 +141,8 @@ impl ReportStreams {
         }
     }
 
-    /// Returns the next message that is due at the moment `now`; `None` if none is.
+    /// Returns the message to send at the moment `now`: closing messages first, then the one that is due first; `None`
+    /// if none is due.
     pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
         if let Some(cluster) = self.closed.pop_front() {
             return Some(SourceMessage::Close(cluster));
@@ -151,7 +153,8 @@ impl ReportStreams {
         message
     }
 
-    /// Returns the moment at which the next message is due; `None` if no cluster is reported.
+    /// Returns the moment at which the next message is due, 0 for a closing message; `None` if there is nothing to
+    /// send.
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         if self.closed.is_empty() { self.due.first().map(|(due, _)| *due) } else { Some(Duration::ZERO) }
     }

@@ -1,4 +1,4 @@
-//! From what a look at a fleet finds to the streams of reports.
+//! Passes the differences between two looks at a fleet to the streams of reports.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -16,7 +16,7 @@ use taffrail_status::ClusterState as _;
 use super::streams::ReportStreams;
 use crate::fleet::FleetSnapshot;
 
-/// Interval in which the facts about all clusters are computed although nothing shows that they changed.
+/// Maximum time between two computations of the facts about all clusters, even if nothing shows that they changed.
 const FACTS: Duration = Duration::from_secs(5);
 
 /// The time for which changes of a cluster are held back while evidence for them is being read.
@@ -36,7 +36,7 @@ pub(super) enum Reading {
     Settled,
 }
 
-/// Compares a fleet with its last look, and passes the differences to the streams of reports.
+/// Compares each look at a fleet with the one before, and passes the differences to the streams of reports.
 #[derive(Debug, Default)]
 pub(super) struct FleetTeller {
     /// The clusters, by the index of their snapshot.
@@ -46,7 +46,7 @@ pub(super) struct FleetTeller {
     errors: Vec<AppError>,
     /// The moment at which the facts about the clusters were computed last.
     facts_at: Option<Duration>,
-    /// The identities of clusters by their names in an earlier run.
+    /// The identity that each cluster had in an earlier run, by its name.
     earlier: HashMap<String, ClusterId>,
 }
 
@@ -54,25 +54,26 @@ pub(super) struct FleetTeller {
 #[derive(Debug)]
 struct ToldCluster {
     id: ClusterId,
-    /// True if it is another name of an earlier cluster.
+    /// True if this is another name of a cluster before it in the list, so that it is not reported.
     is_alias: bool,
-    /// The moment since when an answer is missing.
+    /// The moment since which an answer that the cluster's apps need is missing; `None` if none is.
     unsettled: Option<Duration>,
-    /// The freshness of the last look, and the scopes that are less fresh.
+    /// The freshness of the cluster at the last look, and the stale scopes, each with the time of its last answer.
     freshness: (Freshness, Vec<(Scope, jiff::Timestamp)>),
 }
 
 impl FleetTeller {
-    /// Makes a teller of a hub that knows the clusters of these names by these identities.
+    /// Makes a teller for a hub that has reports of an earlier run, in which the clusters of these names had these
+    /// identities.
     pub(super) fn knowing(mut identities: HashMap<String, ClusterId>) -> FleetTeller {
         identities.retain(|_, id| !is_provisional(id));
         FleetTeller { earlier: identities, ..FleetTeller::default() }
     }
 
-    /// Tells `streams` what differs from the last look. `reading` is that of each cluster; while `is_comparing`, a
-    /// cluster may turn out to be another one under a second name.
+    /// Passes the differences from the last look to `streams`. `reading` has the progress of each cluster; while
+    /// `is_comparing`, streams of clusters that may be aliases are not begun.
     ///
-    /// Returns the indexes of the clusters whose apps changed.
+    /// Returns the indexes of the clusters whose apps changed; empty if all rows were passed again.
     pub(super) fn look(
         &mut self,
         fleet: &FleetSnapshot,
@@ -121,14 +122,14 @@ impl FleetTeller {
         changed.unwrap_or_default()
     }
 
-    /// Passes the moment at which each cluster last proved itself to `streams`.
+    /// Passes the moment of each cluster's last sign of life to `streams`.
     pub(super) fn hear(&self, heard: &[Option<Duration>], streams: &mut ReportStreams) {
         for (cluster, heard) in self.clusters.iter().zip(heard).filter(|(cluster, _)| !cluster.is_alias) {
             streams.set_heard(&cluster.id, *heard);
         }
     }
 
-    /// Finds the identity of each cluster, and closes the streams of those that have another one now, or are none.
+    /// Determines the identity of each cluster, and closes the streams of identities that no cluster has any more.
     fn identify(&mut self, snapshots: &[Snapshot], streams: &mut ReportStreams) {
         let all: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         let identities: HashMap<String, Option<String>> = members(&all)
@@ -183,7 +184,7 @@ impl FleetTeller {
         gone.iter().for_each(|id| streams.close(id));
     }
 
-    /// Begins the streams of the clusters that have answered or failed; returns true if there are new ones.
+    /// Begins the streams of clusters that are settled and not aliases; returns true if it began any.
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
@@ -208,7 +209,7 @@ impl FleetTeller {
         is_new
     }
 
-    /// Passes the rows that changed, and those that are gone, to `streams`; returns the indexes of their clusters.
+    /// Passes the rows that changed or are gone to `streams`; returns the indexes of the clusters of the changed rows.
     fn tell_changed(
         &self,
         fleet: &FleetSnapshot,
@@ -275,8 +276,8 @@ impl FleetTeller {
         of(&app.home).zip(of(&app.target))
     }
 
-    /// Records the freshness of all clusters; returns true if it differs, apart from the time at which a live cluster was
-    /// observed.
+    /// Records the freshness of all clusters; returns true if it differs, apart from the time at which a live cluster
+    /// was observed.
     fn note_freshness(&mut self, snapshots: &[Snapshot]) -> bool {
         let mut differs = false;
         for (cluster, snapshot) in self.clusters.iter_mut().zip(snapshots) {
@@ -309,10 +310,10 @@ impl FleetTeller {
     }
 }
 
-/// The beginning of the identity of a cluster whose own one is not known.
+/// The prefix of provisional identities: those of clusters whose own identity is not known.
 const PROVISIONAL: &str = "context ";
 
-/// Returns the identity of a cluster that is known only by the name of its context.
+/// Returns the provisional identity of the cluster of a context.
 fn provisional(name: &str) -> ClusterId {
     ClusterId(format!("{PROVISIONAL}{name}"))
 }
@@ -327,13 +328,13 @@ fn is_sound(id: &str) -> bool {
     id.len() <= MAX_ID && !id.starts_with(PROVISIONAL) && !id.contains(char::is_control)
 }
 
-/// Returns the syncs that the object that declares an app records.
+/// Returns the syncs that the declaring object of an app records; none if the object was not read.
 fn remembered_syncs(home: &Snapshot, app: &App) -> Vec<SyncAttempt> {
     let object = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     object.map(|observed| syncs(observed.key, &observed.object)).unwrap_or_default()
 }
 
-/// Returns the labels of the object that declares an app.
+/// Returns the labels of the declaring object of an app; none if the object was not read.
 fn labels(home: &Snapshot, app: &App) -> BTreeMap<String, String> {
     let object = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     let labels = object.and_then(|observed| observed.object.at(&["metadata", "labels"])?.members());

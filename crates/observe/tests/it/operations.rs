@@ -354,7 +354,8 @@ mod actions {
         plan.run_action(&plan.digest(), &id, &request, settings, take).await.unwrap();
         assert_eq!(events[..3], ["one begins", "three begins", "two begins"]);
         let late = events.pop().unwrap();
-        let told = "one late: cannot scale Deployment shop/web: the change may or may not have been made: ";
+        let told = "one late: cannot scale Deployment shop/web: the API server did not confirm the write, \
+            and the change may or may not have been made: ";
         assert!(late.starts_with(told), "{events:?} {late}");
         events.sort();
         assert_eq!(events[2..], ["three done", "two begins", "two done"]);

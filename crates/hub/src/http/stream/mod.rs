@@ -1,9 +1,10 @@
 //! `/api/v1/stream`: pages that are kept up to date, as server-sent events.
 //!
-//! A client subscribes to up to 20 pages. The first event holds their rows, the others what changed. Frames are made when
-//! the client can take one, at most four a second: a slow client gets fewer that hold more, and needs no more memory. The
-//! identity of each frame tells the run of the hub, the stream, and the number of the frame. A client that comes back
-//! within a minute with the identity of its last frame gets what it missed; any other begins anew.
+//! A client subscribes to up to 20 pages. The first event (frame) holds their rows, each later one the changes since
+//! the one before. The hub makes a frame when the client can take one, at most four a second: a slow client gets fewer
+//! frames with more changes, and costs no more memory. The id of a frame consists of the run of the hub, the stream,
+//! and the number of the frame. A client that reconnects within a minute with the id of its last frame gets the frames
+//! that it missed; any other gets all rows again.
 
 pub(crate) mod parking;
 mod state;
@@ -27,23 +28,24 @@ use super::problem::Refusal;
 use super::request::HubApi;
 use crate::index::{FleetView, PublishedFleet};
 
-/// The least time between two frames.
+/// The least time between two frames of one stream.
 const PACE: Duration = Duration::from_millis(250);
 
-/// The time after which a stream says that the hub is there, if it has no frame.
+/// The time without frames after which a stream sends an `alive` event.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The time after which a stream ends. Its client then connects again with its token or session, which may have
-/// become invalid.
+/// The age at which the hub ends a stream, so that the client must connect again and its token or session is checked
+/// again.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
 
-/// The age of a view beyond which the publisher is not trusted to follow the clock.
+/// The age beyond which streams do not use the publisher's last view, but make one of the present moment.
 const MAX_VIEW_AGE: Duration = Duration::from_secs(2);
 
 /// The header in which a browser names the last frame that it got.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Answers with a stream.
+/// Responds with the event stream of the subscriptions in `query`: the parked one that `Last-Event-ID` names, if it is
+/// still there, else a new one.
 pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Response {
     let subscriptions = match Subscription::read_all(query) {
         Ok(subscriptions) => subscriptions,
@@ -73,18 +75,18 @@ pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Respon
     typed(Body::from_stream(frames), "text/event-stream")
 }
 
-/// The connection of a client to its stream.
+/// A client's connection to its stream.
 struct Connection {
     client: Client,
     published: watch::Receiver<Arc<PublishedFleet>>,
-    /// Frames that the client missed.
+    /// The frames that the client missed while it was disconnected, to send first.
     missed: VecDeque<Bytes>,
     began: Instant,
     /// The moment at which the last event was made.
     sent: Instant,
 }
 
-/// The stream of a connected client; it is parked when the client disconnects.
+/// The stream of a connected client. Dropping this parks the stream.
 struct Client {
     hub: Arc<HubApi>,
     state: Option<StreamState>,
@@ -99,7 +101,8 @@ impl Drop for Client {
 }
 
 impl Connection {
-    /// Waits for the next event; `None` at the end of the stream.
+    /// Waits for the next event, and returns its text with the connection; `None` if the stream has reached its
+    /// greatest age, or a frame could not be made.
     async fn next(mut self) -> Option<(Bytes, Connection)> {
         if let Some(missed) = self.missed.pop_front() {
             return Some((missed, self));
@@ -134,14 +137,15 @@ impl Connection {
     }
 }
 
-/// Returns the present view of the fleet: the last one of the publisher, if that follows the clock.
+/// Returns the publisher's last view of the fleet, or one of the present moment if that is older than 2 s.
 fn current(hub: &HubApi) -> Arc<FleetView> {
     let view = hub.index.last_view();
     let age = hub.index.clock().time().at.saturating_sub(view.moment().at);
     if age > MAX_VIEW_AGE { Arc::new(hub.index.view()) } else { view }
 }
 
-/// Makes the next frame on a thread for blocking work. Returns `None` if that failed.
+/// Makes the frame that brings the client to `view`, on a thread for blocking work. The inner `None` stands for no
+/// change, the outer one for a failure.
 async fn frame(mut client: Client, view: Arc<FleetView>) -> Option<(Option<Bytes>, Client)> {
     let permit = Arc::clone(&client.hub.computed).acquire_owned().await.ok()?;
     let made = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Streams whose clients have gone, kept for a while in case they come back.
+//! The streams of disconnected clients, kept for a minute in case the clients reconnect.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 use super::state::StreamState;
 use super::subscription::Subscription;
 
-/// The greatest number of streams that are kept; of more the oldest are dropped.
+/// The greatest number of parked streams; parking another one drops the one that was parked first.
 const MAX_PARKED: usize = 64;
 
-/// The time for which a stream is kept.
+/// The time for which a parked stream can be resumed.
 const PARKED: Duration = Duration::from_secs(60);
 
-/// The streams without clients, the oldest first.
+/// The streams of disconnected clients, each with the time of the disconnect; the earliest first.
 #[derive(Debug, Default)]
 pub(crate) struct Parking(Mutex<VecDeque<(Instant, StreamState)>>);
 
 impl Parking {
-    /// Keeps a stream whose client has gone.
+    /// Keeps a stream whose client has disconnected; of 64 kept ones, drops the earliest.
     pub(super) fn park(&self, mut state: StreamState) {
         state.pause();
         let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,8 +31,9 @@ impl Parking {
         parked.push_back((Instant::now(), state));
     }
 
-    /// Returns the stream of the frame with identity `last`, and the frames after that; `None` if it is not kept, or is one
-    /// of other subscriptions.
+    /// Removes and returns the stream that sent the frame with the id `last`, with the frames after that one. `None` if
+    /// the stream was parked more than a minute ago or dropped, has other subscriptions, or no longer keeps all those
+    /// frames.
     pub(super) fn resume(
         &self,
         last: &str,

@@ -1,4 +1,4 @@
-//! The pages that a client of a stream holds, and the frames that bring it up to date.
+//! The rows that a client of a stream has, and the frames that bring it up to date.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use super::subscription::{SubscribedView, Subscription};
 use crate::index::page_watch::{PageWatch, Turned, WatchedPair};
 use crate::index::{AppFilter, FleetIndex, FleetView};
 
-/// The number of frames that are kept for a client that comes back.
+/// The greatest number of frames that a stream keeps for a client that reconnects.
 const MAX_KEPT: usize = 16;
 
-/// The greatest number of bytes of these frames.
+/// The greatest number of bytes of the frames that a stream keeps.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
-/// A stream: the pages that its client holds after the last frame.
+/// A stream: its subscriptions, and what its client has after the last frame.
 #[derive(Debug)]
 pub(crate) struct StreamState {
-    /// The beginning of the identities of frames: run and stream.
+    /// The common beginning of the ids of this stream's frames: the run of the hub, and a random text for the stream.
     pub(crate) id: String,
     pub(crate) subscriptions: Vec<Subscription>,
-    /// The number of the last frame.
+    /// The number of the last frame; 0 before the first.
     sequence: u64,
     pages: Vec<SentPage>,
     /// The view of the last frame; `None` before the first one, and after a pause.
     pub(crate) seen: Option<Arc<FleetView>>,
-    /// The last frames.
+    /// The last frames with their numbers, the earliest first.
     kept: VecDeque<(u64, Bytes)>,
 }
 
-/// A page as the client holds it.
+/// A page as the client has it after the last frame.
 #[derive(Debug, Default)]
 struct SentPage {
     watch: Option<PageWatch>,
     rows: Vec<SentRow>,
-    /// The last identity that was given to a row.
+    /// The greatest id given to a row so far.
     last: u64,
     apps: Option<StreamCounts>,
     clusters: Option<ClusterCounts>,
 }
 
-/// A row as the client holds it.
+/// A row as the client has it after the last frame.
 #[derive(Debug)]
 struct SentRow {
     id: u64,
@@ -53,13 +53,14 @@ struct SentRow {
 }
 
 impl StreamState {
-    /// Makes the state of a client that holds nothing.
+    /// Makes a stream whose client has no rows yet.
     pub(crate) fn new(id: String, subscriptions: Vec<Subscription>) -> StreamState {
         let pages = subscriptions.iter().map(|_| SentPage::default()).collect();
         StreamState { id, subscriptions, sequence: 0, pages, seen: None, kept: VecDeque::new() }
     }
 
-    /// Returns the frames after the one with number `sequence`; `None` if not all of them are kept.
+    /// Returns the frames after the one with the number `sequence`, the earliest first; `None` if not all of them are
+    /// kept, or there is no frame of that number yet.
     pub(crate) fn after(&self, sequence: u64) -> Option<VecDeque<Bytes>> {
         let missed = self.kept.iter().filter(|(number, _)| *number > sequence);
         let frames: VecDeque<Bytes> = missed.map(|(_, frame)| frame.clone()).collect();
@@ -67,14 +68,14 @@ impl StreamState {
         is_whole.then_some(frames)
     }
 
-    /// Drops the view of the last frame and the watches of pages, which are not needed while no client is
-    /// connected.
+    /// Drops the view of the last frame and the page watches, to save memory while no client is connected.
     pub(crate) fn pause(&mut self) {
         self.seen = None;
         self.pages.iter_mut().for_each(|page| page.watch = None);
     }
 
-    /// Returns the frame that brings the client from what it holds to `view`; `None` if nothing changed.
+    /// Returns the frame that brings the client from the last frame to `view`, and keeps it. `None` if nothing changed,
+    /// except that there always is a first frame.
     pub(crate) fn frame(&mut self, index: &FleetIndex, view: Arc<FleetView>) -> Option<Bytes> {
         let old = self.seen.replace(Arc::clone(&view));
         let changes = old.as_ref().and_then(|old| index.changes_between(old, &view));
@@ -132,7 +133,7 @@ impl StreamState {
 }
 
 impl SentPage {
-    /// Returns the changes of a page of apps; `None` if there are none.
+    /// Returns the changed rows, order and counts of a page of apps since the last frame; `None` if there are none.
     fn apps(&mut self, view: &FleetView, are_renamed: bool) -> Option<StreamPage> {
         let watch = self.watch.as_ref()?;
         let counts = watch.counts();
@@ -179,7 +180,7 @@ impl SentPage {
         Some(StreamPage { apps, order, rows, ..StreamPage::default() })
     }
 
-    /// Returns the changes of a page of clusters; `None` if there are none.
+    /// Returns the numbers of clusters by freshness; `None` if they are those of the last frame.
     fn clusters(&mut self, view: &FleetView) -> Option<StreamPage> {
         let state = view.coverage(&AppFilter::default()).state;
         let mut counts = ClusterCounts { live: 0, stale: 0, lost: 0, state: AnswerState::Complete };

@@ -15,7 +15,7 @@ const MAX_ROWS: usize = 100;
 /// The greatest number of rows of all pages of a stream.
 const MAX_ALL_ROWS: usize = 1_000;
 
-/// The parameters of the apps of a subscription.
+/// The query parameters that a subscription to apps accepts.
 const FILTERS: &[&str] = &[
     "status",
     "problems",
@@ -31,7 +31,7 @@ const FILTERS: &[&str] = &[
     "limit",
 ];
 
-/// A page to which a client subscribes.
+/// A page to which a client of a stream subscribes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subscription {
     pub(crate) name: String,
@@ -41,16 +41,17 @@ pub(crate) struct Subscription {
 /// The contents of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SubscribedView {
-    /// The first apps of a filter, and the numbers of all; no rows if the limit is 0.
+    /// The first `limit` apps that match the filter, in order, and the numbers of all that match.
     Apps { filter: Box<AppFilter>, sort: Option<SortField>, limit: usize },
-    /// The numbers of clusters by freshness.
+    /// The numbers of live, stale and lost clusters; no rows.
     Clusters,
-    /// No rows, but that something of apps or clusters changed.
+    /// No rows: only the version of the fleet, whenever an app or cluster changed.
     Changes,
 }
 
 impl Subscription {
-    /// Reads the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page.
+    /// Parses the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page. Refuses none and more than 20
+    /// pages, equal names, and more than 1,000 rows together.
     pub(crate) fn read_all(query: &str) -> Result<Vec<Subscription>, Refusal> {
         let mut found: Vec<Subscription> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {

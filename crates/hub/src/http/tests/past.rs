@@ -177,7 +177,7 @@ async fn lists_answer_for_a_past_time_as_far_as_history_reaches_back() {
     let got = past.fetch(&at("apps", 31, "")).await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
     let detail =
-        format!("parameter 'at': the history before {} is not kept; ask for a later time", past.ago(30));
+        format!("parameter 'at': the hub keeps no history before {}; ask for a later time", past.ago(30));
     assert_eq!(got.body["detail"], detail);
     for wrong in ["&sort=name", "&selector=team%3Dweb", "&group-by=cluster", "&problems=sync"] {
         assert_eq!(past.fetch(&at("apps", 20, wrong)).await.status, StatusCode::BAD_REQUEST, "{wrong}");

@@ -1,4 +1,4 @@
-//! The integers of the columns. They never change: files hold them.
+//! The integers that stand for enum variants and times in the database. They never change, because files contain them.
 
 use jiff::Timestamp;
 use taffrail_apps::{Delivery, SyncState};
@@ -9,7 +9,7 @@ use crate::store::{StoreError, SyncResult};
 /// The number of microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// Defines the codes of the variants of a type, and the way back.
+/// Defines two functions that convert the variants of an enum to integer codes and back.
 macro_rules! codes {
     ($to:ident, $from:ident, $type:ident { $($variant:ident = $code:literal),* $(,)? }) => {
         /// Returns the code of a variant.
@@ -46,24 +46,24 @@ codes! { delivery_code, delivery, Delivery {
     Label = 7, Taffrail = 8,
 } }
 
-/// Returns the microseconds of a time, rounded down.
+/// Returns the Unix time in microseconds, rounded down.
 pub(super) fn micros(time: Timestamp) -> i64 {
     let whole = time.as_microsecond();
     // Before 1970 the fraction is negative.
     if time.subsec_nanosecond() % 1_000 < 0 { whole - 1 } else { whole }
 }
 
-/// Returns the time of some microseconds.
+/// Returns the time of a Unix time in microseconds; fails as damaged if it is out of range.
 pub(super) fn time(micros: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_microsecond(micros).map_err(|error| StoreError::damaged(error.to_string()))
 }
 
-/// Returns the day of a time, counted from 1970-01-01.
+/// Returns the day (UTC) of a Unix time in microseconds, counted from 1970-01-01.
 pub(super) fn day(micros: i64) -> i64 {
     micros.div_euclid(DAY)
 }
 
-/// Returns the microseconds at which a day begins.
+/// Returns the Unix time in microseconds at which a day (UTC) begins.
 pub(super) fn day_start(day: i64) -> i64 {
     day.saturating_mul(DAY)
 }

@@ -1,4 +1,4 @@
-//! The errors of SQLite, as those of the store.
+//! The errors of opening a database file, and the conversion of SQLite's errors to those of the store.
 
 use std::error::Error;
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crate::store::StoreError;
 
-/// The result codes of SQLite that the store tells apart (<https://sqlite.org/rescode.html>).
+/// The result codes of SQLite that get an error of their own (<https://sqlite.org/rescode.html>).
 const CORRUPT: i32 = 11;
 const FULL: i32 = 13;
 const NOT_A_DATABASE: i32 = 26;
 
-/// The reason why a store could not be opened or restored.
+/// The reason why a hub's database file could not be opened or restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -36,14 +36,14 @@ pub enum OpenError {
         /// The newest version that this program knows.
         known: i64,
     },
-    /// Another program wrote the database.
+    /// The file is a database, but not one of Taffrail.
     #[error("{} is the database of another program; use another file", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The file is damaged.
-    #[error("the store is damaged: {0}")]
+    /// The file is damaged; holds the damage.
+    #[error("the database file of the hub is damaged: {0}")]
     Damaged(String),
     /// A file could not be read or written.
     #[error("cannot {action} {}", path.display())]
@@ -56,7 +56,7 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    /// The database failed for another reason.
+    /// SQLite could not open the file for another reason.
     #[error("cannot open the store {}", path.display())]
     Database {
         /// The file.
@@ -83,7 +83,8 @@ impl OpenError {
     }
 }
 
-/// Makes the error for an action that the database did not do.
+/// Makes the error for an `action` (such as `read pairs`) that failed in SQLite: disk full, damaged, closed, or
+/// another.
 pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> StoreError {
     move |source| {
         let code = code(&source);
@@ -99,14 +100,14 @@ pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> StoreE
     }
 }
 
-/// Returns the primary result code of SQLite.
+/// Returns SQLite's primary result code; `None` if the error is not one of SQLite.
 fn code(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
     // An extended code has the primary one in its lowest byte.
     Some(code & 0xff)
 }
 
-/// Returns the message of an error and those of its causes.
+/// Returns the messages of an error and of its causes, outermost first, joined by `: `.
 pub(super) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! The files of a store: modes, locks, names, copies.
+//! The files of a SQLite store: private modes, the lock, renames, backups and restores.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -14,22 +14,22 @@ use super::error::{OpenError, failed};
 use super::{options, schema};
 use crate::store::StoreError;
 
-/// The files that SQLite keeps beside a database.
+/// The suffixes of the files that SQLite keeps beside a database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// The time after which a file counts as used by another hub.
+/// The time for which [`Lock::take`] waits for another hub to release the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The time between two attempts to take a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to be the one hub that uses a file, until it is dropped. The operating system ends it with the process.
+/// The lock that lets only one hub use a store. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "the lock ends when the file is closed")] File);
 
 impl Lock {
-    /// Takes the lock of the store `path`, which is a file beside it. Waits for a hub that is just ending, and for
-    /// children that a process has started and that still have all its files.
+    /// Locks the file `PATH.lock` beside the store `path`. Waits up to 500 ms, because a hub may just be ending, or its
+    /// child processes may still have the file open; fails with [`OpenError::InUse`] after that.
     pub(super) async fn take(path: &Path) -> Result<Lock, OpenError> {
         let end = Instant::now() + LOCK_TIMEOUT;
         loop {
@@ -40,7 +40,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock of the store `path` if nobody has it.
+    /// Locks the file `PATH.lock` without waiting; fails with [`OpenError::InUse`] if it is locked.
     pub(super) fn try_take(path: &Path) -> Result<Lock, OpenError> {
         let beside = named(path, ".lock");
         let file = private().create(true).truncate(false).open(&beside);
@@ -53,14 +53,16 @@ impl Lock {
     }
 }
 
-/// Creates an empty file that only its owner can read, or takes the rights of others to an existing one.
+/// Creates an empty file that only its owner can read; of an existing file, keeps the contents and removes the rights
+/// of others.
 pub(super) fn create_private(path: &Path) -> Result<(), OpenError> {
     let file = private().create(true).truncate(false).open(path).map_err(OpenError::file("open", path))?;
     restrict(&file).map_err(OpenError::file("restrict the rights to", path))?;
     sync_folder(path).map_err(OpenError::file("save the folder of", path))
 }
 
-/// Renames the store `path` and its log. Returns the new path.
+/// Renames the store `path` and its log, so that a new store can be begun; `why` becomes part of the new name. Returns
+/// the new path.
 pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, OpenError> {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S%6fZ");
     let to = named(path, &format!(".{why}-{time}"));
@@ -79,7 +81,7 @@ pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, OpenError> {
     Ok(to)
 }
 
-/// Writes a copy of the database to `to`.
+/// Writes a copy of the database to the new file `to`; fails if that exists.
 pub(super) async fn backup(from: SqliteConnectOptions, to: &Path) -> Result<(), StoreError> {
     if to.exists() {
         let exists = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -132,7 +134,7 @@ pub async fn restore(from: &Path, to: &Path) -> Result<Option<PathBuf>, OpenErro
     Ok(former)
 }
 
-/// Copies the store `from` to `part`, and checks the copy.
+/// Copies the store `from` to the file `part`, and fails if the copy is not a sound store.
 async fn copy(from: &Path, part: &Path) -> Result<(), OpenError> {
     let mut source = File::open(from).map_err(OpenError::file("read", from))?;
     let target = private().create(true).truncate(true).open(part);
@@ -191,7 +193,7 @@ fn restrict(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the name of a new file is on the disk.
+/// Syncs the folder of a file, so that the file's name is on the disk.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,8 +1,8 @@
-//! The store in a file of SQLite, which is part of the program.
+//! The store that saves to a SQLite database file.
 //!
 //! One task writes, on one connection, and groups the writes of up to 100 ms into one commit that waits for the disk;
-//! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be read
-//! by their owner alone. A second hub cannot open the same file.
+//! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be
+//! read by their owner alone. A second hub cannot open the same file.
 
 mod codes;
 mod error;
@@ -37,10 +37,10 @@ use files::Lock;
 pub use files::restore;
 use writer::{Command, Writer};
 
-/// The number of connections that read.
+/// The greatest number of connections for reads.
 const READERS: u32 = 4;
 
-/// The time for which a statement waits for another process, such as one that creates a token.
+/// The time for which a statement waits for another process that writes to the file, such as one that creates a token.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings that tests change.
@@ -66,7 +66,7 @@ pub struct SqliteStore {
     writer: Writer,
 }
 
-/// A store that was opened.
+/// The result of opening a store.
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
@@ -75,7 +75,7 @@ pub struct Opened {
     pub set_aside: Option<SetAside>,
 }
 
-/// A damaged file that was renamed. Nothing was deleted.
+/// A damaged database file that was renamed, not deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     /// The new name of the file. Its log has the same name with `-wal`.
@@ -87,18 +87,18 @@ pub struct SetAside {
 impl SqliteStore {
     /// Opens the store in the file `path`, or creates it there. The folder must exist.
     ///
-    /// Checks the whole file, which takes 0.4 s for 200,000 pairs. A damaged file is renamed, and a new one
-    /// begun. An older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
+    /// Checks the whole file, which takes 0.4 s for 200,000 pairs. A damaged file is renamed, and a new one begun. An
+    /// older schema is upgraded. Must be called in a Tokio runtime, in which the writer then runs.
     ///
     /// # Errors
-    /// [`OpenError`] if another hub has opened the file, a newer version of Taffrail wrote it, another program wrote it,
-    /// or it cannot be read or created. The file is then unchanged.
+    /// [`OpenError`] if another hub has opened the file, a newer version of Taffrail wrote it, another program wrote
+    /// it, or it cannot be read or created. The file is then unchanged.
     pub async fn open(path: &Path) -> Result<Opened, OpenError> {
         SqliteStore::open_with(path, Settings::default()).await
     }
 
-    /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other. It
-    /// holds at most so many pages.
+    /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other.
+    /// It holds at most so many pages.
     #[cfg(test)]
     pub(crate) async fn open_quick(path: &Path, max_pages: Option<u32>) -> Result<SqliteStore, OpenError> {
         let settings = Settings { group: Duration::from_millis(2), max_pages };

@@ -19,7 +19,8 @@ pub(super) async fn days_before(
         .map_err(failed("read the days of history"))
 }
 
-/// Drops the history of the earliest day, and keeps the last state of each pair in it.
+/// Drops the transitions and syncs of `day`, which must be the earliest one, and keeps the state of each pair at its
+/// end.
 pub(super) async fn drop_day(
     connection: &mut SqliteConnection,
     day: i64,
@@ -41,7 +42,8 @@ pub(super) async fn drop_day(
     Ok(DroppedHistory { days: 1, transitions, syncs })
 }
 
-/// Notes that history before the day of `time` was dropped, and removes what nothing refers to any more.
+/// Saves that history before the day of `time` was dropped, and removes pairs and texts that nothing refers to any
+/// more.
 pub(super) async fn finish(connection: &mut SqliteConnection, time: Timestamp) -> Result<(), StoreError> {
     since(connection, day_start(day(micros(time)))).await?;
     for statement in [
@@ -72,7 +74,7 @@ pub(super) async fn finish(connection: &mut SqliteConnection, time: Timestamp) -
     Ok(())
 }
 
-/// Notes that the history before `time` was dropped.
+/// Saves that the history before `time` was dropped.
 async fn since(connection: &mut SqliteConnection, time: i64) -> Result<(), StoreError> {
     run(
         connection,

@@ -1,4 +1,4 @@
-//! Saves a group of batches.
+//! Saves a group of batches in one transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -59,7 +59,7 @@ impl Detail {
     }
 }
 
-/// The combined changes of several batches.
+/// The combined changes of several batches, of which the last one decides about each record.
 #[derive(Debug, Default)]
 pub(super) struct Group<'b> {
     /// The last record of each pair; `None` if it is gone.
@@ -72,7 +72,8 @@ pub(super) struct Group<'b> {
 }
 
 impl<'b> Group<'b> {
-    /// Adds the changes of a batch after those before it.
+    /// Adds the changes of a batch; they replace earlier ones of the same pair or cluster, but no epoch becomes
+    /// smaller.
     pub(super) fn add(&mut self, batch: &'b Batch) {
         let Batch { pairs, gone, clusters, forgotten, transitions, syncs, recorded } = batch;
         self.pairs.extend(gone.iter().map(|id| (id, None)));
@@ -120,7 +121,7 @@ impl<'b> Group<'b> {
         }
     }
 
-    /// Returns each pair that is named.
+    /// Returns the identity of each pair that any change names, once.
     fn pair_ids(&self) -> Vec<&PairId> {
         let of_history =
             self.transitions.iter().map(|it| &it.pair).chain(self.syncs.iter().map(|it| &it.pair));
@@ -128,7 +129,8 @@ impl<'b> Group<'b> {
         ids.into_iter().collect()
     }
 
-    /// Makes the rows to save. `pairs` has the ids of all pairs, except in the pass that only notes the texts.
+    /// Makes the rows to save. `pairs` has the ids of all pairs, except in the first pass, which only collects the
+    /// texts.
     fn changes(
         &self,
         texts: &mut TextIds,
@@ -209,7 +211,7 @@ impl<'b> Group<'b> {
     }
 }
 
-/// Notes until when everything is saved, and with the first such time that history begins.
+/// Saves the time up to which history is complete; the first such time also becomes the beginning of history.
 async fn save_recorded(connection: &mut SqliteConnection, until: i64) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ('recorded_since', ?1), ('recorded_until', ?1)
@@ -226,7 +228,7 @@ fn saved(text: &str) -> String {
     saved_form(text).into_owned()
 }
 
-/// Saves the identities of pairs that are new. Returns the ids of all.
+/// Saves the identities of those `pairs` that are new, and returns the ids of all of them.
 async fn save_pairs<'p>(
     connection: &mut SqliteConnection,
     ids: &[&'p PairId],
@@ -254,7 +256,8 @@ async fn save_pairs<'p>(
     Ok(known)
 }
 
-/// Looks up the ids of pairs, in their order; `None` for a pair that is not saved.
+/// Looks up the ids of the pairs in `rows` (JSON), and returns them in the same order; `None` for a pair that is not in
+/// the database.
 async fn pair_numbers(connection: &mut SqliteConnection, rows: &str) -> Result<Vec<Option<i64>>, StoreError> {
     // One array of JSON costs less than many rows.
     let found: String = sqlx::query_scalar(
@@ -328,14 +331,14 @@ fn summary(pair: i64, record: &PairRecord, texts: &mut TextIds) -> Result<Summar
 #[derive(Debug, Default)]
 struct Changes {
     gone: Vec<i64>,
-    /// The pairs without detail.
+    /// The ids of the pairs that have no row of details.
     well: Vec<i64>,
     summaries: Vec<Summary>,
     details: Vec<(i64, String)>,
     days: BTreeSet<i64>,
     transitions: Vec<[Option<i64>; 11]>,
     syncs: Vec<[Option<i64>; 7]>,
-    /// The syncs without a message.
+    /// The syncs without a message: a saved sync is replaced by one of these only if it is running.
     remembered: Vec<[Option<i64>; 7]>,
 }
 

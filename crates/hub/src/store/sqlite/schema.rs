@@ -10,10 +10,10 @@ use super::error::OpenError;
 /// released never changes.
 pub(super) const STEPS: [&str; 1] = [include_str!("schema_1.sql")];
 
-/// The mark of a store of Taffrail in the header of a file: `Taff`.
+/// The SQLite application id of Taffrail's stores, in the header of the file: `Taff` in ASCII.
 const APPLICATION: i64 = 0x5461_6666;
 
-/// Checks the structure of the whole file.
+/// Checks the structure of the whole file; fails with [`OpenError::Damaged`] if SQLite finds damage.
 pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), OpenError> {
     let found = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)").fetch_one(connection).await;
     match found {
@@ -23,7 +23,8 @@ pub(super) async fn check(connection: &mut SqliteConnection) -> Result<(), OpenE
     }
 }
 
-/// Returns the version of the schema of the file `path`; 0 for an empty file.
+/// Returns the version of the schema of the file `path`; 0 for an empty file. Fails if another program or a newer
+/// version wrote the file.
 pub(super) async fn version(connection: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let failed = |error| OpenError::of(path, error);
     let application: i64 =
@@ -45,7 +46,7 @@ pub(super) async fn version(connection: &mut SqliteConnection, path: &Path) -> R
     }
 }
 
-/// Takes the steps from the version of the file `path` to the last one, all or none.
+/// Upgrades the schema of the file `path` to the last version, in one transaction.
 pub(super) async fn upgrade(
     connection: &mut SqliteConnection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Texts, which are saved once and named by their ids.
+//! The table of texts: each text is saved once, and other tables refer to it by id.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::store::StoreError;
 /// The greatest number of texts in one statement.
 const MAX_TEXTS: usize = 10_000;
 
-/// The texts that a group of writes needs, then their ids.
+/// Collects the texts that a group of writes needs, and then maps them to their ids.
 #[derive(Debug, Default)]
 pub(super) struct TextIds {
     wanted: HashSet<String>,
@@ -20,7 +20,8 @@ pub(super) struct TextIds {
 }
 
 impl TextIds {
-    /// Returns the id of a text; before [`resolve`](TextIds::resolve) notes that it is needed, and returns 0.
+    /// Returns the id of a text if [`resolve`](TextIds::resolve) found it; else records that it is needed, and returns
+    /// 0.
     pub(super) fn id(&mut self, text: &str) -> i64 {
         let text = &*saved_form(text);
         if let Some(id) = self.ids.get(text) {
@@ -32,7 +33,7 @@ impl TextIds {
         0
     }
 
-    /// Looks up the ids of the texts noted so far, and saves the texts that are new.
+    /// Finds the ids of the recorded texts in the database, and saves the texts that are new.
     pub(super) async fn resolve(&mut self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let wanted: Vec<String> = self.wanted.drain().collect();
         for texts in wanted.chunks(MAX_TEXTS) {
@@ -96,7 +97,7 @@ impl Texts {
     }
 }
 
-/// Returns a text as it is saved: without NUL, which PostgreSQL cannot hold, and at which SQLite ends texts of JSON.
+/// Returns a text with each NUL replaced by U+FFFD: PostgreSQL cannot hold NUL, and SQLite ends JSON texts at it.
 pub(super) fn saved_form(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }

@@ -1,4 +1,4 @@
-//! The one task that writes: it groups writes into commits.
+//! The only task that writes to the database: it groups writes into commits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::save::Group;
 use super::{retention, tokens};
 use crate::store::{Batch, DroppedHistory, StoreError, TokenRecord};
 
-/// The number of commands that wait before callers do.
+/// The capacity of the channel to the task; callers wait while it is full.
 const MAX_WAITING: usize = 256;
 
-/// The number of changes after which a group is committed at once, in which the size of a transaction is bounded.
+/// The number of changes after which the task commits a group at once, to bound the size of a transaction.
 const MAX_CHANGES: usize = 20_000;
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -112,7 +112,8 @@ impl Task {
         closing.into_iter().for_each(|reply| answer(reply, Ok(())));
     }
 
-    /// Saves a batch with those that come within the time of a group. Returns the command that ended the group early.
+    /// Saves a batch and all further ones that come within the group time in one commit. Returns a command of another
+    /// kind that ended the group early; `None` if there was none.
     async fn write(&mut self, batch: Batch, reply: Reply<()>) -> Option<Command> {
         let end = Instant::now() + self.group;
         let mut changes = batch.len();
@@ -178,7 +179,7 @@ impl Task {
         }
     }
 
-    /// Drops history in a transaction for each day, so that no commit is large.
+    /// Drops the history of each day that ended at `since` or before, in one transaction for each day.
     async fn drop_history(&mut self, since: Timestamp) -> Result<DroppedHistory, StoreError> {
         let mut dropped = DroppedHistory::default();
         let days = retention::days_before(&mut self.connection, since).await?;
@@ -192,7 +193,7 @@ impl Task {
         Ok(dropped)
     }
 
-    /// Runs `work` in a transaction, and commits it if it succeeds. Notes the outcome.
+    /// Runs `work` in a transaction, and commits it if it succeeds, else rolls it back. Records a failure for `health`.
     async fn transaction<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, StoreError>,
@@ -214,7 +215,7 @@ impl Task {
     }
 }
 
-/// Writes and removes 1 MiB, so that a few free bytes do not count as space: a failed write leaves some.
+/// Tests that the database can be written: writes and removes 1 MiB, because a failed write may leave a few bytes free.
 async fn probe(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     run(connection, "INSERT INTO probes (content) VALUES (zeroblob(1048576))").await?;
     run(connection, "DELETE FROM probes").await
@@ -224,7 +225,7 @@ async fn run(connection: &mut SqliteConnection, statement: &'static str) -> Resu
     sqlx::query(statement).execute(connection).await.map(drop).map_err(failed("write"))
 }
 
-/// Sends a reply; nobody waits for it any more if the caller was cancelled.
+/// Sends a reply; ignores that the caller may have been cancelled.
 fn answer<T>(reply: Reply<T>, outcome: Result<T, StoreError>) {
     let _ = reply.send(outcome);
 }

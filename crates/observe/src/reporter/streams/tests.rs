@@ -632,7 +632,7 @@ fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
     let expected = [
         "TooManyApps: only 20000 apps that other clusters declare for it are shown, and there are more",
         "TooLong: apps with names longer than 512 bytes are not shown",
-        "TooLong: texts or labels in 1 reports about apps are too long or too many, and are cut",
+        "TooLong: Taffrail shortened 1 reports about apps, because their texts or labels are too long or too many",
     ];
     assert_eq!(said.collect::<Vec<_>>(), expected);
     world.set(1, observed(Status::Failed, 1));
