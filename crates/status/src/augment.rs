@@ -15,16 +15,16 @@ pub enum AugmentError {
     #[error("the value {0}")]
     Object(ObjectError),
     /// Its status cannot be computed.
-    #[error("no status can be computed")]
+    #[error("the status of the object cannot be computed")]
     Compute(#[source] ComputeError),
     /// `status` or `status.conditions`, named by the text, has the wrong type.
-    #[error("{0} does not have the expected type")]
+    #[error("the field '{0}' of the object does not have the expected type")]
     Section(&'static str),
     /// An item of `status.conditions` is not an object.
-    #[error("condition does not have the expected structure")]
+    #[error("an item of status.conditions is not an object")]
     Condition,
     /// The named field of a condition is missing or not a string.
-    #[error("condition {0} does not have the expected type")]
+    #[error("the field '{0}' of a condition is missing or not a text")]
     Field(&'static str),
 }
 

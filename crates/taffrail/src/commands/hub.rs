@@ -1,9 +1,10 @@
 //! `taffrail hub`: follows clusters, and answers questions about all of them by HTTP.
 
+mod asker;
 mod data;
+mod process;
 mod token;
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,45 +12,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use jiff::Timestamp;
-use taffrail_apps::ReadQuery;
-use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
-use taffrail_hub::store::sqlite::SqliteStore;
-use taffrail_hub::store::{Store, Token};
-use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
-use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
-use taffrail_status::assess::Budgets;
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use taffrail_hub::http::{Access, Tls};
+use taffrail_hub::store::Token;
+use taffrail_observe::FleetMembers;
 
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
+#[cfg(feature = "demo")]
+pub(crate) use process::LoopbackHub;
+use process::{HubProcess, Keeping, Socket};
 
 use crate::cli::SourceArguments;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::wait::ClusterArguments;
 use crate::output::answer::Console;
 use crate::output::printable;
-use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::say;
 use crate::source::members;
 
-/// The name of the source that follows clusters in the hub's own process.
-const OBSERVER: &str = "observer";
-
-/// The number of messages that wait between the observer and the hub. A change for which there is no room is reported
-/// later, in the state that it has then.
-const WAITING: usize = 64;
-
 /// The time that a cluster has to answer first.
 const PATIENCE: Duration = Duration::from_secs(15);
-
-/// The time before its start that the clock of a hub counts, so that what an earlier run saved has a moment.
-const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
-mod asker;
-
-use asker::Asker;
 
 /// Follow clusters, and answer questions about all of them by HTTP.
 #[derive(Debug, Args)]
@@ -176,116 +158,37 @@ async fn follow_and_serve(
     members: FleetMembers,
     console: &Console,
 ) -> Result<(), CommandError> {
-    let listen = arguments.listen;
-    let cannot_listen = |error: &io::Error| {
-        let refused = CommandError::unreadable(format_args!("cannot listen on {listen}")).with_source(error);
-        let is_used = error.kind() == io::ErrorKind::AddrInUse;
-        refused.maybe_hint(is_used.then(|| "--listen 127.0.0.1:0 takes any free port".to_owned()))
-    };
-    let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(&error))?;
-    let address = listener.local_addr().map_err(|error| cannot_listen(&error))?;
-    let cannot_start = |error| CommandError::unreadable("cannot start the hub").with_source(&error);
-    let clock = BootClock::default();
+    let socket = Socket::bind(arguments.listen).await?;
     let store = arguments.data.open(console).await?.map(Arc::new);
+    let port = socket.address.port();
+    let clusters = members.members.len();
     let (access, token) = match &tls {
         None => {
-            let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
+            let (access, token) = Access::loopback(port).map_err(cannot_start)?;
             (access, Some(token))
         }
         Some(_) => {
             let tokens = token::valid(store.as_deref()).await?;
-            (Access::behind_tls(hosts(&arguments.host, address.port()), tokens), None)
+            (Access::behind_tls(hosts(&arguments.host, port), tokens), None)
         }
     };
-    let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
-    let index = match &store {
-        // The observer tells of the clusters that it follows alone.
-        Some(store) => FleetIndex::restore(hub_clock(&clock), &**store, |name| names.contains(name)).await,
-        None => Ok(FleetIndex::new(hub_clock(&clock))),
-    };
-    let index = Arc::new(index.map_err(cannot_start)?);
-    let mut hub = HubApi::new(Arc::clone(&index), access, Limits::default()).map_err(cannot_start)?;
-    if let Some(store) = &store {
-        hub = hub.with_store(Arc::clone(store) as Arc<dyn Store>);
-    }
-    let clusters = members.members.len();
-    let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
-    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-    let (asker, inquiries) = Asker::new(members.clone(), rules.clone());
-    let hub = hub.with_asker(Arc::new(asker));
-    let request = WatchRequest {
-        members,
-        timeout: source.timeout,
-        request_timeout: source.request_timeout,
-        asked: ReadQuery::default(),
-        rules: Arc::new(rules),
-        lists: ListStrategy::Auto,
-        clock,
-    };
-    let (outbox, messages) = mpsc::channel(WAITING);
-    let (replies, inbox) = mpsc::channel(WAITING);
-    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
-        .answering(inquiries)
-        .knowing(index.identities());
-    index.expect(expected);
-    // Each of these ends only with the process, or with an error that ends it.
-    let publishing = tokio::spawn({
-        let index = Arc::clone(&index);
-        async move { index.run().await }
-    });
-    let keeping = tokio::spawn(keep(Arc::clone(&index), store, arguments.retain));
-    let receiving = tokio::spawn(async move { index.receive(OBSERVER, Tells::ALL, messages, replies).await });
-    let reporting = tokio::spawn(reporter.run());
+    let address = socket.address;
+    let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
+    let hub = HubProcess::start(members, source, socket, access, tls, keeping).await?;
     written(match &token {
         Some(token) => tell(console, address, token, clusters),
         None => {
             // The last one of a name has the port at which the hub listens.
-            let host = arguments
-                .host
-                .first()
-                .and_then(|first| hosts(std::slice::from_ref(first), address.port()).pop());
+            let first = arguments.host.first();
+            let host = first.and_then(|first| hosts(std::slice::from_ref(first), port).pop());
             tell_with_tls(console, &host.unwrap_or_default(), clusters)
         }
     })?;
-    let hub = Arc::new(hub);
-    let admitting = tokio::spawn({
-        let hub = Arc::clone(&hub);
-        async move { hub.keep_tokens().await }
-    });
-    let renewing = tokio::spawn({
-        let tls = tls.clone();
-        async move {
-            match tls {
-                Some(tls) => tls.keep_fresh().await,
-                None => std::future::pending().await,
-            }
-        }
-    });
-    tokio::select! {
-        served = serve(listener, hub, tls, std::future::pending()) => {
-            served.map_err(|error| cannot_listen(&error))
-        }
-        _ = admitting => Err(CommandError::unreadable("the hub stopped reading its tokens")),
-        _ = renewing => Err(CommandError::unreadable("the hub stopped reading its certificate")),
-        _ = publishing => Err(CommandError::unreadable("the hub stopped publishing")),
-        _ = keeping => Err(CommandError::unreadable("the hub stopped saving")),
-        _ = receiving => Err(CommandError::unreadable("the hub stopped receiving reports")),
-        _ = reporting => Err(CommandError::unreadable("the clusters are no longer followed")),
-    }
+    hub.serve().await
 }
 
-/// Saves changes of the fleet, and drops old history. Never ends.
-async fn keep(index: Arc<FleetIndex>, store: Option<Arc<SqliteStore>>, retain: Duration) {
-    match store {
-        Some(store) => drop(tokio::join!(index.save(&*store), index.keep_history(&*store, retain))),
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns the clock of a hub, which runs on while the machine sleeps.
-fn hub_clock(clock: &BootClock) -> HubClock {
-    let (clock, begun) = (clock.clone(), clock.now());
-    HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
+fn cannot_start(error: impl std::error::Error) -> CommandError {
+    CommandError::unreadable("cannot start the hub").with_source(&error)
 }
 
 /// Returns the values of the header `Host` for the names of a hub that listens at `port`.

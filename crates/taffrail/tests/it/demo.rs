@@ -5,12 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::terminal::Terminal;
-use super::{command, taffrail};
+use super::{command, run, taffrail};
 
 /// A demo without a terminal, in a folder of its own.
 pub(super) struct Demo {
@@ -191,6 +192,30 @@ fn first_faults_are_explained_and_a_dark_cluster_is_unknown() {
     let dark = clusters.iter().find(|row| row["name"] == "ap-2").unwrap();
     assert_eq!(dark["status"], "Unknown", "{dark}");
     assert!(dark["message"].as_str().unwrap().contains("cannot connect"), "{dark}");
+    demo.end(Signal::INT);
+}
+
+#[test]
+fn the_hub_of_the_demo_answers_as_its_clusters_do() {
+    let mut demo = Demo::start(&["--skip", "60s", "--hold"]);
+    let named = |start: &str| {
+        let found = demo.first.iter().find_map(|line| line.strip_prefix(start));
+        found.unwrap_or_else(|| panic!("{:?}", demo.first)).to_owned()
+    };
+    let (token, url) = (named("export TAFFRAIL_HUB_TOKEN="), named("taffrail get apps --hub "));
+    let direct = demo.apps();
+    let began = Instant::now();
+    loop {
+        let mut command = command(&["get", "apps", "-o", "json", "--hub", &url]);
+        command.env("TAFFRAIL_HUB_TOKEN", &token);
+        let answer = run(command, b"");
+        let told = serde_json::from_str(&answer.stdout).map(|list| Apps::of(&list));
+        if told.is_ok_and(|told| told.0 == direct.0) {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{}{}", answer.stdout, answer.stderr);
+        std::thread::sleep(Duration::from_millis(200));
+    }
     demo.end(Signal::INT);
 }
 

@@ -21,6 +21,8 @@ use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
+#[cfg(feature = "hub")]
+use super::hub::LoopbackHub;
 use super::overview::{Lines, News};
 use crate::cli::{self, SourceArguments};
 use crate::command_error::{CommandError, Exit};
@@ -58,7 +60,10 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
   taffrail explain shop --context eu-2
   kubectl --context eu-1 -n shop scale deployment web --replicas 5
 
-Nothing leaves this machine: the API servers listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
+The demo also runs a hub of these clusters, and names its address and token:
+  taffrail get apps --hub http://127.0.0.1:…
+
+Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
 
 Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be started.")]
 pub(crate) struct DemoArguments {
@@ -153,6 +158,12 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
     if signals.during(follow.settle(NO_EXTRA)).await.is_none() {
         return Ok(());
     }
+    #[cfg(feature = "hub")]
+    if let Ok(hub) = hub(file, &arguments.trust).await {
+        view.name_hub(&hub);
+        // It ends with the process.
+        tokio::spawn(hub.serve());
+    }
     let mut news = News::new(&world.regions);
     look(&mut news, &mut follow);
     if let Err(error) = view.show(&news) {
@@ -233,6 +244,14 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
     Ok(FleetWatcher::start(request).await)
 }
 
+/// Starts a hub of the clusters in the kubeconfig `file`.
+#[cfg(feature = "hub")]
+async fn hub(file: &PrivateFile, trust: &Trust) -> Result<LoopbackHub, CommandError> {
+    let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
+    let source = SourceArguments { trust: trust.clone(), ..source };
+    LoopbackHub::start(members(&source)?, &source).await
+}
+
 /// The two forms in which the demo is shown.
 enum View {
     Screen(Screen, Overview),
@@ -246,6 +265,17 @@ impl View {
             Some(screen) => View::Screen(screen, Overview::new(file.path())),
             None => View::Lines(Lines::default(), overview::exports(file.path()), console.clone()),
         })
+    }
+
+    /// Adds to the commands for another terminal how the hub is asked.
+    #[cfg(feature = "hub")]
+    fn name_hub(&mut self, hub: &LoopbackHub) {
+        let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
+        let command = format!("taffrail get apps --hub http://{}", hub.address);
+        match self {
+            View::Screen(_, overview) => overview.name_hub(token, command),
+            View::Lines(_, exports, _) => exports.extend([token, command]),
+        }
     }
 
     /// Prints that the fleet is starting, before the first view.

@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "Taffrail demo";
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that only read; the demo shows one after the other.
+/// Suggested commands that only read; the demo shows one after the other, and one that asks its hub.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -31,12 +31,21 @@ const DEEDS: [&str; 5] = [
 /// The screen of the demo on a terminal.
 pub(super) struct Overview {
     exports: Vec<String>,
+    looks: Vec<String>,
     begun: Timestamp,
 }
 
 impl Overview {
     pub(super) fn new(kubeconfig: &Path) -> Overview {
-        Overview { exports: exports(kubeconfig), begun: Timestamp::now() }
+        let looks = LOOKS.map(str::to_owned).into();
+        Overview { exports: exports(kubeconfig), looks, begun: Timestamp::now() }
+    }
+
+    /// Adds `export`, which another terminal needs to ask the hub, and `command`, which asks it.
+    #[cfg(feature = "hub")]
+    pub(super) fn name_hub(&mut self, export: String, command: String) {
+        self.exports.push(export);
+        self.looks.push(command);
     }
 
     /// Returns the lines shown while the simulated clusters start.
@@ -58,10 +67,10 @@ impl Overview {
     fn commands(&self, news: &News, now: Timestamp) -> [String; 3] {
         let turn =
             usize::try_from(now.as_second().saturating_sub(self.begun.as_second()) / TURN).unwrap_or(0);
-        let of =
-            |commands: &[&str]| commands.get(turn % commands.len()).copied().unwrap_or_default().to_owned();
+        let look = self.looks.get(turn % self.looks.len().max(1)).cloned().unwrap_or_default();
+        let deed = DEEDS.get(turn % DEEDS.len()).copied().unwrap_or_default().to_owned();
         let concern = news.concerns.get(turn % news.concerns.len().max(1));
-        [command_for(concern, " --all-contexts", true), of(&LOOKS), of(&DEEDS)]
+        [command_for(concern, " --all-contexts", true), look, deed]
     }
 }
 
@@ -123,7 +132,9 @@ mod tests {
 
     fn lines(news: &News, columns: usize, rows: usize) -> Vec<String> {
         let overview =
-            Overview { exports: vec![format!("export KUBECONFIG=/tmp/{}", "k".repeat(90))], begun: NOW };
+            Overview { looks: vec!["taffrail get clusters".to_owned()], ..Overview::new(Path::new("/")) };
+        let exports = vec![format!("export KUBECONFIG=/tmp/{}", "k".repeat(90))];
+        let overview = Overview { exports, begun: NOW, ..overview };
         let lines = overview.lines(news, NOW, columns, rows);
         lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }

@@ -1,0 +1,200 @@
+//! A hub at work: what follows the clusters, keeps what it learns, and answers.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_apps::ReadQuery;
+use taffrail_cluster::{BootClock, ListStrategy};
+use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
+use taffrail_hub::store::Store;
+use taffrail_hub::store::sqlite::SqliteStore;
+use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
+use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
+use taffrail_status::assess::Budgets;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::asker::Asker;
+use super::cannot_start;
+use crate::cli::SourceArguments;
+use crate::command_error::CommandError;
+use crate::rule_source::RuleSource;
+
+/// The name of the source that follows clusters in the hub's own process.
+const OBSERVER: &str = "observer";
+
+/// The number of messages that wait between the observer and the hub. A change for which there is no room is reported
+/// later, in the state that it has then.
+const WAITING: usize = 64;
+
+/// The time before its start that the clock of a hub counts, so that what an earlier run saved has a moment.
+const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// A socket at which a hub listens.
+pub(super) struct Socket {
+    listener: TcpListener,
+    /// The address with the port that was chosen.
+    pub(super) address: SocketAddr,
+}
+
+impl Socket {
+    /// Binds the socket.
+    pub(super) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
+        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
+        let address = listener.local_addr().map_err(|error| cannot_listen(listen, &error))?;
+        Ok(Socket { listener, address })
+    }
+}
+
+fn cannot_listen(listen: SocketAddr, error: &io::Error) -> CommandError {
+    let refused = CommandError::unreadable(format_args!("cannot listen on {listen}")).with_source(error);
+    let is_used = error.kind() == io::ErrorKind::AddrInUse;
+    refused.maybe_hint(is_used.then(|| "--listen 127.0.0.1:0 takes any free port".to_owned()))
+}
+
+/// The store of a hub.
+pub(super) struct Keeping {
+    pub(super) store: Arc<SqliteStore>,
+    /// The time for which history is kept.
+    pub(super) retain: Duration,
+}
+
+/// A hub that follows its clusters.
+pub(super) struct HubProcess {
+    socket: Socket,
+    api: Arc<HubApi>,
+    tls: Option<Arc<Tls>>,
+    /// The parts of the hub, which end only with the process or by an error; each returns what stopped.
+    parts: JoinSet<&'static str>,
+}
+
+impl HubProcess {
+    /// Starts to follow the clusters of `members`, with the options of `source`.
+    pub(super) async fn start(
+        members: FleetMembers,
+        source: &SourceArguments,
+        socket: Socket,
+        access: Access,
+        tls: Option<Arc<Tls>>,
+        keeping: Option<Keeping>,
+    ) -> Result<HubProcess, CommandError> {
+        let clock = BootClock::default();
+        let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
+        let index = match &keeping {
+            // The observer tells of the clusters that it follows alone.
+            Some(Keeping { store, .. }) => {
+                FleetIndex::restore(hub_clock(&clock), &**store, |name| names.contains(name)).await
+            }
+            None => Ok(FleetIndex::new(hub_clock(&clock))),
+        };
+        let index = Arc::new(index.map_err(cannot_start)?);
+        let mut api = HubApi::new(Arc::clone(&index), access, Limits::default()).map_err(cannot_start)?;
+        if let Some(Keeping { store, .. }) = &keeping {
+            api = api.with_store(Arc::clone(store) as Arc<dyn Store>);
+        }
+        let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
+        let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
+        let (asker, inquiries) = Asker::new(members.clone(), rules.clone());
+        let api = Arc::new(api.with_asker(Arc::new(asker)));
+        let request = WatchRequest {
+            members,
+            timeout: source.timeout,
+            request_timeout: source.request_timeout,
+            asked: ReadQuery::default(),
+            rules: Arc::new(rules),
+            lists: ListStrategy::Auto,
+            clock,
+        };
+        let (outbox, messages) = mpsc::channel(WAITING);
+        let (replies, inbox) = mpsc::channel(WAITING);
+        let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
+            .answering(inquiries)
+            .knowing(index.identities());
+        index.expect(expected);
+        let mut parts = JoinSet::new();
+        let publishing = Arc::clone(&index);
+        parts.spawn(async move {
+            publishing.run().await;
+            "the hub stopped publishing"
+        });
+        if let Some(Keeping { store, retain }) = keeping {
+            let index = Arc::clone(&index);
+            parts.spawn(async move {
+                tokio::join!(index.save(&*store), index.keep_history(&*store, retain));
+                "the hub stopped saving"
+            });
+        }
+        parts.spawn(async move {
+            index.receive(OBSERVER, Tells::ALL, messages, replies).await;
+            "the hub stopped receiving reports"
+        });
+        parts.spawn(async move {
+            reporter.run().await;
+            "the clusters are no longer followed"
+        });
+        let admitting = Arc::clone(&api);
+        parts.spawn(async move {
+            admitting.keep_tokens().await;
+            "the hub stopped reading its tokens"
+        });
+        if let Some(tls) = tls.clone() {
+            parts.spawn(async move {
+                tls.keep_fresh().await;
+                "the hub stopped reading its certificate"
+            });
+        }
+        Ok(HubProcess { socket, api, tls, parts })
+    }
+
+    /// Answers until a part of the hub stops.
+    pub(super) async fn serve(self) -> Result<(), CommandError> {
+        let HubProcess { socket: Socket { listener, address }, api, tls, mut parts } = self;
+        tokio::select! {
+            served = serve(listener, api, tls, std::future::pending()) => {
+                served.map_err(|error| cannot_listen(address, &error))
+            }
+            stopped = parts.join_next() => {
+                Err(CommandError::unreadable(stopped.and_then(Result::ok).unwrap_or("a part of the hub failed")))
+            }
+        }
+    }
+}
+
+/// Returns the clock of a hub, which runs on while the machine sleeps.
+fn hub_clock(clock: &BootClock) -> HubClock {
+    let (clock, begun) = (clock.clone(), clock.now());
+    HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
+}
+
+/// A hub on a free port of this machine that keeps nothing on disk, with how it is asked.
+#[cfg(feature = "demo")]
+pub(crate) struct LoopbackHub {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    process: HubProcess,
+}
+
+#[cfg(feature = "demo")]
+impl LoopbackHub {
+    /// Starts a hub of the clusters of `members`, with the options of `source`.
+    pub(crate) async fn start(
+        members: FleetMembers,
+        source: &SourceArguments,
+    ) -> Result<LoopbackHub, CommandError> {
+        let socket = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let address = socket.address;
+        let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
+        let process = HubProcess::start(members, source, socket, access, None, None).await?;
+        Ok(LoopbackHub { address, token: token.as_str().to_owned(), process })
+    }
+
+    /// Answers until a part of the hub stops.
+    pub(crate) async fn serve(self) -> Result<(), CommandError> {
+        self.process.serve().await
+    }
+}
