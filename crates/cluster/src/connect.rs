@@ -121,6 +121,11 @@ impl Cluster {
         let proxy = config.proxy_url.clone();
         let attempt = Attempt { context, config, deadline };
         let (pool, protocol) = match proxy {
+            // A Secret's kubeconfig with a proxy is refused before.
+            _ if context.guard.is_some() => {
+                let guard = context.guard.clone().unwrap_or_default();
+                attempt.connect(guard.connector()).await?
+            }
             None => attempt.connect(tcp).await?,
             Some(proxy) if proxy.scheme_str() == Some("socks5") => {
                 let mut socks = SocksV5::new(proxy.clone(), tcp);

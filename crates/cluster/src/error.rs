@@ -9,6 +9,8 @@ use rustls::{AlertDescription, CertificateError};
 use taffrail_object::words;
 use taffrail_status::is_unseen;
 
+use crate::found::AddressRefused;
+
 /// An error of any type.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -230,6 +232,8 @@ pub enum Fault {
     TlsFailed,
     /// The proxy is unreachable or refused.
     Proxy,
+    /// A cluster that another cluster's Secret names has an address that such clusters must not have.
+    AddressRefused,
     /// The credentials could not be renewed or sent.
     Credentials,
     /// Another failure, described by the cause.
@@ -250,6 +254,7 @@ impl Fault {
             | Fault::CertificateInvalid => Reason::CertificateInvalid,
             Fault::ClientCertificateRefused => Reason::Unauthorized,
             Fault::Proxy => Reason::ProxyFailed,
+            Fault::AddressRefused => Reason::BadKubeconfig,
             Fault::Credentials => Reason::CredentialsInvalid,
             Fault::Unreachable | Fault::NotTls | Fault::TlsFailed | Fault::Other => Reason::ConnectionFailed,
         }
@@ -262,6 +267,9 @@ impl Fault {
         for cause in causes(error) {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return of_tls(tls);
+            }
+            if cause.is::<AddressRefused>() {
+                return Fault::AddressRefused;
             }
             if cause.is::<kube::client::AuthError>() {
                 return Fault::Credentials;
@@ -354,6 +362,9 @@ impl Display for Fault {
             Fault::NotTls => "the other end does not speak TLS",
             Fault::TlsFailed => "the TLS handshake failed",
             Fault::Proxy => "the proxy failed",
+            Fault::AddressRefused => {
+                "a Secret names it, and its address is one that such a cluster must not have (loopback, link-local, metadata service or reserved)"
+            }
             Fault::Credentials => "the credentials could not be renewed",
             Fault::Other => "the request failed",
         })

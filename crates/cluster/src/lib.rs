@@ -21,6 +21,7 @@ mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
+mod found;
 mod identity;
 mod kubeconfig;
 mod log;
@@ -40,6 +41,10 @@ pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, TimeLimit, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
+pub use found::{
+    AddressClass, AddressGuard, ArgoClusterSecret, MAX_SECRET_KUBECONFIG_BYTES, Resolution, SecretCluster,
+    SecretClusterError,
+};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};

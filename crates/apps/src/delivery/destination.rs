@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, yaml};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, is_own_server, yaml};
 use taffrail_status::Presence;
 
 use super::{Lacking, short, text};
@@ -19,13 +19,6 @@ use crate::sync::without_password;
 
 /// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
 const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
-
-/// The addresses by which Pods reach the API server of their own cluster.
-const OWN_SERVERS: [&str; 3] = [
-    "https://kubernetes.default.svc",
-    "https://kubernetes.default",
-    "https://kubernetes.default.svc.cluster.local",
-];
 
 /// The target cluster of an app as its home names it, before it is looked for in the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +34,7 @@ pub(crate) enum Target {
 impl Target {
     /// Makes the target at the address `server`; addresses inside a cluster mean the home itself.
     pub(super) fn at(server: &str) -> Target {
-        let host = server.trim().trim_end_matches('/');
-        match OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
+        match is_own_server(server) {
             true => Target::Home,
             false => Target::Server(
                 server.to_owned(),

@@ -20,6 +20,7 @@ use super::error::KubeconfigError;
 use super::file::{Named, without_values};
 use crate::error::{BoxError, one_line};
 use crate::exec_plugin::Plugins;
+use crate::found::AddressGuard;
 use crate::memory::Memory;
 
 /// The name under which every cluster serves its API to its Pods; the server's certificate includes it.
@@ -36,6 +37,8 @@ pub struct Context {
     pub(crate) exec: Option<ExecConfig>,
     pub(crate) memory: Memory,
     pub(crate) plugins: Plugins,
+    /// The check of each address that is dialled; `None` where the user's own kubeconfig names the server.
+    pub(crate) guard: Option<AddressGuard>,
 }
 
 // The configuration contains credentials.
@@ -110,11 +113,11 @@ impl Context {
 
     /// Sends requests through the proxy that the environment names, as kubectl does, unless the context has a
     /// `proxy-url`. The arguments are the values of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`; servers on this machine
-    /// are never reached through a proxy.
+    /// are never reached through a proxy, nor are those that a Secret names.
     #[must_use]
     pub fn with_environment_proxies(mut self, http: &str, https: &str, no_proxy: &str) -> Context {
         let url = &self.config.cluster_url;
-        if self.config.proxy_url.is_none() && !is_loopback(url) {
+        if self.config.proxy_url.is_none() && self.guard.is_none() && !is_loopback(url) {
             let matcher = Matcher::builder().http(http).https(https).no(no_proxy).build();
             self.config.proxy_url = matcher.intercept(url).map(|proxy| {
                 // The matcher removes the user from the address.
@@ -355,7 +358,7 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
     config.default_namespace = namespace.clone();
     let (memory, plugins) = (Memory::process(), Plugins::process());
-    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins })
+    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None })
 }
 
 #[cfg(test)]
@@ -371,6 +374,7 @@ mod tests {
             exec: None,
             memory: Memory::process(),
             plugins: Plugins::process(),
+            guard: None,
         };
         let proxy = |server: &str| {
             let context =

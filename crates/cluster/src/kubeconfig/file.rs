@@ -58,7 +58,12 @@ impl FileText {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(KubeconfigError::Unreadable { file: file.to_owned(), source }),
         };
-        let text = match std::str::from_utf8(&bytes) {
+        FileText::parse(file, &bytes).map(Some)
+    }
+
+    /// Parses the content of a kubeconfig file; `file` is its name for errors.
+    pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<FileText, KubeconfigError> {
+        let text = match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => text.trim_start_matches('\u{feff}'),
             _ => return Err(KubeconfigError::NotText(file.to_owned())),
         };
@@ -74,14 +79,14 @@ impl FileText {
         let Some(raw) = documents.into_iter().next() else {
             return Err(KubeconfigError::Empty(file.to_owned()));
         };
-        Ok(Some(FileText {
+        Ok(FileText {
             contexts: raw.contexts.unwrap_or_default(),
             clusters: raw.clusters.unwrap_or_default(),
             users: raw.users.unwrap_or_default(),
             current: raw
                 .current
                 .and_then(|name| name.as_str().filter(|name| !name.is_empty()).map(str::to_owned)),
-        }))
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! an unreadable file leaves those of the other files. So the files are read as plain data first, and each entry is
 //! parsed separately.
 
+mod contained;
 mod context;
 mod error;
 mod file;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use kube::config::{AuthInfo, Cluster};
 use serde_json::Value;
 
+pub(crate) use contained::{Entries, NotChosen};
 pub use context::Context;
 pub use error::KubeconfigError;
 
@@ -240,7 +242,7 @@ impl Kubeconfig {
         let namespace = field("namespace")?.unwrap_or("default").to_owned();
         config.default_namespace = namespace.clone();
         let (memory, plugins) = (Memory::process(), Plugins::process());
-        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins })
+        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None })
     }
 }
 

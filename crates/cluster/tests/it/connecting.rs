@@ -17,20 +17,20 @@ use taffrail_testkit::server::{Reply, Request, Server};
 use crate::contexts::{LONG, connect};
 
 /// A certificate authority.
-struct Authority {
+pub(crate) struct Authority {
     params: CertificateParams,
     key: KeyPair,
-    pem: String,
+    pub(crate) pem: String,
 }
 
 /// A certificate and its key, in PEM.
-struct Identity {
-    certificate: String,
-    key: String,
+pub(crate) struct Identity {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -38,7 +38,7 @@ impl Authority {
         Authority { params, key, pem }
     }
 
-    fn issue(&self, name: &str, last_year: Option<i32>) -> Identity {
+    pub(crate) fn issue(&self, name: &str, last_year: Option<i32>) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         if let Some(year) = last_year {
@@ -51,7 +51,7 @@ impl Authority {
     }
 
     /// Returns the line for a kubeconfig's cluster that makes clients trust this authority.
-    fn trusted(&self) -> String {
+    pub(crate) fn trusted(&self) -> String {
         format!("certificate-authority-data: {}", STANDARD.encode(&self.pem))
     }
 
@@ -64,7 +64,7 @@ impl Authority {
 
 /// Returns a server's TLS settings with this identity and these ALPN protocols. With `clients`, clients must present a
 /// certificate of that authority.
-fn tls(identity: &Identity, protocols: &[&str], clients: Option<&Authority>) -> ServerConfig {
+pub(crate) fn tls(identity: &Identity, protocols: &[&str], clients: Option<&Authority>) -> ServerConfig {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let builder = match clients {
         None => ServerConfig::builder().with_no_client_auth(),
@@ -80,7 +80,7 @@ fn tls(identity: &Identity, protocols: &[&str], clients: Option<&Authority>) -> 
     config
 }
 
-fn resource(plural: &str) -> ApiResource {
+pub(crate) fn resource(plural: &str) -> ApiResource {
     ApiResource {
         group: String::new(),
         version: "v1".to_owned(),
@@ -90,7 +90,7 @@ fn resource(plural: &str) -> ApiResource {
     }
 }
 
-fn empty(_: &Request) -> Reply {
+pub(crate) fn empty(_: &Request) -> Reply {
     Reply::json(200, r#"{"kind":"ThingList","apiVersion":"v1","items":[]}"#)
 }
 

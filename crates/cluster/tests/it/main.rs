@@ -8,6 +8,7 @@ mod contexts;
 mod credentials;
 mod discovering;
 mod faults;
+mod found;
 mod kubeconfigs;
 mod logging;
 mod reading;

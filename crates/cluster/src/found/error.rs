@@ -1,0 +1,77 @@
+//! The reasons why a cluster that a Secret names is refused.
+
+use super::AddressClass;
+use crate::error::Reason;
+
+/// The reason why Taffrail does not connect to a cluster that another cluster's Secret names. No message contains a
+/// credential.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretClusterError {
+    /// The kubeconfig or configuration is too long.
+    #[error("it is {bytes} bytes long, more than {} KiB", super::MAX_SECRET_KUBECONFIG_BYTES >> 10)]
+    TooLarge {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// It is not of the form that it should have, or its certificates or keys cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// A kubeconfig has no current context, and not exactly one context.
+    #[error("it has {contexts} contexts and no current-context")]
+    Ambiguous {
+        /// Number of contexts.
+        contexts: usize,
+    },
+    /// It names a program that gives credentials; holds the field.
+    #[error("{0} runs a program for credentials, and a Secret must not run programs here")]
+    Program(&'static str),
+    /// It names a file; holds the field.
+    #[error("{0} names a file, and a Secret must not read files here")]
+    File(&'static str),
+    /// It names a proxy; holds the field.
+    #[error("{0} names a proxy, and credentials from a Secret go only to the server itself")]
+    Proxy(&'static str),
+    /// The server's URL is not an https URL.
+    #[error("its server is not an https URL")]
+    NotHttps,
+    /// The server's URL contains a user.
+    #[error("the URL of its server contains a user")]
+    UserInUrl,
+    /// The server's address is one that such a cluster must not have.
+    #[error("its server has {0}")]
+    Address(AddressClass),
+}
+
+impl SecretClusterError {
+    /// Returns the class of this failure.
+    pub fn reason(&self) -> Reason {
+        match self {
+            SecretClusterError::TooLarge { .. } => Reason::OverLimit,
+            _ => Reason::BadKubeconfig,
+        }
+    }
+
+    /// Returns the hint for the user.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SecretClusterError::TooLarge { .. } => "leave only the entries of one cluster in the kubeconfig",
+            SecretClusterError::Unusable(_) => {
+                "correct the Secret, or add the cluster to your own kubeconfig"
+            }
+            SecretClusterError::Ambiguous { .. } => "set current-context in the kubeconfig",
+            SecretClusterError::Program(_) => {
+                "put a token or a client certificate into the Secret, or add the cluster to your own kubeconfig"
+            }
+            SecretClusterError::File(_) => {
+                "put the content into the Secret (the field that ends in -data), or add the cluster to your own kubeconfig"
+            }
+            SecretClusterError::Proxy(_) => "add the cluster to your own kubeconfig, with its proxy-url",
+            SecretClusterError::NotHttps => "write the server as https://HOST:PORT",
+            SecretClusterError::UserInUrl => "remove the user from the URL; use the fields for credentials",
+            SecretClusterError::Address(_) => {
+                "use an address that other machines reach, or add the cluster to your own kubeconfig"
+            }
+        }
+    }
+}
