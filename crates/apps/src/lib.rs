@@ -74,6 +74,7 @@ mod reconciliation;
 mod round_robin;
 mod rows;
 mod scope;
+mod secret_clusters;
 mod snapshot;
 mod sync;
 mod teachers;
@@ -119,6 +120,9 @@ pub use reconciliation::{
 pub use round_robin::round_robin;
 pub use rows::{AppRows, ChangedRows, Looked, Propagation};
 pub use scope::{Scope, ScopeError, silence};
+pub use secret_clusters::{
+    ClusterSecret, ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_secrets,
+};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{
     DifferingFields, ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten,

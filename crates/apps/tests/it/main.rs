@@ -48,6 +48,7 @@ mod reads;
 mod resource_groups;
 mod round_trip;
 mod rows;
+mod secret_clusters;
 mod server;
 mod shares;
 mod snapshot;

@@ -71,14 +71,14 @@ fn argocd_cm(namespace: &str) -> Value {
     map
 }
 
-fn controller(namespace: &str) -> Value {
+pub(crate) fn controller(namespace: &str) -> Value {
     let mut workload = object("apps/v1", "StatefulSet", namespace, "gitops-controller");
     workload["metadata"]["labels"] = json!({"app.kubernetes.io/component": "application-controller"});
     workload["spec"] = json!({"template": {"spec": {"serviceAccountName": "gitops"}}});
     workload
 }
 
-fn binding(namespace: &str, account: &str) -> Value {
+pub(crate) fn binding(namespace: &str, account: &str) -> Value {
     let mut binding = object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "gitops");
     binding["roleRef"] =
         json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gitops"});
@@ -90,7 +90,7 @@ fn binding(namespace: &str, account: &str) -> Value {
 }
 
 /// The role of such a binding.
-fn role(groups: &str, verbs: &[&str]) -> Value {
+pub(crate) fn role(groups: &str, verbs: &[&str]) -> Value {
     let mut role = object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "gitops");
     role["rules"] = json!([{"apiGroups": [groups], "resources": ["*"], "verbs": verbs}]);
     role
