@@ -9,7 +9,7 @@ use rustls::{AlertDescription, CertificateError};
 use taffrail_object::words;
 use taffrail_status::is_unseen;
 
-use crate::found::AddressRefused;
+use crate::found::address::AddressRefused;
 
 /// An error of any type.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;

@@ -37,6 +37,14 @@ impl Display for AddressClass {
     }
 }
 
+/// The error of dialling an address that a cluster which a Secret names must not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{address} is {class}")]
+pub(crate) struct AddressRefused {
+    pub(crate) address: IpAddr,
+    pub(crate) class: AddressClass,
+}
+
 impl AddressClass {
     /// Returns the class of an address. An IPv6 address that contains an IPv4 address (mapped, translated, compatible,
     /// NAT64 or 6to4) has the class of that.

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use tower::Service;
 
-use super::AddressClass;
+use super::address::{AddressClass, AddressRefused};
 use crate::error::BoxError;
 use crate::kubeconfig::Context;
 
@@ -39,14 +39,6 @@ impl std::fmt::Debug for AddressGuard {
             .field("allows_link_local", &self.allows_link_local)
             .finish_non_exhaustive()
     }
-}
-
-/// The error of dialling an address that a cluster which a Secret names must not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{address} is {class}")]
-pub(crate) struct AddressRefused {
-    pub(crate) address: IpAddr,
-    pub(crate) class: AddressClass,
 }
 
 impl AddressGuard {

@@ -6,7 +6,7 @@
 //! cloud. [`SecretCluster::from_kubeconfig`] and [`ArgoClusterSecret::cluster`] return a [`Context`] that holds to that,
 //! so [`crate::Cluster::connect`] needs no other care. Credentials stay in memory, and `Debug` prints none.
 
-mod address;
+pub(crate) mod address;
 mod dial;
 mod error;
 
@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 use taffrail_object::is_own_server;
 
 pub use address::AddressClass;
-pub(crate) use dial::AddressRefused;
 pub use dial::{AddressGuard, Resolution};
 pub use error::SecretClusterError;
 
