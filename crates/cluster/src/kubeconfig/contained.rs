@@ -30,7 +30,7 @@ impl Entries {
     /// Returns the entries of the current context of a kubeconfig, or of its only one. Reads no file.
     pub(crate) fn choose(kubeconfig: &[u8]) -> Result<Entries, NotChosen> {
         let file = Path::new("kubeconfig");
-        let text = FileText::parse(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;
+        let text = FileText::parse_without_aliases(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;
         let mut all = Kubeconfig { current: text.current.clone(), ..Kubeconfig::default() };
         all.add(file, text);
         let context = match (&all.current, &all.contexts[..]) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
-use taffrail_object::yaml;
+use taffrail_object::yaml::{self, YamlError};
 
 use super::error::KubeconfigError;
 use crate::error::one_line;
@@ -58,11 +58,21 @@ impl FileText {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(KubeconfigError::Unreadable { file: file.to_owned(), source }),
         };
-        FileText::parse(file, &bytes).map(Some)
+        FileText::parse(file, &bytes, yaml::read_all).map(Some)
     }
 
-    /// Parses the content of a kubeconfig file; `file` is its name for errors.
-    pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<FileText, KubeconfigError> {
+    /// Parses a kubeconfig of one document whose author is not trusted; `file` is its name for errors. Refuses aliases,
+    /// which could repeat a long text very often.
+    pub(super) fn parse_without_aliases(file: &Path, bytes: &[u8]) -> Result<FileText, KubeconfigError> {
+        FileText::parse(file, bytes, |text| yaml::read_without_aliases(text).map(|only| vec![only]))
+    }
+
+    /// Parses the content of a kubeconfig file, whose documents `read` returns.
+    fn parse(
+        file: &Path,
+        bytes: &[u8],
+        read: impl Fn(&str) -> Result<Vec<RawFile>, YamlError>,
+    ) -> Result<FileText, KubeconfigError> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => text.trim_start_matches('\u{feff}'),
             _ => return Err(KubeconfigError::NotText(file.to_owned())),
@@ -70,7 +80,7 @@ impl FileText {
         if text.trim().is_empty() {
             return Err(KubeconfigError::Empty(file.to_owned()));
         }
-        let documents: Vec<RawFile> = yaml::read_all(text).map_err(|error| KubeconfigError::Malformed {
+        let documents = read(text).map_err(|error| KubeconfigError::Malformed {
             file: file.to_owned(),
             line: error.line.unwrap_or(1),
             what: one_line(&without_values(&error.message), 200),

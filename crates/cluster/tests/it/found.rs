@@ -255,6 +255,14 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
     }
 }
 
+/// An alias could repeat a long text so often that it fills the memory.
+#[test]
+fn kubeconfigs_of_secrets_with_aliases_are_refused() {
+    let text = "a: &a s3cret\ncontexts: [*a, *a]";
+    let message = refusal(SecretCluster::from_kubeconfig("a", text.as_bytes(), &elsewhere()));
+    assert!(message.starts_with("line ") && message.contains("alias"), "{message}");
+}
+
 #[test]
 fn cluster_secrets_of_argo_cd_that_reach_beyond_are_refused() {
     let ok = "https://api.example";
