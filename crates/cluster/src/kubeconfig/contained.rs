@@ -11,6 +11,10 @@ use super::{Context, Kubeconfig, KubeconfigError};
 /// The name of the context, and of its cluster and user, in a kubeconfig made of one [`Entries`].
 const ONLY: &str = "it";
 
+/// The maximum number of contexts, of clusters and of users in the kubeconfig of a Secret. Finding equal names takes
+/// quadratic time.
+const MAX_ENTRIES: usize = 1_000;
+
 /// The unparsed fields of the cluster and the user of one context.
 pub(crate) struct Entries {
     pub(crate) cluster: Map<String, Value>,
@@ -31,6 +35,9 @@ impl Entries {
     pub(crate) fn choose(kubeconfig: &[u8]) -> Result<Entries, NotChosen> {
         let file = Path::new("kubeconfig");
         let text = FileText::parse_without_aliases(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;
+        if [&text.contexts, &text.clusters, &text.users].iter().any(|list| list.len() > MAX_ENTRIES) {
+            return Err(NotChosen::Broken("it has more than 1000 contexts, clusters or users"));
+        }
         let mut all = Kubeconfig { current: text.current.clone(), ..Kubeconfig::default() };
         all.add(file, text);
         let context = match (&all.current, &all.contexts[..]) {

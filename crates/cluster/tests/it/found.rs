@@ -245,6 +245,10 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
         ("", "the kubeconfig is empty"),
         ("\u{0}", "the kubeconfig is not text"),
         (&"#".repeat((256 << 10) + 1), "it is 262145 bytes long, more than 256 KiB"),
+        (
+            &format!("users: [{}]", "{name: a},".repeat(1_001)),
+            "it has more than 1000 contexts, clusters or users",
+        ),
         ("contexts: []", "it has 0 contexts and no current-context"),
         ("contexts: [{name: a}, {name: b}]", "it has 2 contexts and no current-context"),
         ("{contexts: [{name: a}], current-context: b}", "its current-context is not defined"),
