@@ -264,7 +264,7 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
 fn kubeconfigs_of_secrets_with_aliases_are_refused() {
     let text = "a: &a s3cret\ncontexts: [*a, *a]";
     let message = refusal(SecretCluster::from_kubeconfig("a", text.as_bytes(), &elsewhere()));
-    assert!(message.starts_with("line ") && message.contains("alias"), "{message}");
+    assert!(message.starts_with("line ") && message.contains(" of the kubeconfig: "), "{message}");
 }
 
 #[test]
