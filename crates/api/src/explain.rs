@@ -8,7 +8,7 @@ use taffrail_apps::{
     Resource, Source, SyncState, UNOBSERVED, UNREADABLE, Words,
     command::{helm, kubectl, of_app, resource, taffrail},
     full_name,
-    trust::{FindingCategory, Severity},
+    trust::{CHANGED_BY_HAND, FindingCategory, Severity},
     verbs::takes_requests,
 };
 use taffrail_object::ObjectKey;
@@ -218,8 +218,8 @@ impl Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds those findings of `report` that contradict the green status: of high severity, in which the tool and the
-    /// objects disagree about a green app. `report` must be about this app alone.
+    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree about a
+    /// green app: those of high severity, and objects that were changed by hand. `report` must be about this app alone.
     ///
     /// Leaves out findings whose message a problem of the app shows already. Findings that need Leases or other
     /// clusters are missing, because those were not read.
@@ -229,7 +229,7 @@ impl Explanation {
             self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*finding.message))
         };
         let is_sign = |finding: &TrustFinding| {
-            finding.severity == Severity::High
+            (finding.severity == Severity::High || finding.reason == CHANGED_BY_HAND)
                 && finding.category == FindingCategory::Disagreeing
                 && finding.green > 0
                 && !is_said(finding)

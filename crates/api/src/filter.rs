@@ -352,7 +352,7 @@ pub enum SortField {
 /// Sorts apps by a field; equal apps keep their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
     let since = |app: &App| app.problem()?.since;
-    let severity = |app: &App| app.problem().map_or((true, None), |problem| (false, Some(problem.severity)));
+    let severity = |app: &App| last(app.problem().map(|problem| problem.severity));
     let name = |app: &App| (app.app.name.clone(), app.app.namespace.clone());
     match by {
         SortField::Name => apps.sort_by_cached_key(name),
@@ -365,9 +365,9 @@ pub fn sort_apps(apps: &mut [App], by: SortField) {
     }
 }
 
-/// Returns a sort key that puts rows without a time after those with one, and these in order of time.
-fn last<T>(since: Option<T>) -> (bool, Option<T>) {
-    (since.is_none(), since)
+/// Returns a sort key that puts rows without a value after those with one, and these in the order of their values.
+fn last<T>(value: Option<T>) -> (bool, Option<T>) {
+    (value.is_none(), value)
 }
 
 /// Sorts rows of objects by a field; equal rows keep their order.
@@ -387,12 +387,15 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts rows of clusters by name (also for `Cluster`) or by status, the worst first; for other fields they keep
-/// their order.
+/// Sorts rows of clusters by name (also for `Cluster`) or by status and problem, the worst first; for other fields they
+/// keep their order.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),
-        SortField::Status => one.status.cmp(&other.status),
+        SortField::Status => {
+            let severity = |row: &ClusterRow| last(row.problem.as_ref().map(|problem| problem.severity));
+            (one.status, severity(one)).cmp(&(other.status, severity(other)))
+        }
         SortField::Since | SortField::Delivery => Ordering::Equal,
     });
 }

@@ -201,7 +201,7 @@ Examples:
   taffrail get clusters --context prod --context edge
   taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
   taffrail get apps --problems=sync --exit-status     exit with 1 when a sync has failed, whatever the health
-  taffrail get resources --kind deploy --image nginx   Deployments that run an image
+  taffrail get resources --kind deploy --image nginx   Deployments that declare an image
   taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
@@ -404,7 +404,7 @@ pub(crate) struct FilterArguments {
     )]
     pub(crate) orphaned: bool,
 
-    /// Only objects that run an image with one of these texts in its name
+    /// Only declared objects whose containers name an image with one of these texts, whatever their Pods still run
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }

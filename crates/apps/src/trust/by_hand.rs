@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::cluster_context::ClusterContext;
-use super::{Finding, FindingCategory, Severity};
+use super::{CHANGED_BY_HAND, Finding, FindingCategory, Severity};
 use crate::command;
 use crate::delivery::by_hand::{ByHand, Since, changed_by_hand};
 use crate::delivery::fields::MAX_STEPS_OF_NAMESPACE;
@@ -34,7 +34,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let next = cluster.kubectl(&shown, &key.namespace);
         let first = since.changes.iter().filter_map(|change| change.when).min();
         findings.push(
-            Finding::new(FindingCategory::Disagreeing, Severity::Medium, "ChangedByHand")
+            Finding::new(FindingCategory::Disagreeing, Severity::Medium, CHANGED_BY_HAND)
                 .object(key, first)
                 .since(first)
                 .says(message(&since))

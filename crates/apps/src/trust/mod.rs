@@ -240,8 +240,12 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     unheard::look,
 ];
 
-/// Those of [`LOOKS`] that find disagreements of high severity between a tool and the objects.
-const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 2] = [disagreeing::look, problems::look];
+/// Those of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by hand.
+const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
+    [disagreeing::look, by_hand::look, problems::look];
+
+/// The reason of findings about objects that were changed by hand since a tool applied them.
+pub const CHANGED_BY_HAND: &str = "ChangedByHand";
 
 /// Returns the findings of each cluster, for each selection of apps in `selections`. The apps are those of `list`,
 /// which has the apps of `clusters`; `now` is the present time.

@@ -71,6 +71,8 @@ pub async fn serve(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
+        // A head and the body behind it, or two frames of a stream, would wait 40 ms for the client's acknowledgement.
+        let _ = stream.set_nodelay(true);
         let (builder, service) = (Arc::clone(&builder), service.clone());
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         tasks.spawn(async move {

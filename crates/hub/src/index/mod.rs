@@ -104,16 +104,19 @@ struct Owner {
     /// The freshness of each source of a cluster with several, as of the last publication.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
     unheard: Arc<UnheardClusters>,
+    /// The moment at which the index was made.
+    begun: Option<HubTime>,
 }
 
 impl FleetIndex {
     /// Makes the index of a fleet without clusters and without a store.
     pub fn new(clock: HubClock) -> FleetIndex {
         let published = watch::Sender::new(Arc::default());
+        let begun = clock.time();
         FleetIndex {
-            owner: Mutex::default(),
+            owner: Mutex::new(Owner { begun: Some(begun), ..Owner::default() }),
             published,
-            last: Mutex::new(Arc::new(FleetView::new(Arc::default(), clock.time()))),
+            last: Mutex::new(Arc::new(FleetView::new(Arc::default(), begun))),
             recent: Mutex::default(),
             log: Mutex::default(),
             latencies: Mutex::default(),
@@ -413,7 +416,8 @@ impl Owner {
         self.forget_names(&mut clusters);
         let changes = changes.into_values().flatten().collect();
         let (names, unheard) = (self.names.table(), Arc::clone(&self.unheard));
-        Some((PublishedFleet { version: old.version + 1, clusters, places, names, unheard }, changes))
+        let (version, begun) = (old.version + 1, self.begun);
+        Some((PublishedFleet { version, begun, clusters, places, names, unheard }, changes))
     }
 
     /// Removes the names and aliases that sources reported from the expected ones.

@@ -13,6 +13,7 @@ use taffrail_apps::ClusterId;
 
 use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
+use crate::clock::HubTime;
 use crate::fleet::KnownCluster;
 
 /// An immutable state of the fleet, as the index published it. Freshness is not part of it: a
@@ -21,6 +22,8 @@ use crate::fleet::KnownCluster;
 pub struct PublishedFleet {
     /// The number of the publication: 0 before the first.
     pub(crate) version: u64,
+    /// The moment at which the index was made; `None` before the first publication.
+    pub(crate) begun: Option<HubTime>,
     /// The clusters, indexed by place; `None` at places of forgotten clusters.
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,

@@ -460,6 +460,38 @@ fn names_that_no_app_has_any_more_are_forgotten() {
 }
 
 #[test]
+fn apps_of_dark_clusters_are_sorted_by_time_among_the_others() {
+    let fleet = SampleFleet::new()
+        .with("dark", &[("shop/db", Status::Current, "")])
+        .with("live", &[("shop/web", Status::Current, "")]);
+    let fail = |seconds: i64| {
+        let at = fleet.index.clock().time().now - jiff::SignedDuration::from_secs(seconds);
+        let mut half = observed(&app("live", "shop/web"), Status::Failed, "x");
+        if let HalfBody::Observed(body) = &mut half.body
+            && let Some(worst) = &mut body.worst
+        {
+            worst.problem.since = Some(at);
+        }
+        half.fingerprint = seconds as u64;
+        fleet.change("live", "observer", vec![half]);
+    };
+    let order = || {
+        fleet.index.publish();
+        let view = fleet.index.view();
+        let names = pages(&view, &AppFilter::default(), Some(SortField::Since));
+        names.into_iter().map(|row| row.cluster).collect::<Vec<_>>()
+    };
+    for _ in 0..7 {
+        fleet.pass(15);
+        fleet.send("live", "observer", taffrail_api::report::Content::Heartbeat);
+    }
+    fail(30);
+    assert_eq!(order(), ["dark", "live"]);
+    fail(300);
+    assert_eq!(order(), ["live", "dark"]);
+}
+
+#[test]
 fn rows_of_a_lost_cluster_have_one_freshness_in_every_answer() {
     let apps = [("shop/db", Status::Current, ""), ("shop/web", Status::Current, "")];
     let fleet = SampleFleet::new().with("eu", &apps);

@@ -193,14 +193,17 @@ impl FleetView {
         }
     }
 
-    /// Returns a number in microseconds by which pairs are sorted by the time since which they are not well: for a live
-    /// pair the Unix time, for one that is not live the moment on the hub's clock. Stays the same while the
-    /// problem does.
+    /// Returns the Unix time in microseconds by which pairs are sorted by the time since which they are not well: for a
+    /// pair that is not live the time at which it was observed last. Stays the same while the problem does: moments of the
+    /// hub's clock are converted by what both clocks showed when the index was made, whatever the wall clock does since.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return summary.since;
         }
-        i64::try_from(self.dark_since(pair, now)?.as_micros()).ok()
+        let micros = |at: Duration| i64::try_from(at.as_micros()).ok();
+        let begun = self.fleet.begun.unwrap_or(self.moment);
+        let after = micros(self.dark_since(pair, now)?)?.checked_sub(micros(begun.at)?)?;
+        begun.now.as_microsecond().checked_add(after)
     }
 
     /// Returns the moment of the hub's clock at which the half that is not live was observed last: the observed half,

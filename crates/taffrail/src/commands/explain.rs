@@ -11,7 +11,7 @@ use taffrail_api::question::{
 };
 use taffrail_api::{AppRow, Explanation, Flagged, OwningApp, text};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{AppError, Axis, Delivery, Freshness, Problem, Scope};
+use taffrail_apps::{AppError, Axis, Delivery, FreshnessState, Problem, Scope, UNOBSERVED};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Change};
@@ -235,10 +235,11 @@ fn besides(explanation: &Explanation) -> impl Iterator<Item = &Problem> {
     explanation.problems.iter().filter(|problem| problem.is_beside_health())
 }
 
-/// Returns the problem that the app's cluster does not answer, if Taffrail never observed the cluster.
+/// Returns the problem that the app's cluster does not answer, if none of the objects there are known for this answer.
 fn lost(told: &ExplainedSubject) -> Option<&Problem> {
-    let is_lost = |problem: &&Problem| problem.axis == Axis::Freshness;
-    besides(&told.explanation).find(is_lost).filter(|_| told.row.freshness == Freshness::never())
+    let is_unobserved = told.row.freshness.state == FreshnessState::Lost
+        && told.explanation.chain.last().is_none_or(|cause| cause.reason == UNOBSERVED);
+    besides(&told.explanation).find(|problem| problem.axis == Axis::Freshness).filter(|_| is_unobserved)
 }
 
 /// Prints one explanation; `alike` are further apps with the same cause, which get a headline only.

@@ -87,9 +87,10 @@ const MAX_NAMESPACES: usize = 5;
 pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     match error {
         QuestionError::UnknownCluster { known, .. } => CommandError::usage(error).hint(others(known)),
-        QuestionError::UnknownKind { known, .. } => {
-            CommandError::usage(error).hint(format!("there are: {}", known.join(", ")))
-        }
+        QuestionError::UnknownKind { known, .. } => CommandError::usage(error).hint(match known.as_slice() {
+            [] => "no app that these filters select declares any object".to_owned(),
+            known => format!("there are: {}", known.join(", ")),
+        }),
         QuestionError::NotInClusters { hidden_by: Some(hidden_by), .. } => unread(error, hidden_by),
         QuestionError::NotInClusters { clusters, hidden_by: None, .. } => {
             CommandError::usage(error).hint(format!("it is in: {}", clusters.join(", ")))
@@ -120,7 +121,10 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
         QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => unread(error, hidden_by),
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
-                [] => format!("{} lists all", program::hinted("taffrail get apps -o name")),
+                [] => format!(
+                    "{} lists all; an app that another cluster declares needs the context of that cluster, too",
+                    program::hinted("taffrail get apps -o name")
+                ),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             CommandError::usage(error).hint(hint)

@@ -57,6 +57,7 @@ impl Connector {
     /// Connects to the hub at `url`.
     pub(super) async fn connect(self, url: &HubUrl) -> Result<HubStream, SendError> {
         let stream = TcpStream::connect((&*url.host, url.port)).await?;
+        stream.set_nodelay(true)?;
         match self {
             Connector::Http => Ok(Box::new(stream)),
             Connector::Https(connector) => {

@@ -115,6 +115,39 @@ fn trust_and_explain_agree_on_doubtful_green() {
     assert!(wrong.is_empty(), "{} contradictions:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// A Deployment that Flux applied with three replicas, and `kubectl scale` set to none.
+const SCALED: &str = r#"---
+{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: shop, generation: 1},
+ spec: {interval: 10m, path: ./shop, sourceRef: {kind: GitRepository, name: fleet}},
+ status: {observedGeneration: 1, lastAppliedRevision: "main@sha1:1", lastAttemptedRevision: "main@sha1:1",
+  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1}],
+  inventory: {entries: [{id: shop_web_apps_Deployment, v: v1}]}}}
+---
+{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: fleet, generation: 1},
+ status: {conditions: [{type: Ready, status: "True", observedGeneration: 1}], artifact: {revision: "main@sha1:1"}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web, uid: web, generation: 1,
+  labels: {kustomize.toolkit.fluxcd.io/name: shop, kustomize.toolkit.fluxcd.io/namespace: flux-system},
+  managedFields: [
+   {manager: kustomize-controller, operation: Apply, time: "2026-03-01T10:00:00Z", fieldsV1: {"f:spec": {"f:template": {}}}},
+   {manager: kubectl, operation: Update, subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}]},
+ spec: {replicas: 0, template: {spec: {containers: [{name: web, image: "web:1"}]}}},
+ status: {observedGeneration: 1, conditions: [{type: Available, status: "True"}]}}
+"#;
+
+#[test]
+fn explain_tells_what_was_changed_by_hand_although_the_app_is_green() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("eu-1.yaml");
+    fs::write(&file, SCALED).unwrap();
+    let case = Case { from: file.to_str().unwrap().to_owned() };
+    let told = case.ask(&["explain", "shop"]).stdout;
+    assert!(told.starts_with("flux-kustomization flux-system/shop is Ready\n"), "{told}");
+    let sign = "\nSigns that this status is wrong\n  Deployment web: the object was changed by hand since \
+                kustomize-controller applied it: kubectl wrote spec.replicas (time not known)\n";
+    assert!(told.contains(sign), "{told}");
+}
+
 /// Answers about apps that are green, with signs that this is wrong.
 pub(super) fn samples() -> Vec<super::Answer> {
     let case = Case::of(&own_apps().join("argo-health-of-objects"));

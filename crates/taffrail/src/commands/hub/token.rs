@@ -40,6 +40,12 @@ pub(super) struct TokenArguments {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Create a token, and print it: it is not shown again
+    #[command(after_help = "\
+Examples:
+  taffrail hub token create ci > token           valid until it is revoked
+  taffrail hub token create ann --expires 90d    valid for 90 days
+
+Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
         /// A name for the token, such as that of its user: up to 64 characters
         #[arg(value_parser = name)]
@@ -53,11 +59,22 @@ enum TokenCommand {
         data: DataArguments,
     },
     /// List tokens: their IDs, names, and when they were created and expire
+    #[command(after_help = "\
+Examples:
+  taffrail hub token list                        those of the hub in the usual folder
+  taffrail hub token list --data /srv/taffrail   those of a hub in another folder
+
+Exit codes: 0 listed; 2 wrong usage; 3 the store could not be read.")]
     List {
         #[command(flatten)]
         data: DataArguments,
     },
-    /// Revoke a token
+    /// Revoke a token: a hub that runs refuses it within five seconds
+    #[command(after_help = "\
+Examples:
+  taffrail hub token revoke 1f0a93c2             the ID is that of `taffrail hub token list`
+
+Exit codes: 0 revoked; 2 wrong usage, such as an ID that no token has; 3 the store could not be read or written.")]
     Revoke {
         /// The ID of the token, as `taffrail hub token list` shows it
         id: String,

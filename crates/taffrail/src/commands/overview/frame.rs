@@ -223,7 +223,7 @@ fn named(names: &[String], columns: usize, what: &str) -> String {
 fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize, is_cut: bool) -> Vec<String> {
     let mut lines = vec![title("Needs attention")];
     if all.is_empty() {
-        lines.push(dim("  nothing: all is as it was declared"));
+        lines.push(dim("  nothing: no app has a problem"));
         return lines;
     }
     let places = room.saturating_sub(1);
