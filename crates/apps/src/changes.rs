@@ -70,7 +70,7 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns the last change of an object by each field manager, the newest first. `object` is an app that stands for
+/// Returns the last change of an object by each field manager: those without a time, then the newest. `object` is an app that stands for
 /// a single object; for other apps the result is empty.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };

@@ -178,12 +178,9 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     let is_late = syncing(app, declaring.as_ref(), fleet, now);
     found.extend(is_late.map(about));
     if app.suspended {
-        let field = delivery::suspending_field(app.delivery);
-        let by = declaring.as_ref().map(|observed| delivery::by(&observed.object, field)).unwrap_or_default();
         let newer = flux::newer(&app.sync).map(|newer| format!("; the source has {}", shorten(newer)));
         let newer = newer.unwrap_or_default();
-        let message =
-            format!("the app is suspended{by}: its delivery tool applies no changes by itself{newer}");
+        let message = format!("the app is suspended: its delivery tool applies no changes by itself{newer}");
         let since = declaring.as_ref().and_then(|observed| delivery::suspended_at(app.delivery, observed));
         let problem = Problem::new(Axis::Sync, SUSPENDED, ProblemSeverity::Notice);
         found.push(about(problem).since(since).says(message));

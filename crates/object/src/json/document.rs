@@ -322,7 +322,7 @@ mod tests {
         let document = OwnedDocument::parse(nested.as_bytes()).unwrap();
         let inner = document.root().get("items").unwrap().items().unwrap().next().unwrap();
         let found = inner.get("items").unwrap().items().unwrap().next().unwrap();
-        assert!(!found.index().is_some());
+        assert!(found.index().is_none());
         assert_eq!(items(r#"{"items":[]}"#), []);
         let tiny = items(r#"{"items":[{}, 3, null, "s", [1]]}"#);
         assert_eq!(
@@ -337,6 +337,6 @@ mod tests {
         let document = OwnedDocument::parse(text.into_bytes()).unwrap();
         let mut items = document.root().get("items").unwrap().items().unwrap();
         assert!(items.next().unwrap().index().is_some());
-        assert!(!items.last().unwrap().index().is_some());
+        assert!(items.last().unwrap().index().is_none());
     }
 }

@@ -504,8 +504,8 @@ fn node(link: &CauseStep) -> Option<Change> {
     Some(Change { from: Some("Ready".to_owned()), to, ..change })
 }
 
-/// Returns the last change of an object, or of its top controller, by each field manager: at most five, newest first;
-/// those without a time are last. The writer of `spec.replicas` is among them if managed fields name it.
+/// Returns the last change of an object, or of its top controller, by each field manager, at most five: those without a
+/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name it.
 ///
 /// Only managed fields are read, so the object may be well or not. Changes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
@@ -521,7 +521,9 @@ pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) 
     }
     let object = top.as_ref().unwrap_or(object);
     let mut found = writes(object);
-    found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
+    // A change without a time may be the newest.
+    let place = |change: &Change| (change.when.is_some(), std::cmp::Reverse(change.when));
+    found.sort_by(|one, other| place(one).cmp(&place(other)).then_with(|| one.cmp(other)));
     // A manager that applied and updated is told once, but each one that scaled by itself.
     let mut managers = HashSet::new();
     found.retain(|change| managers.insert((change.by.clone(), is_scale(change))));
@@ -539,6 +541,7 @@ fn is_scale(change: &Change) -> bool {
 
 /// Returns a change for each entry of managed fields that has more of an object than its status.
 fn writes(object: &Object<'_>) -> Vec<Change> {
+    let first = object.managed_fields().filter_map(|entry| time(entry.get("time"))).min();
     let told = object.managed_fields().filter_map(|entry| {
         if entry.get("subresource").is_some_and(|it| it.is_str("status")) {
             return None;
@@ -553,7 +556,9 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
         // The API server leaves out the time of a scale.
         let when = time(entry.get("time"));
         let is_made = created_at(object).zip(when);
-        let is_made = is_made.is_some_and(|(created, when)| when.duration_since(created) <= SLACK);
+        let is_made = is_made.is_some_and(|(created, when)| {
+            when.duration_since(created) <= SLACK && first.is_none_or(|first| when <= first)
+        });
         let is_config = |part: &&str| matches!(*part, "f:data" | "f:binaryData" | "f:immutable");
         let what = match parts.as_slice() {
             // Before Kubernetes 1.22 the writer of the status has no subresource.
