@@ -114,8 +114,8 @@ impl SourceArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
-    /// Ask the hub at this URL instead of clusters, such as https://hub.example.com:7655, or http://127.0.0.1:7655 on this
-    /// machine; the fragment may be its token: http://127.0.0.1:7655#TOKEN
+    /// Ask the hub at this URL instead of clusters, such as https://HOST:7655, or http://127.0.0.1:7655 on this machine; the
+    /// fragment may be its token: http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
         "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
     ])]

@@ -87,8 +87,8 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Ask the hub at this URL instead of clusters, such as https://hub.example.com:7655, or http://127.0.0.1:7655 on this
-    /// machine; the fragment may be its token: http://127.0.0.1:7655#TOKEN
+    /// Ask the hub at this URL instead of clusters, such as https://HOST:7655, or http://127.0.0.1:7655 on this machine; the
+    /// fragment may be its token: http://127.0.0.1:7655#TOKEN
     #[arg(
         long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
         conflicts_with_all = [
