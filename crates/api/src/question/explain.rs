@@ -5,7 +5,7 @@ mod subject;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
@@ -397,12 +397,13 @@ impl View for ExplainView {
             true => Default::default(),
             false => doubts::each(&subjects, &list, &clusters, fleet.now(), self.contexts),
         };
+        // A dump cannot be written to, and the cluster that a user reaches may be another one.
+        let writable: HashSet<&str> =
+            clusters.iter().filter(|it| !it.is_dump()).map(|it| it.name()).collect();
         let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
             let explanation = Explanation::new(&subject.app, self.context(&subject.app).as_deref());
             let explanation = explanation.after(changed).differing(unsynced);
-            let home = &subject.app.app.home;
-            // A dump cannot be written to, and the cluster that a user reaches may be another one.
-            let explanation = match clusters.iter().any(|it| it.name() == home && !it.is_dump()) {
+            let explanation = match writable.contains(&*subject.app.app.home) {
                 true => explanation.resumable(&subject.app, self.contexts),
                 false => explanation,
             };

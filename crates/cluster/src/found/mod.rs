@@ -151,7 +151,7 @@ impl ArgoClusterSecret<'_> {
     ///
     /// # Errors
     ///
-    /// As [`SecretCluster::from_kubeconfig`].
+    /// The same as for [`SecretCluster::from_kubeconfig`].
     pub fn cluster(&self, name: &str, guard: &AddressGuard) -> Result<SecretCluster, SecretClusterError> {
         if is_own_server(self.server) {
             return Ok(SecretCluster::Home);

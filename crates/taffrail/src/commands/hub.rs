@@ -175,15 +175,12 @@ async fn follow_and_serve(
     let address = socket.address;
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
     let hub = HubProcess::start(members, source, socket, access, tls, keeping).await?;
-    written(match &token {
-        Some(token) => tell(console, address, token, clusters),
-        None => {
-            // The last one of a name has the port at which the hub listens.
-            let first = arguments.host.first();
-            let host = first.and_then(|first| hosts(std::slice::from_ref(first), port).pop());
-            tell_with_tls(console, &host.unwrap_or_default(), clusters)
-        }
-    })?;
+    let host = match arguments.host.first().filter(|_| token.is_none()) {
+        // The last one of a name has the port at which the hub listens.
+        Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),
+        None => address.to_string(),
+    };
+    written(tell(console, &host, token.as_ref(), clusters))?;
     hub.serve().await
 }
 
@@ -201,25 +198,21 @@ fn hosts(names: &[String], port: u16) -> Vec<String> {
     each.collect()
 }
 
-/// Prints the URL of the API behind TLS, and how to ask it.
-fn tell_with_tls(console: &Console, host: &str, clusters: usize) -> io::Result<()> {
+/// Prints the URL of the API at `host`, and how to ask it: on loopback with the `token` of this run, else by TLS.
+fn tell(console: &Console, host: &str, token: Option<&Token>, clusters: usize) -> io::Result<()> {
     let mut out = console.people();
+    let scheme = if token.is_some() { "http" } else { "https" };
+    let url = format!("{scheme}://{host}");
+    let url = &printable(&url);
     let noun = if clusters == 1 { "cluster" } else { "clusters" };
-    let host = printable(host);
-    say!(out, "follows {} {}, and answers at https://{}/api/v1", clusters, noun, host)?;
-    say!(out, "ask it with: taffrail get apps --hub https://{} --hub-token-file FILE", host)?;
-    out.flush()
-}
-
-/// Prints the URL of the API, and an example request with the token.
-fn tell(console: &Console, address: SocketAddr, token: &Token, clusters: usize) -> io::Result<()> {
-    let mut out = console.people();
-    let address = address.to_string();
-    let address = &printable(&address);
-    let noun = if clusters == 1 { "cluster" } else { "clusters" };
-    say!(out, "follows {} {}, and answers at http://{}/api/v1", clusters, noun, address)?;
-    let token = printable(token.as_str());
-    say!(out, "ask it with: TAFFRAIL_HUB_TOKEN={} taffrail get apps --hub http://{}", token, address)?;
-    say!(out, "or with: curl -H 'Authorization: Bearer {}' http://{}/api/v1/apps", token, address)?;
+    say!(out, "follows {} {}, and answers at {}/api/v1", clusters, noun, url)?;
+    match token {
+        Some(token) => {
+            let token = printable(token.as_str());
+            say!(out, "ask it with: TAFFRAIL_HUB_TOKEN={} taffrail get apps --hub {}", token, url)?;
+            say!(out, "or with: curl -H 'Authorization: Bearer {}' {}/api/v1/apps", token, url)?;
+        }
+        None => say!(out, "ask it with: taffrail get apps --hub {} --hub-token-file FILE", url)?,
+    }
     out.flush()
 }

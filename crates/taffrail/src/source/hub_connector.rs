@@ -27,7 +27,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What connects to the hub of a URL.
+/// A connector to the hub of a URL.
 pub(super) enum Connector {
     /// Without TLS, to this machine.
     Http,

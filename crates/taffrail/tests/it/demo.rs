@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use super::hub::ask_until;
 use super::terminal::Terminal;
-use super::{command, run, taffrail};
+use super::{command, taffrail};
 
 /// A demo without a terminal, in a folder of its own.
 pub(super) struct Demo {
@@ -204,18 +204,11 @@ fn the_hub_of_the_demo_answers_as_its_clusters_do() {
     };
     let (token, url) = (named("export TAFFRAIL_HUB_TOKEN="), named("taffrail get apps --hub "));
     let direct = demo.apps();
-    let began = Instant::now();
-    loop {
-        let mut command = command(&["get", "apps", "-o", "json", "--hub", &url]);
-        command.env("TAFFRAIL_HUB_TOKEN", &token);
-        let answer = run(command, b"");
+    let url = format!("{url}#{token}");
+    ask_until(&["get", "apps", "-o", "json", "--hub", &url], |answer| {
         let told = serde_json::from_str(&answer.stdout).map(|list| Apps::of(&list));
-        if told.is_ok_and(|told| told.0 == direct.0) {
-            break;
-        }
-        assert!(began.elapsed() < Duration::from_secs(60), "{}{}", answer.stdout, answer.stderr);
-        std::thread::sleep(Duration::from_millis(200));
-    }
+        told.is_ok_and(|told| told.0 == direct.0)
+    });
     demo.end(Signal::INT);
 }
 

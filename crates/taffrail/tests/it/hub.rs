@@ -316,7 +316,7 @@ fn a_hub_without_tls_listens_on_this_machine_alone() {
 }
 
 /// Asks again and again until an answer is as wanted.
-fn ask_until(arguments: &[&str], is_wanted: impl Fn(&super::Answer) -> bool) -> super::Answer {
+pub(super) fn ask_until(arguments: &[&str], is_wanted: impl Fn(&super::Answer) -> bool) -> super::Answer {
     let began = Instant::now();
     loop {
         let answer = taffrail(arguments, "");

@@ -154,12 +154,14 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
         world.map_err(|error| CommandError::unreadable("the demo cannot be started").with_source(&error))?;
     file.write(&world.kubeconfig())?;
 
-    let mut follow = follow(file, &arguments.trust).await?;
+    let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
+    let source = SourceArguments { trust: arguments.trust.clone(), ..source };
+    let mut follow = follow(&source).await?;
     if signals.during(follow.settle(NO_EXTRA)).await.is_none() {
         return Ok(());
     }
     #[cfg(feature = "hub")]
-    if let Ok(hub) = hub(file, &arguments.trust).await {
+    if let Ok(hub) = hub(&source).await {
         view.name_hub(&hub);
         // It ends with the process.
         tokio::spawn(hub.serve());
@@ -228,12 +230,11 @@ fn cannot_show(error: io::Error) -> CommandError {
     CommandError::unreadable("the demo cannot be shown").with_source(&error)
 }
 
-/// Starts to watch the clusters in the kubeconfig `file`, as any other command would.
-async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
-    let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), trust);
+/// Starts to watch the simulated clusters, as any other command would.
+async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> {
+    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     let request = WatchRequest {
-        members: members(&source)?,
+        members: members(source)?,
         timeout: PATIENCE,
         request_timeout: None,
         asked: ReadQuery::default(),
@@ -244,12 +245,10 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
     Ok(FleetWatcher::start(request).await)
 }
 
-/// Starts a hub of the clusters in the kubeconfig `file`.
+/// Starts a hub of the simulated clusters.
 #[cfg(feature = "hub")]
-async fn hub(file: &PrivateFile, trust: &Trust) -> Result<LoopbackHub, CommandError> {
-    let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let source = SourceArguments { trust: trust.clone(), ..source };
-    LoopbackHub::start(members(&source)?, &source).await
+async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
+    LoopbackHub::start(members(source)?, source).await
 }
 
 /// The two forms in which the demo is shown.
