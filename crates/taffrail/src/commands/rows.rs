@@ -306,9 +306,10 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
 /// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
-    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    // Several reads of one scope, by labels or names, are one scope to a reader.
+    let mut states: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
-        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
+        states.entry(scope.state.as_str()).or_default().insert(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {
         let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
