@@ -1,4 +1,4 @@
-//! The questions of `get apps`, `get clusters` and `get resources`.
+//! The questions of `get apps`, `get clusters`, `get resources` and `overview`.
 
 use std::collections::BTreeSet;
 
@@ -87,6 +87,36 @@ pub struct AppsView {
 pub struct ClustersView {
     /// The clusters to list, and the conditions that their apps must meet to count.
     pub rows: RowSelection,
+}
+
+/// The parameters of `overview`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct OverviewView {
+    /// The namespace in which the apps are declared; `null` for all.
+    pub namespace: Option<String>,
+    /// Names of the clusters of which the apps are told; empty for all.
+    pub clusters: Vec<String>,
+    /// The labels by which undeclared objects are grouped into apps; never serialized.
+    #[serde(skip)]
+    pub app_labels: AppLabels,
+}
+
+/// The answer of `overview`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OverviewAnswer {
+    /// The facts about the queried fleet as a whole.
+    pub fleet: FleetFacts,
+    /// The clusters, in the order in which they were given.
+    pub clusters: Vec<ClusterRow>,
+    /// The apps in these clusters.
+    pub apps: Vec<AppRow>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
 }
 
 /// The parameters of `get resources`.
@@ -327,6 +357,30 @@ impl View for ClustersView {
 
     fn unseen_namespaces<'a>(&self, answer: &'a mut ListAnswer<ClusterRow>) -> Option<&'a mut Vec<String>> {
         Some(&mut answer.missing_namespaces)
+    }
+}
+
+impl View for OverviewView {
+    type Answer = OverviewAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        reads_apps(self.namespace.as_ref(), &[], &self.app_labels)
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<OverviewAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.clusters, &clusters)?;
+        let is_meant = |name: &String| self.clusters.is_empty() || self.clusters.contains(name);
+        let mut list = fleet.apps(&[]);
+        list.apps.retain(|app| {
+            let is_inside = self.namespace.as_ref().is_none_or(|own| *own == app.app.namespace);
+            is_inside && is_meant(&app.app.target)
+        });
+        list.errors.retain(|error| is_meant(&error.cluster));
+        let mut rows = ClusterList::new(&clusters, &list).items;
+        rows.retain(|row| is_meant(&row.name));
+        let apps = list.apps.iter().map(AppRow::from).collect();
+        Ok(OverviewAnswer { fleet: FleetFacts::of(fleet), clusters: rows, apps, errors: list.errors })
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
+use taffrail_api::question::{OverviewView, View as _};
 use taffrail_apps::ReadQuery;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
@@ -214,8 +215,9 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
 }
 
 fn look(news: &mut News, follow: &mut FleetWatcher) {
-    let fleet = follow.fleet();
-    news.look(fleet, &fleet.apps(&[]));
+    if let Ok(answer) = OverviewView::default().answer(follow.fleet()) {
+        news.look(&answer);
+    }
 }
 
 /// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.

@@ -319,6 +319,7 @@ impl Ask for Asker {
                 ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
                 ViewQuestion::Explain(view) => self.answer(view, deadline).await.map(ViewAnswer::Explain),
+                ViewQuestion::Overview(view) => self.answer(view, deadline).await.map(ViewAnswer::Overview),
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
             }
         })
