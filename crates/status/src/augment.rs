@@ -12,7 +12,7 @@ use crate::verdict::ComputeError;
 #[non_exhaustive]
 pub enum AugmentError {
     /// The value is not a Kubernetes object.
-    #[error("the value {0}")]
+    #[error("{0}")]
     Object(ObjectError),
     /// Its status cannot be computed.
     #[error("the status of the object cannot be computed")]

@@ -29,7 +29,7 @@ pub struct Field {
     pub name: &'static str,
     /// The number of values.
     pub shape: Shape,
-    /// The type of each value.
+    /// The type of each of the field's values.
     pub kind: Kind,
     /// True if JSON includes the field even if its value is zero.
     pub kept: bool,
@@ -86,7 +86,8 @@ impl Message {
 }
 
 impl Field {
-    /// Returns the type of the message in this field; `None` if it is not a message.
+    /// Returns the description of the message in this field; `None` if the field holds no message, or the table lacks
+    /// it.
     pub(super) fn inside(&self) -> Option<&'static Message> {
         *self.inside.get_or_init(|| match self.kind {
             Kind::Message(name) => message(name),
@@ -103,7 +104,7 @@ pub fn message(name: &str) -> Option<&'static Message> {
     all.get(name)
 }
 
-/// Returns the description of a kind's message; `None` if the table lacks it.
+/// Returns the description of the message of a kind in a group and version; `None` if the table lacks it.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     match kind {
         // Clients send the options of a deletion in the group of the deleted object.
