@@ -9,13 +9,14 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// The time that rules may always take per pass for the objects of one kind in one namespace; [`PER_OBJECT`] is added.
+/// The time that rules may always take per pass for the objects of one kind in one namespace; each judged object adds
+/// [`PER_OBJECT`].
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
-/// The time that all rules defined in one namespace may always take per pass; [`PER_OBJECT`] is added.
+/// The time that all rules defined in one namespace may always take per pass; each judged object adds [`PER_OBJECT`].
 const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// The time that each judged object adds to a time limit: many times the run of an honest script, so that many honest
+/// The time that each judged object adds to a time limit: many times the run of a usual script, so that many usual
 /// objects stay within it.
 const PER_OBJECT: Duration = Duration::from_micros(500);
 
@@ -28,7 +29,7 @@ pub struct Teacher<'t> {
     pub home: &'t str,
     /// The name of the target cluster, which contains the judged objects.
     pub target: &'t str,
-    /// The weight of the teacher's verdicts.
+    /// The effect of the teacher's verdicts.
     pub voice: Voice,
     /// The account to which the time of the teacher's rules is charged.
     pub payer: Payer,
@@ -37,7 +38,8 @@ pub struct Teacher<'t> {
 }
 
 impl<'t> Teacher<'t> {
-    /// Creates a teacher with full weight for objects of its own cluster.
+    /// Creates a teacher whose rules judge objects of its own cluster with full weight, at the cost of its own
+    /// namespace.
     pub fn of_cluster(cluster: &'t str, object: Object<'t>) -> Teacher<'t> {
         let claimant = object.namespace().into_owned().into();
         Teacher {
@@ -51,7 +53,7 @@ impl<'t> Teacher<'t> {
     }
 }
 
-/// The weight of the verdicts of a teacher.
+/// The effect of the verdicts that a teacher's rules give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
     /// The teacher's verdicts can only worsen a status.
@@ -180,11 +182,11 @@ impl Look {
     }
 }
 
-/// Number of times that a script may be stopped before it is no longer run.
+/// Number of times that a script is stopped for objects of one kind and namespace before it is no longer run on them.
 const MAX_STRIKES: u8 = 2;
 
-/// Maximum number of pairs of a kind and a namespace (`inside`) for which stopped scripts are counted; beyond it,
-/// counting starts again.
+/// Maximum number of pairs of a kind and a namespace (`inside`) for which stopped scripts are counted; at this number
+/// all counts are cleared.
 const MAX_STRUCK: usize = 10_000;
 
 /// The number of times that one script was stopped, by the objects' `group/Kind` and a text that the caller chooses,
@@ -199,8 +201,8 @@ struct Strike {
 }
 
 impl Strikes {
-    /// Returns the stored verdict for `object` if the script was stopped too often for objects of its kind with the
-    /// text `inside`, such as the namespace; `None` if it may run.
+    /// Returns the stored verdict, its message extended by the reason, if the script was stopped [`MAX_STRIKES`] times
+    /// for objects of the kind of `object` with the text `inside`, such as the namespace; `None` if it may run.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Strike { verdict, .. } = strikes
@@ -212,8 +214,8 @@ impl Strikes {
         Some(Verdict { message: message.into(), ..verdict })
     }
 
-    /// Counts that the script was stopped for `object` with the text `inside`, such as the namespace, and stores the
-    /// first such verdict.
+    /// Counts that the script was stopped for an object of this kind with the text `inside`, such as the namespace;
+    /// stores `verdict` if it is the first time.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if strikes.len() >= MAX_STRUCK {

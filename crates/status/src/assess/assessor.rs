@@ -21,7 +21,7 @@ use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// Maximum number of objects in a row that evidence leads through; the longest real chain has about ten.
+/// Maximum length of the path of objects that one assessment follows; the longest real path has about ten.
 const MAX_CHAIN: usize = 24;
 
 /// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
@@ -205,8 +205,8 @@ impl Evaluation {
         }
     }
 
-    /// Appends the chain of the dependent that decides: among those not well, one with a hard cause first, then the
-    /// worst status, then the one not well for longest.
+    /// Sets the chain below this object to that of the dependent that decides: among those not well, one with a hard
+    /// cause first, then the worst status, then the one not well for longest. Does nothing if all are well.
     ///
     /// If this dependent has a hard cause, an object in progress becomes Failed.
     pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Evaluation>) {
@@ -297,8 +297,8 @@ impl<'e> Assessor<'e> {
         Assessor { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
-    /// Charges the cost to the namespace of `object`, or to the namespace `claimant` that lists it without its
-    /// agreement.
+    /// Returns the assessor with a new bill: it charges the namespace of `object` (for a Namespace, that namespace
+    /// itself), or the namespace `claimant` whose apps list the object without its agreement.
     pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Assessor<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
@@ -310,7 +310,7 @@ impl<'e> Assessor<'e> {
         self
     }
 
-    /// Collects `listing` and charges a step for each item; returns nothing if the cost limit is exceeded.
+    /// Collects `listing` and charges a step for each item; returns an empty list if the cost limit is exceeded.
     fn charged<T>(&self, listing: impl Iterator<Item = T>) -> Vec<T> {
         if self.bill.is_over() {
             return Vec::new();
@@ -533,8 +533,8 @@ impl<'e> Assessor<'e> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
-    /// Returns true if no object of that key exists for certain: the scope was read, and the object is absent. Returns
-    /// false if the cost limit is reached.
+    /// Returns true if certainly no object of that key exists, in its namespace or cluster-scoped: the scope was read,
+    /// and the object is absent. Returns false if the cost limit is reached.
     pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
@@ -546,7 +546,8 @@ impl<'e> Assessor<'e> {
             && (tells(&name.namespace) || tells(""))
     }
 
-    /// Returns the kind and name of a missing object, as messages print them.
+    /// Returns the words for a missing object in a message: `Secret shop/db`, or `StorageClass fast` for a
+    /// cluster-scoped one.
     pub(super) fn called(&self, name: &ObjectKey) -> String {
         let ObjectKey { group, kind, namespace, name } = name;
         let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
@@ -629,13 +630,14 @@ pub(super) fn has_ended(pod: &Object<'_>) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|phase| phase.is_str("Succeeded") || phase.is_str("Failed"))
 }
 
-/// Returns true if the garbage collector keeps an object that is being deleted until dependents that block it are gone.
+/// Returns true if `owner`, which is being deleted, has the finalizer `foregroundDeletion`: the garbage collector keeps
+/// it until dependents that block it are gone.
 fn waits_for_dependents(owner: &Object<'_>) -> bool {
     let finalizers = owner.at(&["metadata", "finalizers"]).and_then(Value::items);
     finalizers.into_iter().flatten().any(|name| name.is_str("foregroundDeletion"))
 }
 
-/// Returns true if an owner reference with this UID blocks the deletion of its owner.
+/// Returns true if an owner reference of `object` has this UID and `blockOwnerDeletion: true`.
 fn blocks_deletion(object: &Object<'_>, uid: &str) -> bool {
     let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
     references.into_iter().flatten().any(|reference| {

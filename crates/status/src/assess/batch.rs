@@ -103,7 +103,8 @@ fn running(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     unseen(case, job, finding);
 }
 
-/// Returns true if fewer Pods of the Job run than its parallelism wants.
+/// Returns true if the Job has fewer active Pods than its parallelism, or than it still needs to be complete if that is
+/// less.
 fn lacks_pods(job: &Object<'_>) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let succeeded = number(&["status", "succeeded"]).unwrap_or(0);
@@ -186,7 +187,8 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
 }
 
 /// Returns the time of a CronJob's last run if its success cannot be known: Jobs that succeed may be removed at once,
-/// and the controller then records no success, so a missing Job proves nothing. Else returns `None`.
+/// and the controller then records no success, so a missing Job proves nothing. Returns `None` for any other CronJob,
+/// and for a suspended one.
 pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
     run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
 }

@@ -84,7 +84,8 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|value| value.is_str(phase))
 }
 
-/// Returns the finding for a Pod in the phase Failed, as its owner sees it.
+/// Returns the finding Failed for a Pod in the phase Failed, with the Pod's own reason and message, else those of the
+/// first container that failed.
 pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
@@ -216,8 +217,8 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     Some(Complaint { cause, reason, text: words })
 }
 
-/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again. Returns
-/// `None` if there is none.
+/// Returns the complaint about a crash loop between two crashes: the container runs, or has just ended, and will crash
+/// again. Returns `None` if there is no such loop.
 ///
 /// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
 /// proves nothing.
@@ -251,8 +252,8 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well;
-/// `None` if there were none.
+/// Returns the complaint about at least two out-of-memory kills of a container in a row, the latest at or after
+/// `since`, when the Pod ceased to be well; `None` if there were none.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -381,7 +382,8 @@ fn is_preempted(pod: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a Pod has no node for a reason other than that no node fits, such as a scheduling gate.
+/// Returns true if the condition `PodScheduled` of a Pod without a node is False, such as by a scheduling gate. The
+/// caller has excluded Pods that fit no node.
 fn is_not_scheduled(pod: &Object<'_>) -> bool {
     pod.text(&["spec", "nodeName"]).is_empty()
         && pod

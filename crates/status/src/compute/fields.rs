@@ -101,7 +101,7 @@ impl<'a> ObjectStatus<'a> {
         integer(self.observed_generation, &["status", "observedGeneration"])
     }
 
-    /// Returns `status.conditions`.
+    /// Returns the items of `status.conditions`; none if it is absent or `null`.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeE
     }
 }
 
-/// Returns `status.containerStatuses`.
+/// Returns `status.containerStatuses`; `None` if it is absent.
 ///
 /// # Errors
 ///
