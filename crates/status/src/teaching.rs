@@ -201,8 +201,8 @@ struct Strike {
 }
 
 impl Strikes {
-    /// Returns the stored verdict, its message extended by the reason, if the script was stopped [`MAX_STRIKES`] times
-    /// for objects of the kind of `object` with the text `inside`, such as the namespace; `None` if it may run.
+    /// Returns the stored verdict, its message extended by the reason, if the script was stopped at least two times for
+    /// objects of the kind of `object` with the text `inside`, such as the namespace; `None` if it may run.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Strike { verdict, .. } = strikes

@@ -16,10 +16,10 @@ pub use program::{
 };
 pub use taffrail_object::{Predicate, PredicateAnswer};
 
-/// A function that parses expressions.
+/// A function that parses an expression, which may use only the given names.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Predicate>, InvalidExpression>;
 
-/// A function that parses expressions of clusters and reports the cost of each.
+/// A function that parses an expression of a cluster, which may use only the given names, and reports the cost.
 pub type ReadExpression = Box<dyn Fn(&str, Names) -> Reading + Send + Sync>;
 
 /// The result and the cost of parsing an expression.

@@ -24,7 +24,9 @@ pub enum LuaProblem {
     #[error("{0}")]
     Syntax(String),
     /// A jump to another place than the end of a loop's body.
-    #[error("'goto {0}' may only jump to the end of a loop's body, to go on with its next round")]
+    #[error(
+        "'goto {0}' in the script may only jump to the end of a loop's body, to go on with its next round"
+    )]
     Goto(String),
     /// An error that the script raised; its text.
     #[error("{0}")]
@@ -39,13 +41,13 @@ pub enum LuaProblem {
     #[error("{0}")]
     Returned(String),
     /// An action that the kind does not have.
-    #[error("there is no action '{0}'")]
+    #[error("the kind has no action '{0}'")]
     NoAction(String),
     /// A key of `argocd-cm` is not valid; the reason.
     #[error("{0}")]
     Key(&'static str),
     /// A text that is not YAML of the expected shape.
-    #[error("the YAML does not have the expected structure")]
+    #[error("the YAML of scripts does not have the structure that Argo CD expects")]
     Yaml(#[source] YamlError),
 }
 

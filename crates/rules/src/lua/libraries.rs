@@ -36,7 +36,8 @@ impl Clock {
         self.seconds.load(Ordering::Relaxed)
     }
 
-    /// Returns the next second if the run read the clock, as its result may then differ; else `None`.
+    /// Returns the second after the clock's time if the run read the clock, as a run at that time may have another
+    /// result; else `None`.
     pub(super) fn next(&self) -> Option<Timestamp> {
         let next = self.seconds.load(Ordering::Relaxed).saturating_add(1);
         Timestamp::from_second(next).ok().filter(|_| self.was_read.load(Ordering::Relaxed))
@@ -182,8 +183,8 @@ fn date(at: DateTime, form: &str) -> String {
     out
 }
 
-/// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on and below a
-/// ten-thousandth.
+/// Formats a number as Argo CD's Lua does: whole numbers without a point, others with an exponent from a million on and
+/// below a ten-thousandth.
 fn written(value: f64) -> String {
     const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() {

@@ -109,12 +109,12 @@ impl KindRules {
         &self.source
     }
 
-    /// Lists the branches in their order: the status of each, and true if it is for a suspended object.
+    /// Lists the branches in their order, each with its status, and true if its verdict marks the object as suspended.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = (Status, bool)> + '_ {
         self.branches.iter().map(|branch| (branch.status, branch.suspended))
     }
 
-    /// Returns, for each branch, true if its tests hold, regardless of the branches before it.
+    /// Returns a value for each branch in their order: true if its tests hold, whatever the branches before it decide.
     pub fn holding(&self, object: &Object<'_>) -> Vec<bool> {
         let scope = self.scope(object);
         let holds =
