@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::json::{self, DocumentBuilder, Kind, OwnedDocument, TooDeep, Value, write_string};
 
-/// The annotation in which `kubectl apply`, Argo CD and others keep a copy of the object as they applied it, perhaps with
-/// Secret values.
+/// The annotation in which `kubectl apply`, Argo CD and others keep a copy of the object as they applied it, perhaps
+/// with Secret values.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The annotation in which replicas that elect a leader record it; the leader writes it every few seconds.

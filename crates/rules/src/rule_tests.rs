@@ -51,10 +51,10 @@ pub struct FailedCase {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A branch that no case reaches.
+    /// A branch that no case reaches, or a script without cases.
     #[error("{rule}: no test case reaches this rule")]
     WithoutCase {
-        /// The branch as `group/Kind#number`, its number counted from 1.
+        /// The branch as `group/Kind#number`, its number counted from 1; or the path of a script.
         rule: String,
     },
     /// A folder that does not have the name of its group.
@@ -77,8 +77,10 @@ pub enum Fault {
     },
 }
 
-/// Tests rules with their cases. Each case is judged by the rules of all the folders, and where they do not decide by
-/// those of [`taffrail_status`]. If a file of rules has errors, no case runs and the report has these errors.
+/// Tests rules with their cases, and checks them for gaps. Each case is judged by the rules of all the folders, and
+/// where they do not decide by those of [`taffrail_status`]. The report also has the branches that no case reaches,
+/// folders without the name of their group, and cases with the same name. If a file of rules has errors, no case runs
+/// and the report has these errors.
 pub fn test_rules(folders: &[Folder]) -> RuleTestReport {
     let mut report = RuleTestReport::default();
     for folder in folders {

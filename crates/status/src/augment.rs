@@ -14,7 +14,7 @@ pub enum AugmentError {
     /// The value is not a Kubernetes object.
     #[error("{0}")]
     Object(ObjectError),
-    /// Its status cannot be computed.
+    /// The status of the object cannot be computed.
     #[error("the status of the object cannot be computed")]
     Compute(#[source] ComputeError),
     /// `status` is not an object, or `status.conditions` is not an array; holds the name of that field.

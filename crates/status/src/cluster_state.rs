@@ -112,7 +112,8 @@ pub trait ClusterState {
     /// Lists all objects in a namespace, of any kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
 
-    /// Lists the events about an object, each once; see [`Event::read`] and [`Regarding::is`](crate::assess::Regarding::is).
+    /// Lists the events about an object, each once; see [`Event::read`] and
+    /// [`Regarding::is`](crate::assess::Regarding::is).
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
 
     /// Returns true if all objects of a kind in `namespace` were read, or in all namespaces if that is `None`.

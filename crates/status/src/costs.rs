@@ -208,7 +208,7 @@ impl Costs {
         verdict
     }
 
-    /// Returns the computing time that scripts and expressions took so far in this pass.
+    /// Returns the record of the computing time that scripts and expressions took so far in this pass, by account.
     pub(crate) fn scripts(&self) -> &Look {
         &self.scripts
     }

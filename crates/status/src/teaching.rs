@@ -38,8 +38,7 @@ pub struct Teacher<'t> {
 }
 
 impl<'t> Teacher<'t> {
-    /// Creates a teacher whose rules judge objects of its own cluster with full weight, at the cost of its own
-    /// namespace.
+    /// Creates a teacher for objects of its own cluster: its verdicts decide, and its own namespace pays.
     pub fn of_cluster(cluster: &'t str, object: Object<'t>) -> Teacher<'t> {
         let claimant = object.namespace().into_owned().into();
         Teacher {
@@ -78,7 +77,7 @@ pub enum Payer {
 pub struct Trust {
     /// Trusted namespaces with an Argo CD: `NAMESPACE` in any cluster, or `CLUSTER/NAMESPACE`.
     pub argocd: Vec<String>,
-    /// Names of home clusters whose rules have full weight for objects of other clusters.
+    /// Names of home clusters whose rules decide the status of objects in other clusters too ([`Voice::Full`]).
     pub homes: Vec<String>,
 }
 
@@ -95,7 +94,7 @@ impl Trust {
         })
     }
 
-    /// Returns true if the rules of this cluster have full weight for objects of other clusters.
+    /// Returns true if the user trusts the rules of this cluster to decide the status of objects in other clusters.
     pub fn names_home(&self, cluster: &str) -> bool {
         self.homes.iter().any(|home| home == cluster)
     }

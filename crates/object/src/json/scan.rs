@@ -61,7 +61,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A byte, displayed in quotes if printable and as a number otherwise.
+/// A byte, displayed in quotes: a printable one as it is, any other as its escape, such as `'\n'` or `'\x00'`.
 struct Shown(u8);
 
 impl fmt::Display for Shown {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// One line for each message; `writeTypes` in `bench/peers/clientgo/messages.go` describes the format.
 const MESSAGES: &str = include_str!("messages.tsv");
 
-/// A message: an object, or a part of one.
+/// The description of a Protobuf message: its name and its fields. A message is an object, or a part of one.
 #[derive(Debug)]
 pub struct Message {
     /// The name, such as `apps.v1.Deployment`.
@@ -20,14 +20,14 @@ pub struct Message {
     places: Vec<u8>,
 }
 
-/// A field of a message.
+/// The description of one field of a message: its names in Protobuf and JSON, and its type.
 #[derive(Debug)]
 pub struct Field {
     /// The number in Protobuf.
     pub number: u64,
     /// The name in JSON; empty if the value's fields are inlined into the message around it.
     pub name: &'static str,
-    /// The number of values.
+    /// One value, a list of values, or a map from texts to values.
     pub shape: Shape,
     /// The type of each of the field's values.
     pub kind: Kind,
@@ -36,7 +36,7 @@ pub struct Field {
     inside: OnceLock<Option<&'static Message>>,
 }
 
-/// The number of values of a field.
+/// The way in which a field holds its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One value or none.

@@ -45,7 +45,8 @@ fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
 
-/// Reads one document as Go does.
+/// Reads a text of one document as Go's library for Kubernetes does: of duplicate keys the last counts, `010` is octal,
+/// and `yes` is true.
 ///
 /// # Errors
 /// If the text is not YAML, does not have the structure of `T`, or its aliases expand to too much.

@@ -76,7 +76,7 @@ pub enum InvalidExpression {
     UnknownName {
         /// The unknown name.
         name: String,
-        /// The names that are defined, as a phrase.
+        /// A hint for people: the way to write a field of the object in this expression.
         known: String,
     },
     /// A crash of the interpreter, or no thread to run it on; the text is the reason.

@@ -14,7 +14,9 @@ pub(super) fn discovered(tree: Tree) -> Result<Vec<Action>, String> {
         Tree::Object(map) => map,
         Tree::Array(list) if list.is_empty() => return Ok(Vec::new()),
         _ => {
-            return Err("the discovery script should return a table of actions by name, not a list".to_owned());
+            return Err(
+                "the discovery script should return a table of actions by name, not a list".to_owned()
+            );
         }
     };
     map.into_iter().map(|(name, tree)| action(&name, &tree)).collect()

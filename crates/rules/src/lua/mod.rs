@@ -54,7 +54,7 @@ impl Default for Budget {
     }
 }
 
-/// Argo CD's customizations: scripts by group and kind.
+/// The scripts of Argo CD's customizations, for health and for actions, by group and kind.
 #[derive(Debug)]
 pub struct Customizations {
     origin: Origin,

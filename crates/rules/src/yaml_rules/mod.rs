@@ -145,7 +145,8 @@ impl KindRules {
     }
 
     /// Judges an object that is not being deleted: by its lack of a status, then by the generation that its controller
-    /// has observed, then by the first branch whose tests hold. The verdict of a branch has an empty rule name.
+    /// has observed, then by the first branch whose tests hold. A verdict of a branch has an empty rule name, which the
+    /// caller sets.
     pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp, costs: Option<&Costs>) -> Ruling {
         let root = object.root();
         if let Some(unseen) = self.unseen

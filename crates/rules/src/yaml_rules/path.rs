@@ -43,7 +43,8 @@ enum Step {
 /// The reasons why a text is not a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A missing name between two dots, or at the end.
+    /// A missing name between two dots, at the start or at the end; or a name with a bracket or white space in the
+    /// wrong place.
     #[error("the path lacks a name between two dots, at its start or at its end")]
     Empty,
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.

@@ -465,7 +465,7 @@ impl<'e> Assessor<'e> {
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
     }
 
-    /// Returns the PodDisruptionBudgets whose selectors match Pods with `labels`, sorted by name.
+    /// Returns the PodDisruptionBudgets of a namespace whose selectors match Pods with `labels`, sorted by name.
     pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
         let budgets = self.evidence.budgets(namespace, labels);
         in_order(
@@ -501,7 +501,8 @@ impl<'e> Assessor<'e> {
         self.evidence.get(name.as_ref())
     }
 
-    /// Looks up `name` as a cluster-scoped object, without its namespace: not every field tells the scope of its target.
+    /// Looks up `name` as a cluster-scoped object, without its namespace: not every field tells the scope of its
+    /// target.
     fn get_in_cluster(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
         self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
@@ -525,7 +526,7 @@ impl<'e> Assessor<'e> {
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
 
-    /// Examines the objects that exist among those with these keys.
+    /// Returns the findings about the objects that exist among those with these keys.
     pub(super) fn examine_named<'n>(
         &self,
         names: impl IntoIterator<Item = &'n ObjectKey>,
@@ -558,9 +559,9 @@ impl<'e> Assessor<'e> {
         }
     }
 
-    /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted by
-    /// name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces count
-    /// only if the garbage collector waits for them.
+    /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted
+    /// by name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces
+    /// count only if the garbage collector waits for them.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || self.left.get() == 0 {

@@ -118,8 +118,8 @@ fn lacks_pods(job: &Object<'_>) -> bool {
     number(&["status", "active"]).unwrap_or(0) < wanted
 }
 
-/// Returns true if the Job may fail once more. With restartPolicy OnFailure, restarts within Pods count too; the
-/// controller compares them with the limit separately.
+/// Returns true if the Job may fail once more before it reaches its `backoffLimit`. With restartPolicy OnFailure,
+/// restarts within Pods count too; the controller compares them with the limit separately.
 fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
@@ -139,8 +139,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
-/// Sets a CronJob Failed if its last finished Job failed, its active Job cannot run, or its last run left neither a
-/// success nor a Job.
+/// Sets a Current CronJob that is not suspended Failed if its last finished Job failed, its active Job cannot run, or
+/// its last run left neither a success nor a Job.
 pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
@@ -206,8 +206,8 @@ fn has_active(cron_job: &Object<'_>) -> bool {
     active.into_iter().flatten().any(|job| job.get("name").is_some_and(|name| !name.is_null()))
 }
 
-/// Returns true if successful Jobs may be removed before the controller sees them, so that it does not record the last
-/// success.
+/// Returns true if a CronJob keeps no successful Jobs, or its Jobs are removed less than 60 s after they finish: the
+/// controller may then not see a success, and does not record it.
 fn forgets_success(cron_job: &Object<'_>) -> bool {
     let number = |path: &[&str]| cron_job.at(path).and_then(Value::as_i64);
     number(&["spec", "successfulJobsHistoryLimit"]) == Some(0)

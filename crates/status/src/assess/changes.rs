@@ -507,7 +507,8 @@ fn node(link: &CauseStep) -> Option<Change> {
 }
 
 /// Returns the last change of an object, or of its top controller, by each field manager, at most five: those without a
-/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name it.
+/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name
+/// it.
 ///
 /// Only managed fields are read, so the object may be well or not. Changes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {

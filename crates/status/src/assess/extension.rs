@@ -111,8 +111,8 @@ fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>
     others
 }
 
-/// Returns true if an object is a custom resource whose controlled workloads may decide its status, where no rule of its
-/// kind does.
+/// Returns true if an object is a custom resource whose controlled workloads may decide its status, where no rule of
+/// its kind does.
 ///
 /// Returns false for kinds of Kubernetes and Flux, and for an Argo CD Application, which does not own what it delivers.
 pub fn may_own_workload(object: &Object<'_>) -> bool {

@@ -6,8 +6,8 @@
 //!
 //! * an object in progress has failed if there is a *hard cause* behind it: an image that cannot be pulled,
 //!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
-//! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom resource
-//!   without rules whose own workload fails, …;
+//! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom
+//!   resource without rules whose own workload fails, …;
 //! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment.
 //!
 //! The [`Assessment`] of an object that is not well contains the chain from it to the deepest object that is not well,

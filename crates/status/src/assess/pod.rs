@@ -355,12 +355,12 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting, and the maximum time for which
-/// it does so at all.
+/// Maximum time for which a Pod counts as waiting for Pods that it preempts, and the longest grace period of those that
+/// counts.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the priority of a Pod, which admission writes. The scheduler preempts Pods of a lower one only; the author of a
-/// Pod writes its conditions, but not a priority beyond the PriorityClasses.
+/// Returns `spec.priority` of a Pod, which admission writes; 0 if it has none. The scheduler preempts only Pods of a
+/// lower priority. The author of a Pod writes its conditions, but cannot exceed the PriorityClasses.
 fn priority(pod: &Object<'_>) -> i64 {
     pod.at(&["spec", "priority"]).and_then(Value::as_i64).unwrap_or(0)
 }

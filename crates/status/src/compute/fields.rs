@@ -45,11 +45,11 @@ impl<'a> Metadata<'a> {
         Ok(Metadata { deletion, generation })
     }
 
-    /// Returns true if the object is being deleted.
+    /// Returns true if the object is being deleted: if its `deletionTimestamp` is a string that is not empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if the time is not a string.
+    /// Returns an error if `deletionTimestamp` is there and not a string.
     #[inline]
     pub(super) fn is_deleted(&self) -> Result<bool, ComputeError> {
         const PATH: Path = &["metadata", "deletionTimestamp"];
