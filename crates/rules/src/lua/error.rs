@@ -24,9 +24,7 @@ pub enum LuaProblem {
     #[error("{0}")]
     Syntax(String),
     /// A jump to another place than the end of a loop's body; holds the label.
-    #[error(
-        "'goto {0}' in the script may only jump to the end of a loop's body, to go on with its next round"
-    )]
+    #[error("'goto {0}' may only jump to the end of a loop's body, to go on with its next round")]
     Goto(String),
     /// An error that the script raised; its text.
     #[error("{0}")]

@@ -188,7 +188,7 @@ fn script_error_has_a_line_and_affects_its_own_kind_only() {
         ("Given", "example.com/Given/health.lua:2: invalid argument #2 to 'rep'"),
         ("Inside", "example.com/Inside/health.lua:1: attempt to index"),
         ("Endless", "example.com/Endless/health.lua:2: the script was stopped after 50 ms"),
-        ("Dated", "example.com/Dated/health.lua:2: the date does not exist"),
+        ("Dated", "example.com/Dated/health.lua:2: the time given to os.date is out of range"),
     ] {
         let verdict = judge(scripts(), &object(kind, json!({})));
         assert_eq!(verdict.status, Status::Unknown, "{kind}");
