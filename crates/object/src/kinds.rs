@@ -125,7 +125,7 @@ pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
 
 /// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.
 ///
-/// In lower case it is the resource of every built-in kind. The rules are those of Kubernetes'
+/// In lower case it is the resource name of every built-in kind. The rules are those of Kubernetes'
 /// `UnsafeGuessKindToResource`, except for `Gateways` and `Mailboxes`, where that guesses `gatewaies` and `mailboxs`.
 pub fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {

@@ -146,7 +146,8 @@ impl LabelSelector {
 /// Returns true if `selector`, a `LabelSelector` field of an object, selects `labels`, another object's
 /// `metadata.labels`.
 ///
-/// The answer is that of [`LabelSelector::of_object`], without building a selector.
+/// Returns what [`LabelSelector::of_object`] and [`LabelSelector::matches_labels`] return together, without building a
+/// selector.
 pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
     let Some(selector) = selector.filter(|selector| selector.kind() == Kind::Object) else { return false };
     let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());

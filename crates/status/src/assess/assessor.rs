@@ -1,4 +1,4 @@
-//! The assessment of one object: the findings so far, and the limits of how far references to other objects are
+//! The assessment of one object: the evaluations so far, and the limits of how far references to other objects are
 //! followed.
 
 use std::borrow::Cow;
@@ -63,7 +63,7 @@ impl HardCause {
     }
 }
 
-/// The findings about one object, and about the objects behind it.
+/// The evaluation of one object: its verdict, reason, message and facts, and the cause chain below it.
 #[derive(Debug, Clone)]
 pub(super) struct Evaluation {
     pub(super) name: ObjectKey,
@@ -273,12 +273,12 @@ impl Evaluation {
     }
 }
 
-/// The state of one assessment: the evidence, the findings so far, and the limits that remain.
+/// The state of one assessment: the evidence, the evaluations so far, and the limits that remain.
 pub(super) struct Assessor<'e> {
     pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
-    /// The findings about objects examined already: each is examined once, however many others lead to it.
+    /// The evaluations of objects examined already: each object is examined once, however many others lead to it.
     found: RefCell<HashMap<ObjectKey, Evaluation>>,
     /// The path of objects from the first one to the one being examined; detects circles of owners.
     way: RefCell<Vec<ObjectKey>>,
@@ -340,8 +340,8 @@ impl<'e> Assessor<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Examines an object and the objects behind it. Returns `None` if the object is on the path already (a circle),
-    /// the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
+    /// Evaluates an object by its own fields and by the objects behind it. Returns `None` if the object is on the path
+    /// already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
@@ -379,7 +379,7 @@ impl<'e> Assessor<'e> {
         Some(finding)
     }
 
-    /// Returns the finding from the object's own fields, without the objects behind it.
+    /// Returns the evaluation of an object by its own fields, without the objects behind it.
     pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -526,7 +526,7 @@ impl<'e> Assessor<'e> {
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
 
-    /// Returns the findings about the objects that exist among those with these keys.
+    /// Returns the evaluations of the objects that exist among those with these keys.
     pub(super) fn examine_named<'n>(
         &self,
         names: impl IntoIterator<Item = &'n ObjectKey>,

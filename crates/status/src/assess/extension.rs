@@ -87,7 +87,7 @@ fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut 
     finding.follow(failing);
 }
 
-/// Returns the finding of a workload if it has a hard cause, else `None`; a failed Job always has one.
+/// Returns the evaluation of a workload if it has a hard cause, else `None`; a failed Job always has one.
 fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     if workload.name.kind == "Job" && workload.status() == Status::Failed {
         workload.hard = workload.hard.or(Some(HardCause::JobFailed));

@@ -84,8 +84,8 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|value| value.is_str(phase))
 }
 
-/// Returns the finding Failed for a Pod in the phase Failed, with the Pod's own reason and message, else those of the
-/// first container that failed.
+/// Returns the evaluation of a Pod in the phase Failed: status Failed, with the Pod's own reason and message, else
+/// those of the first container that failed.
 pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
@@ -439,13 +439,13 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the findings of the claims of a Pod, without those that only wait for this Pod to be scheduled.
+/// Returns the evaluations of the claims of a Pod, without those that only wait for this Pod to be scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the finding of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
+/// Returns the evaluation of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
 /// attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
@@ -458,7 +458,7 @@ fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) ->
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// Returns the finding of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
+/// Returns the evaluation of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
 pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {

@@ -137,8 +137,8 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the finding of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there is
-/// none.
+/// Returns the evaluation of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there
+/// is none.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
@@ -147,8 +147,8 @@ pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
 }
 
-/// Returns the finding of the oldest snapshot that is being taken of a claim, and the snapshot's error as `: message`
-/// or an empty text; `None` if none is being taken.
+/// Returns the evaluation of the oldest snapshot that is being taken of a claim, and the snapshot's error as `:
+/// message` or an empty text; `None` if none is being taken.
 pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

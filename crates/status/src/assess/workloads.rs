@@ -240,8 +240,8 @@ pub(super) enum Terminating {
 /// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Returns the findings of a workload's Pods that are not well. Failed Pods count only if all active ones are well, and
-/// then only the newest recent one, because controllers replace failed Pods.
+/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well,
+/// and then only the newest recent one, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,
