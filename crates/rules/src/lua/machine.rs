@@ -338,7 +338,7 @@ fn told(error: &mlua::Error) -> (Option<u32>, String) {
     let value =
         ["table: 0x", "function: 0x", "userdata: 0x"].iter().find(|start| message.starts_with(**start));
     let message = match value {
-        Some(value) => format!("the error is a {}", value.trim_end_matches(": 0x")),
+        Some(value) => format!("the script raised a {} as its error", value.trim_end_matches(": 0x")),
         None => message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or(message).to_owned(),
     };
     (line.or_else(of_trace), message)

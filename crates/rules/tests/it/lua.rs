@@ -181,7 +181,7 @@ fn script_error_has_a_line_and_affects_its_own_kind_only() {
         ),
         ("Raising", "example.com/Raising/health.lua:3: attempt to index nil with 'b'"),
         ("Shouting", "example.com/Shouting/health.lua:2: no way"),
-        ("Table", "example.com/Table/health.lua:1: the error is a table"),
+        ("Table", "example.com/Table/health.lua:1: the script raised a table as its error"),
         ("Text", "example.com/Text/health.lua: expect table output from Lua script, not string"),
         ("Nested", "example.com/Nested/health.lua: cannot encode recursively nested tables to JSON"),
         ("Mixed", "example.com/Mixed/health.lua: cannot encode mixed or invalid key types"),

@@ -167,11 +167,11 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     }
     let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
     if let Some(job) = failed {
-        let text = format!("its last finished Job {} failed", job.name());
+        let text = format!("the last finished Job {} of the CronJob failed", job.name());
         finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");
         finding.follow(case.examine(job).into_iter().chain(cannot_start));
     } else if !cannot_start.is_empty() {
-        let text = "the Pods of its active Job cannot run";
+        let text = "the Pods of the CronJob's active Job cannot run";
         finding.turn(Status::Failed, "ActiveJobFails", text, "evidence/active-job");
         finding.follow(cannot_start);
     } else if let Some(run) = run_without_success(cron_job)
@@ -179,7 +179,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
         && !forgets_success(cron_job)
         && case.evidence.state().is_observed("batch", "Job", Some(&cron_job.namespace()))
     {
-        let text = format!("its run of {run} did not succeed, and left no Job");
+        let text = format!("the CronJob's run of {run} did not succeed, and left no Job");
         finding.turn(Status::Failed, "LastRunLost", text, "evidence/last-run");
         finding.since = last_run;
     }

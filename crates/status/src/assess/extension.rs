@@ -81,7 +81,7 @@ fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut 
         return;
     }
     if finding.is_current() {
-        let text = "a workload that it owns fails";
+        let text = "a workload that the object owns fails";
         finding.turn(Status::InProgress, "WorkloadFails", text, "evidence/own-workload");
     }
     finding.follow(failing);

@@ -398,7 +398,7 @@ fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Evaluation) {
     let gates: Vec<_> = gates.map(|gate| text(gate, "name")).filter(|name| !name.is_empty()).collect();
     if !gates.is_empty() && !gates.iter().all(|gate| message.contains(gate.as_str())) {
         let before = if message.trim().is_empty() { String::new() } else { format!("{message}; ") };
-        message = format!("{before}it waits for scheduling gates: {}", gates.join(", "));
+        message = format!("{before}the Pod waits for scheduling gates: {}", gates.join(", "));
     }
     finding.say(&reason, message);
 }

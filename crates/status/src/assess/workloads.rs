@@ -221,7 +221,7 @@ fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Eva
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
         if !pods.is_empty() && is_on_delete(set) {
-            let text = "its Pods are replaced by hand, and not all of them run";
+            let text = "the Pods are replaced by hand, and not all of them run";
             finding.turn(Status::InProgress, "PodsFail", text, "evidence/on-delete");
         }
     }
@@ -269,6 +269,6 @@ pub(super) fn pods(
 /// Adds a fact if the Pods of the workload, which could explain the problem, were not observed.
 pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
-        finding.fact(Cow::Borrowed("its Pods were not observed"));
+        finding.fact(Cow::Borrowed("the Pods of the workload were not observed"));
     }
 }
