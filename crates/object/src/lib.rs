@@ -1,7 +1,7 @@
 //! Kubernetes objects as text: reading them, and naming them.
 //!
-//! This crate reads objects exactly as Go's API machinery does and builds no trees of them. It does no I/O, reads no
-//! clock, and no input makes it panic or run without bound.
+//! This crate reads objects exactly as Go's API machinery does, in their text: it builds no tree of an object to read
+//! its fields. It does no I/O, reads no clock, and no input makes it panic or run without bound.
 //!
 //! ```
 //! use taffrail_object::{Object, json::Parser};

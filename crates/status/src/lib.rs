@@ -1,9 +1,9 @@
 //! The status of Kubernetes objects.
 //!
-//! [`Rules`] judge an object alone, exactly as [kstatus] does: they return one of six statuses with a message, the
-//! standard conditions, and the rule that decided. [`assess`] also uses evidence: the objects behind it, and events.
-//! The crate does no I/O and reads no clock: the current time is a parameter. No input makes it panic or run without
-//! bound.
+//! [`Rules`] judge an object alone, [`Kstatus`] exactly as [kstatus] does: they return one of six statuses with a
+//! message, the standard conditions, and the rule that decided. [`assess`] also uses evidence: the objects behind it,
+//! and events. The crate does no I/O and reads no clock: the current time is a parameter. No input makes it panic or
+//! run without bound.
 //!
 //! ```
 //! use taffrail_status::{Kstatus, Object, ObjectContext, Rules, Status, json::Parser};

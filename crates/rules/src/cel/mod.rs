@@ -1,7 +1,7 @@
 //! Expressions in CEL: Flux' `healthCheckExprs` and `readyExpr`.
 //!
-//! The interpreter needs a deep stack and cannot be stopped, so the caller runs it, on a thread of its own, behind
-//! the trait [`Predicate`]. This module decides which expressions are accepted and how their answers become verdicts.
+//! The interpreter needs a deep stack and cannot be stopped, so the caller runs it, on a thread of its own, behind the
+//! trait [`Predicate`]. This module decides which expressions are accepted and how their results become verdicts.
 
 mod budget;
 mod flux;

@@ -1,7 +1,7 @@
 //! Finds the changes before an object failed, and the last changes of any object.
 //!
-//! They contain only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets or
-//! environments.
+//! A change contains only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets
+//! or environments.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
