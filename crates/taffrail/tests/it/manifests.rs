@@ -32,12 +32,12 @@ fn half_a_document() {
 #[test]
 fn an_object_without_kind_is_named_by_its_line() {
     let complaint = complaint(b"# first\n\napiVersion: v1\nmetadata: {name: a}");
-    assert_eq!(complaint, "error: DIR/bad.yaml:3: object has no kind\n");
+    assert_eq!(complaint, "error: DIR/bad.yaml:3: the object has no kind\n");
 }
 
 #[test]
 fn text_that_is_no_object() {
-    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: value is not an object\n");
+    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: the value is not a JSON object\n");
 }
 
 #[test]
