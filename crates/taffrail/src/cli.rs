@@ -21,6 +21,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
+    /// On a terminal
     Auto,
     Always,
     Never,
@@ -30,36 +31,42 @@ pub(crate) enum Color {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct SourceArguments {
-    /// Read the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
+    /// Read the clusters of these contexts of the kubeconfig: names separated by commas, in which * stands for any text
+    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
-    /// Read the clusters of all contexts
+    /// Read the clusters of all contexts of the kubeconfig
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Read this kubeconfig [default: $KUBECONFIG, or ~/.kube/config]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Read dumps instead of clusters: a file is a cluster, a folder a fleet
+    /// Read dump files instead of clusters, or - for stdin: each file is one cluster, and a folder stands for all YAML,
+    /// JSON and JSONL files directly in it; may be given more than once
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
     pub(crate) from: Vec<PathBuf>,
 
-    /// Judge as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
+    /// Judge objects and compute ages as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
+    /// [default: now; with --from the time of the newest dump]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long the command may take to answer, such as 30s or 2m; with -w, to answer first. In this release, without
-    /// --request-timeout, this is instead how long each cluster may take
+    /// How long the command may take to answer, such as 30s or 2m (with -w: until its first answer). What was not read
+    /// by then is shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it is instead
+    /// how long each cluster may take, and the command may take twice as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// How long one request to a cluster may take, such as 5s; 0 for no limit [default: no limit]
+    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit
+    /// but --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print timings to stderr; -vv: also each request; -vvv: also the purpose of each request
+    /// Print to stderr how many requests each cluster got, and how long reading and answering took; -vv: also each
+    /// request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -114,8 +121,8 @@ impl SourceArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
-    /// Ask the hub at this URL instead of clusters, such as https://HOST:7655, or http://127.0.0.1:7655 on this machine; the
-    /// fragment may be its token: http://127.0.0.1:7655#TOKEN
+    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
+    /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
         "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
     ])]
@@ -129,19 +136,19 @@ pub(crate) struct HubSource {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubFiles {
-    /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
+    /// Read the token for the hub from this file [default: the token in the URL of --hub, else $TAFFRAIL_HUB_TOKEN]
     #[arg(long, value_name = "FILE", requires = "hub")]
     pub(crate) hub_token_file: Option<PathBuf>,
 
-    /// Trust the certificate of a hub at an https URL only by the authorities in this PEM file [default: those of the
-    /// system]
+    /// Accept an https hub only if one of the certificate authorities in this PEM file issued its certificate [default:
+    /// those of the system]
     #[arg(long, value_name = "FILE", requires = "hub")]
     pub(crate) hub_ca_file: Option<PathBuf>,
 }
 
 impl HubSource {
-    /// Returns true if commands about the clusters of an answer name the context: `source` or the hub may have others than
-    /// that of the current one.
+    /// Returns true if commands about the clusters of an answer name the context: `source` or the hub may have others
+    /// than that of the current one.
     pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
         // Of a hub's clusters none is that of the current context.
         let is_chosen = source.all_contexts || !source.context.is_empty();
@@ -152,15 +159,17 @@ impl HubSource {
 /// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
+    /// enough available Pods make it ready (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder, which come before Taffrail's
+    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
+    /// are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Keep watching, and show changes until Ctrl-C
+    /// Show the answer, then watch the clusters and show each change until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
 
@@ -170,7 +179,7 @@ pub(crate) struct ViewArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pdb {
-    /// No effect: a Deployment is ready when all its replicas are
+    /// No effect: a Deployment is ready when all of its replicas are available
     Advisory,
     /// A Deployment is ready when as many Pods are available as its budget requires
     Sufficient,
@@ -210,16 +219,18 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
 read (the rest is still shown).")]
 pub(crate) struct GetArguments {
-    /// List to show
+    /// What to list
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps, or their objects: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by
-    /// `get apps -o name` [default: all]
+    /// Only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
+    /// [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by `get apps -o name`. A name that several apps have selects all
+    /// of them [default: all apps]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace, or their objects; see also --in-namespace [default: all]
+    /// Only apps declared in this namespace; with `resources`: only their objects, in whichever namespace these are
+    /// (see --in-namespace); with --orphaned: only objects in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -227,7 +238,8 @@ pub(crate) struct GetArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Treat these objects as one app: group/Kind/namespace/name,…
+    /// Judge these objects as one app, in place of the apps that tools declare: group/Kind/namespace/name, separated by
+    /// commas (the group of core kinds is empty: /Service/shop/web)
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
@@ -242,16 +254,17 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS: of
-    /// that one); notices are no problems
+    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS:
+    /// on that axis); a notice (suspended, OutOfSync without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Show only these columns, in this order; names as in the header row, separated by commas
+    /// Show only these columns of the table, in this order: names as in the header row, in any case, separated by
+    /// commas [default: those of the output format]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Sort the rows by this field
+    /// Sort the rows by this field [default: cluster, then namespace, then name]
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
 
@@ -282,12 +295,13 @@ Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wron
 several apps; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
-    /// [CLUSTER/]group/Kind/namespace/name) [default: every app that is not ready]
+    /// [CLUSTER/]group/Kind/namespace/name) to explain [default: every app that is not ready, or whose sync or source
+    /// has a problem]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Only apps declared in this namespace, and objects in it [default: all; for objects of live clusters the
-    /// context's]
+    /// Namespace in which the apps are declared, and of objects named KIND/NAME [default: any for apps; for objects of
+    /// live clusters that of the context, in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -295,19 +309,21 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
+    /// are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Print the last ten lines of the container that is the cause; of its previous run if that crashed
+    /// Print also the last ten lines of the log of the container that is the cause; of its previous run if that crashed
     #[arg(long, conflicts_with_all = ["watch", "hub"])]
     pub(crate) logs: bool,
 
-    /// Treat these objects as one app: group/Kind/namespace/name,…
+    /// Judge these objects as one app, in place of the apps that tools declare: group/Kind/namespace/name, separated by
+    /// commas (the group of core kinds is empty: /Service/shop/web)
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
@@ -318,7 +334,8 @@ pub(crate) struct ExplainArguments {
     #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
     pub(crate) output: ExplainOutput,
 
-    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when an explained app or object has a problem of health, sync, source or freshness; a notice
+    /// (suspended, OutOfSync without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -340,8 +357,8 @@ pub(crate) enum ExplainOutput {
 /// Options for grouping objects that no tool declares.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Labels whose value names the app of an object that no tool declares; the first one that the object has is used
-    /// [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
+    /// Labels whose value names the app of an object that no tool declares, separated by commas; of several the first
+    /// one that the object has counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -356,55 +373,62 @@ impl GroupingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// Only rows with one of these statuses, or after '!' with none: Ready,InProgress or '!Ready'. A healthy app with
-    /// another problem does not count as Ready, unless it is a notice (suspended, OutOfSync without automatic sync)
+    /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
+    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness counts as
+    /// '!Ready', unless that is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Only apps with a problem, on any axis or on these: --problems=sync,source; --exit-status then judges these alone
+    /// Only apps with a problem, notices included, on one of these axes: --problems=sync,source; --problems alone
+    /// stands for any axis. --exit-status then judges these axes alone
     #[arg(
         long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
     )]
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
-    /// Only apps with one of these sync states, or after '!' with none: Failed,OutOfSync or '!Synced,Syncing'. Apps
-    /// known only by labels have no sync state
+    /// Only apps with one of these sync states, separated by commas, or after '!' with none of them: Synced, OutOfSync,
+    /// Syncing, Failed, Suspended, Unknown. Apps known only by labels have no sync state and are left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Only apps of these delivery tools: flux-kustomization or ks, helm, …
+    /// Only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
+    /// argo-application (argo), config-sync, kpt, porch, helm, label (apps known only by labels)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only apps that are suspended
+    /// Only apps that are suspended in their delivery tool
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object has these labels, such as team=web
+    /// Only apps whose declaring object (such as the Kustomization) has these labels: team=web,tier!=db. An app known
+    /// only by labels has the labels that all of its objects share
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Only rows of these clusters, named as in the CLUSTER column
+    /// Only rows of these clusters: names as in the CLUSTER column, separated by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Only objects in these namespaces, or apps with objects there, wherever they are declared
+    /// With `resources`: only objects in these namespaces; with `apps`: only apps with an object there. It does not
+    /// matter where the apps are declared (see -n). Separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// Only objects of these kinds, such as deploy,Certificate
+    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n, of the apps
+    /// declared in that namespace; for the Deployments in a namespace: --kind deploy --in-namespace shop
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
-    /// List the objects that no app declares and that have no owner, instead of the objects of apps. Live clusters need
-    /// --in-namespace or -n; dumps are searched in all namespaces but those of Kubernetes
+    /// With `resources`: list the objects that no app declares and no other object owns, instead of the objects of
+    /// apps. Live clusters need --in-namespace or -n; dumps are searched in all namespaces but kube-*
     #[arg(
         long,
         conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
     )]
     pub(crate) orphaned: bool,
 
-    /// Only declared objects whose containers name an image with one of these texts, whatever their Pods still run
+    /// With `resources`: only objects that declare a container whose image contains one of these texts, separated by
+    /// commas. Their Pods may still run another image
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -412,13 +436,13 @@ pub(crate) struct FilterArguments {
 /// An axis on which apps have problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemAxis {
-    /// The status of the app's objects
+    /// An object of the app is not ready
     Health,
-    /// Applying the desired revision to the cluster
+    /// The desired revision is not applied to the cluster
     Sync,
-    /// Fetching the desired revision from Git, an OCI registry or a chart repository
+    /// The desired revision could not be fetched from Git, an OCI registry or a chart repository
     Source,
-    /// Reading the app's clusters: one does not answer, or its data is old
+    /// A cluster of the app does not answer, or its data is old
     Freshness,
 }
 
@@ -435,13 +459,13 @@ impl From<ProblemAxis> for Axis {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortBy {
-    /// Name, then namespace
+    /// Name, then namespace, in alphabetical order
     Name,
-    /// Worst status first
+    /// Worst status first; of one status, the oldest first
     Status,
     /// Name of the cluster
     Cluster,
-    /// Oldest problem first
+    /// Oldest problem first; rows without a problem last
     Since,
     /// Name of the delivery tool
     Delivery,
@@ -462,15 +486,16 @@ impl From<SortBy> for SortField {
 /// Options for selecting an app by name.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
-    /// Namespace in which the app is declared
+    /// Only apps declared in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Find the app in any namespace, which is the default
+    /// Apps declared in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
+    /// are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -490,7 +515,8 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
+    /// name; one app in several clusters is shown for each
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -500,7 +526,8 @@ pub(crate) struct AppArguments {
     #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
     pub(crate) output: AppOutput,
 
-    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when the app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -513,6 +540,7 @@ pub(crate) struct AppArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AppOutput {
+    /// For people
     Table,
     Json,
     Yaml,
@@ -531,31 +559,34 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
+    /// name; one app in several clusters is shown for each
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show only the app and the apps that it delivers, without other objects
+    /// Show only the app and, below it, the apps that it delivers; leave out all other objects
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
-    /// Show each object on its own line, even if many are alike
+    /// Show each object on its own line; by default, siblings of one kind and status share a line if they are many
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Only objects with one of these statuses, or after '!' with none, and those above them: Failed,InProgress or
-    /// '!Ready'. A healthy app or object with another problem does not count as Ready, unless it is a notice (suspended,
-    /// OutOfSync without automatic sync)
+    /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
+    /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
+    /// sync, source or freshness counts as '!Ready', unless that is a notice (suspended, OutOfSync without automatic
+    /// sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Output format; json contains all objects
+    /// Output format; json has an entry for each object, also for those that are alike
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 
-    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when the app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -568,9 +599,10 @@ pub(crate) struct TreeArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TreeOutput {
+    /// For people
     Text,
     Json,
-    /// For Graphviz
+    /// A graph in the language of Graphviz
     Dot,
 }
 
@@ -584,13 +616,14 @@ Examples:
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 some data could not be read (the rest is still
 shown).")]
 pub(crate) struct EventsArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
+    /// if different apps have the name [default: all apps]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -611,6 +644,7 @@ pub(crate) struct EventsArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsOutput {
+    /// For people
     Table,
     Json,
 }
@@ -634,17 +668,18 @@ Nodes and controllers are checked unless -n is given: their leases are in other 
 Exit codes: 0 answered; 1 with --exit-status when a finding of high or medium severity concerns green apps; 2 wrong
 usage, no such app, or several; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct TrustArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
+    /// if different apps have the name [default: all apps]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only findings of these categories
+    /// Only findings of these categories, separated by commas [default: all]
     #[arg(long, value_parser = values::categories(), value_name = "LIST", value_delimiter = ',')]
     pub(crate) category: Vec<FindingCategory>,
 
@@ -656,7 +691,7 @@ pub(crate) struct TrustArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a finding of high or medium severity concerns green apps
+    /// Exit with 1 when a finding of high or medium severity that is shown concerns at least one green app
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -671,11 +706,11 @@ pub(crate) struct TrustArguments {
 pub(crate) enum TrustOutput {
     /// For people
     Table,
-    /// A line for each finding
+    /// A table with a line for each finding
     Wide,
     Json,
     Yaml,
-    /// Category, reason, cluster and scope, to compare with an earlier run
+    /// A line with category, reason, cluster and scope of each finding, to compare with an earlier run
     Name,
 }
 
@@ -707,9 +742,12 @@ impl What {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListOutput {
+    /// For people, as wide as the terminal
     Table,
+    /// A table with all columns
     Wide,
     Json,
     Yaml,
+    /// The full name of each row, as other commands take it
     Name,
 }

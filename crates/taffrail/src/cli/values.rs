@@ -36,14 +36,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     let value = |category: FindingCategory| {
         PossibleValue::new(category.as_str()).help(match category {
-            FindingCategory::Disagreeing => "The delivery tool and the objects disagree, or other reports do",
-            FindingCategory::Silent => "A controller or node stopped reporting",
-            FindingCategory::Unread => "A scope could not be read",
-            FindingCategory::Skewed => "Clocks differ, or the time of observation is not known",
+            FindingCategory::Disagreeing => "The delivery tool reports another status than its objects have, or two other reports contradict each other",
+            FindingCategory::Silent => "A controller or node stopped reporting, so that its last status may be old",
+            FindingCategory::Unread => "A kind in a namespace, or a whole cluster, could not be read",
+            FindingCategory::Skewed => "Two clocks differ, or it is not known when the objects were read",
             FindingCategory::Suspended => {
                 "A user suspended an app or source, or excluded an object from its tool or controller"
             }
-            FindingCategory::Fallback => "No rule reads the status of the kind, so Ready is only the default",
+            FindingCategory::Fallback => "No rule knows the kind of an object, so its Ready is only the default",
         })
     };
     PossibleValuesParser::new(FindingCategory::ALL.map(value)).try_map(|word| {
@@ -62,11 +62,11 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
 /// The dry run of a command that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
-    /// Write the change
+    /// Write the change to the cluster
     None,
-    /// Send a server-side dry run
+    /// Send the change as a server-side dry run: the API server checks it and writes nothing
     Server,
-    /// Print the change and send nothing
+    /// Print the change and send nothing to the API server
     Client,
 }
 
@@ -83,6 +83,7 @@ impl DryRun {
 /// The output of a command that prints text for people or one document for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TextOutput {
+    /// For people
     Text,
     Json,
 }

@@ -62,47 +62,50 @@ pub(crate) struct LogsArguments {
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: String,
 
-    /// Namespace in which the app is declared, or of the object [default: any for apps; for objects the context's]
+    /// Namespace in which the app is declared, or of an object named KIND/NAME [default: any for apps; for objects that
+    /// of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Find the app or object in any namespace
+    /// Search the app or object in all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only in these clusters, named as in the CLUSTER column
+    /// Only containers in these clusters: names as in the CLUSTER column, separated by commas [default: all that are
+    /// read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Keep printing what the containers write, until Ctrl-C
+    /// Keep printing what the containers write, also after a restart, until Ctrl-C
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// Print the log of each container's previous run, such as before a crash
+    /// Print the log of each container's previous run, such as before a crash, instead of the present one
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only this container [default: the failing ones; if none fails, all but init containers]
+    /// Only the containers of this name [default: those that fail; if none fails, all but init containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods, even if some of them fail
+    /// Print the logs of all Pods; by default, if some Pods fail, only theirs
     #[arg(long)]
     pub(crate) all_pods: bool,
 
-    /// Number of lines at the end of each log; -1 for all [default: all of a single container, 10 of each of several]
+    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container,
+    /// 10 of each of several; all with --since]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 
-    /// Only lines that are not older than this, such as 90s or 5m
+    /// Only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     pub(crate) since: Option<Duration>,
 
-    /// Begin each line with its time
+    /// Begin each line with the time at which it was written (RFC 3339)
     #[arg(long)]
     pub(crate) timestamps: bool,
 
-    /// Begin each line with POD/CONTAINER even if there is only one
+    /// Begin each line with POD/CONTAINER, which is the default only if there are several containers
     #[arg(long)]
     pub(crate) prefix: bool,
 

@@ -69,22 +69,23 @@ Examples:
   taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
-Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 some data could not be read (the
-rest is still shown); 130 interrupted."
+Exit codes: 0 answered; 1 something is not ready (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
+data could not be read (the rest is still shown); 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Read settings from this file [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
+    /// Read settings from this file alone [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to print colours; auto prints them on a terminal, unless NO_COLOR disables or CLICOLOR_FORCE enables them
+    /// When to print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn
+    /// them off or on
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 
-    /// Print long answers directly, without $PAGER
+    /// Print answers that are longer than the screen directly, not through the pager ($PAGER, or less)
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_pager: bool,
 }

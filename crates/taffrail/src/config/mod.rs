@@ -48,29 +48,39 @@ const fn list(key: &'static str, flag: &'static str, of: Of, about: &'static str
 
 /// All settings, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
-    list("context", "context", Of::All, "The contexts to read without --context: names, @FLEET, prod-*"),
+    list(
+        "context",
+        "context",
+        Of::All,
+        "The contexts of the kubeconfig to read when no --context is given: names, @FLEET, or patterns like prod-*",
+    ),
     one(
         "timeout",
         "timeout",
         Of::All,
-        "How long a view may take to answer; if request-timeout is not set, how long each cluster may take",
+        "How long a command that only reads may take to answer; if request-timeout is not set, how long each cluster may take",
     ),
     one(
         "request-timeout",
         "request_timeout",
         Of::All,
-        "How long one request to a cluster may take; 0 for no limit",
+        "How long one request to a cluster may take before it fails; 0 for no limit",
     ),
     list(
         "app-label",
         "app_label",
         Of::All,
-        "Labels whose values name the apps of objects that no tool declares",
+        "Labels whose value names the app of an object that no tool declares; the first one that the object has counts",
     ),
-    one("rules", "rules", Of::All, "Rules that judge objects: taffrail, kstatus or a folder"),
+    one(
+        "rules",
+        "rules",
+        Of::All,
+        "Rules that judge objects: taffrail, kstatus, or a folder with rules that are tried before Taffrail's",
+    ),
     Setting {
         key: "argocd",
-        about: "Namespaces of the Argo CDs whose scripts Taffrail trusts: NAMESPACE, or CLUSTER/NAMESPACE in one cluster",
+        about: "Namespaces of the Argo CDs whose Lua scripts Taffrail trusts: NAMESPACE in every cluster, or CLUSTER/NAMESPACE in one",
         flag: None,
         of: Of::All,
         is_list: true,
@@ -88,10 +98,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Of::All,
         "Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects",
     ),
-    one("color", "color", Of::All, "Colours: auto, always or never"),
+    one("color", "color", Of::All, "When to print colours: auto (on a terminal), always or never"),
     Setting {
         key: "pager",
-        about: "Program that shows answers longer than the screen; never disables it [default: $PAGER, or less]",
+        about: "Program that shows answers longer than the screen; `never` prints them directly [default: $PAGER, or less]",
         flag: None,
         of: Of::All,
         is_list: false,
@@ -105,9 +115,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one("output.explain", "output", Of::Command("explain"), "Output format of `taffrail explain`"),
     one("output.trust", "output", Of::Command("trust"), "Output format of `taffrail trust`"),
     one("output.status", "output", Of::Command("status"), "Output format of `taffrail status`"),
-    list("columns.apps", "columns", Of::List("apps"), "Columns of `taffrail get apps`"),
-    list("columns.clusters", "columns", Of::List("clusters"), "Columns of `taffrail get clusters`"),
-    list("columns.resources", "columns", Of::List("resources"), "Columns of `taffrail get resources`"),
+    list(
+        "columns.apps",
+        "columns",
+        Of::List("apps"),
+        "Columns of the table of `taffrail get apps`, in this order",
+    ),
+    list(
+        "columns.clusters",
+        "columns",
+        Of::List("clusters"),
+        "Columns of the table of `taffrail get clusters`, in this order",
+    ),
+    list(
+        "columns.resources",
+        "columns",
+        Of::List("resources"),
+        "Columns of the table of `taffrail get resources`, in this order",
+    ),
 ];
 
 /// The character before the name of a fleet where contexts are expected, as in `@prod`.
@@ -217,7 +242,7 @@ impl Config {
                 if name.contains('.') {
                     return Err(wrong(format!("'{}' must be a list of contexts", entry.key)));
                 }
-                let about = "The contexts that this name stands for";
+                let about = "The contexts that this fleet stands for, as @NAME where contexts are expected";
                 fleets.push(Value { key: entry.key, about, values: entry.values, is_list: true, origin });
                 continue;
             }

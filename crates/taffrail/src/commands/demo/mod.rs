@@ -63,11 +63,13 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
 The demo also runs a hub of these clusters, and names its address and token:
   taffrail get apps --hub http://127.0.0.1:…
 
-Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
+Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and no container runs: the API servers
+only answer as if it did.
 
-Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be started.")]
+Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be
+started.")]
 pub(crate) struct DemoArguments {
-    /// Seed for everything that is random, such as names and delays
+    /// Seed for everything that is random, such as names and delays; with the same seed they are the same
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -76,7 +78,8 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Start at this time of the first round of faults, such as 90s or 2m; a round takes five minutes [default: 0s]
+    /// Start as if the demo had run for this long already, such as 90s or 2m; one round of faults takes five minutes
+    /// [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 

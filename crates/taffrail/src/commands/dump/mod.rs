@@ -25,7 +25,7 @@ use crate::source;
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; 0 for no limit [default: 30s]")),
+    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
     after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
@@ -45,12 +45,12 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File to write, or folder that gets one file per cluster; - writes to stdout. Several clusters need a folder
-    /// [default: - for one cluster]
+    /// File to write the dump to, or - for stdout; for several clusters a folder, which gets one file per cluster (end
+    /// its name with / to create it) [default: stdout; several clusters need -o]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
-    /// Dump only the objects of this namespace, and cluster-scoped objects
+    /// Dump only the objects of this namespace, and all cluster-scoped objects [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
 
@@ -58,12 +58,13 @@ pub(crate) struct DumpArguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Maximum size of a dump in MiB; objects left out are recorded as not read
+    /// Maximum size of each cluster's dump in MiB; objects beyond it are left out, and recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take for each cluster, such as 30s or 10m; objects not read by then are recorded as not
-    /// read [default: 30m]. In this release, without --request-timeout, this is instead how long one request may take
+    /// How long the command may take for each cluster, such as 30s or 10m; objects that were not sent by then are
+    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it is instead how long one
+    /// request may take
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
@@ -80,8 +81,8 @@ pub(crate) fn abandon() -> impl Sized {
 /// The time for one request, unless the user sets another one.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time for each cluster, unless the user sets another one: enough for a dump of the maximum size over a slow network,
-/// and an end for a server that answers in drops.
+/// The time for each cluster, unless the user sets another one: enough for a dump of the maximum size over a slow
+/// network, and an end for a server that answers in drops.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Maximum number of pages read but not yet written.
