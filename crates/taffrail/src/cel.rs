@@ -99,7 +99,9 @@ impl Interpreter {
             *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
             match error {
                 RecvTimeoutError::Timeout => Lost::TooSlow,
-                RecvTimeoutError::Disconnected => broken(&"the interpreter broke down"),
+                RecvTimeoutError::Disconnected => {
+                    broken(&"the CEL interpreter crashed while it worked on the expression")
+                }
             }
         })
     }
@@ -130,9 +132,10 @@ impl Predicate for Expression {
         });
         match answer {
             Ok(answer) => answer,
-            Err(Lost::TooSlow) => {
-                (PredicateAnswer::Fault(format!("its evaluation took longer than {LIMIT:?}")), LIMIT)
-            }
+            Err(Lost::TooSlow) => (
+                PredicateAnswer::Fault(format!("evaluating the expression took longer than {LIMIT:?}")),
+                LIMIT,
+            ),
             Err(Lost::Broken(why)) => (PredicateAnswer::Fault(why), Duration::ZERO),
         }
     }

@@ -157,7 +157,7 @@ impl From<ObserveError> for CommandError {
 pub(crate) fn written(result: std::io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CommandError::unreadable("cannot write the answer").with_source(&error))
+            Err(CommandError::unreadable("cannot write the answer to stdout").with_source(&error))
         }
         _ => Ok(()),
     }

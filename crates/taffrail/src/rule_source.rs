@@ -136,7 +136,7 @@ pub(crate) enum FolderError {
         path.display()
     )]
     Nothing { path: PathBuf },
-    #[error("{}: {what}", path.display())]
+    #[error("the rules in {} cannot be used: {what}", path.display())]
     Foreign { path: PathBuf, what: String },
     #[error("{}", told(.0))]
     Rules(RuleErrors),
@@ -233,9 +233,10 @@ pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the featur
 fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     match customizations(path, Wanted::Scripts)?.first() {
         None => Ok(None),
-        Some((file, _)) => {
-            Err(FolderError::Foreign { path: path.join(file), what: format!("cannot be run: {WITHOUT_LUA}") })
-        }
+        Some((file, _)) => Err(FolderError::Foreign {
+            path: path.join(file),
+            what: format!("they are Lua scripts, and {WITHOUT_LUA}"),
+        }),
     }
 }
 

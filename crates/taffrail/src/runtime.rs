@@ -19,8 +19,10 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandErr
     let runtime = match RUNTIME.get() {
         Some(runtime) => runtime,
         None => {
-            let started =
-                start().map_err(|error| CommandError::unreadable("cannot start").with_source(&error))?;
+            let started = start().map_err(|error| {
+                CommandError::unreadable("Taffrail cannot start the threads that read clusters")
+                    .with_source(&error)
+            })?;
             RUNTIME.get_or_init(|| started)
         }
     };

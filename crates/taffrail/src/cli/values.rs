@@ -26,9 +26,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     match read.map(Duration::try_from) {
         Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err("must be greater than zero".to_owned()),
-        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("not a number".to_owned()),
-        None => Err("unknown unit; use ms, s, m or h".to_owned()),
+        Some(_) => Err("a time must be greater than zero".to_owned()),
+        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => {
+            Err("a time must be a number and a unit, such as 30s".to_owned())
+        }
+        None => Err("the time has an unknown unit; use ms, s, m or h".to_owned()),
     }
 }
 
@@ -48,7 +50,7 @@ pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     };
     PossibleValuesParser::new(FindingCategory::ALL.map(value)).try_map(|word| {
         let mut all = FindingCategory::ALL.into_iter();
-        all.find(|category| category.as_str() == word).ok_or("not a category")
+        all.find(|category| category.as_str() == word).ok_or("there is no such category of findings")
     })
 }
 
@@ -106,7 +108,7 @@ mod tests {
             assert_eq!(duration_or_none(zero), Ok(Duration::MAX), "{zero}");
         }
         assert_eq!(duration_or_none("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration_or_none("0x").unwrap_err(), "unknown unit; use ms, s, m or h");
+        assert_eq!(duration_or_none("0x").unwrap_err(), "the time has an unknown unit; use ms, s, m or h");
         assert!(duration_or_none("s").is_err() && duration_or_none("").is_err());
     }
 
@@ -118,12 +120,12 @@ mod tests {
             assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
         }
         for (text, wrong) in [
-            ("", "not a number"),
-            ("ms", "not a number"),
-            ("1..2s", "not a number"),
-            ("20x", "unknown unit; use ms, s, m or h"),
-            ("1d", "unknown unit; use ms, s, m or h"),
-            ("0s", "must be greater than zero"),
+            ("", "a time must be a number and a unit, such as 30s"),
+            ("ms", "a time must be a number and a unit, such as 30s"),
+            ("1..2s", "a time must be a number and a unit, such as 30s"),
+            ("20x", "the time has an unknown unit; use ms, s, m or h"),
+            ("1d", "the time has an unknown unit; use ms, s, m or h"),
+            ("0s", "a time must be greater than zero"),
         ] {
             assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
         }

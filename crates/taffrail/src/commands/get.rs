@@ -121,7 +121,9 @@ fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     let namespace = arguments.namespace.as_deref().unwrap_or_default();
     let command = program::hinted(&format!("taffrail get {what} --in-namespace {}", quoted(namespace)));
     let named = named.join(", ");
-    format!("{have} objects in namespace {namespace} ({named}): {command} lists them")
+    format!(
+        "{have} objects in namespace {namespace} without being declared there ({named}): {command} lists them"
+    )
 }
 
 /// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.
@@ -208,11 +210,11 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
         return Err(complaint.hint(other("apps", "--in-namespace")));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {
-        let complaint = CommandError::usage("clusters cannot be selected by names of apps");
+        let complaint = CommandError::usage("`get clusters` takes no names of apps");
         return Err(complaint.hint(program::typed("taffrail get clusters --cluster NAME")));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
-        return Err(CommandError::usage("clusters can be sorted by name or status"));
+        return Err(CommandError::usage("clusters can be sorted only by name, cluster or status"));
     }
     chosen_columns(arguments).map(drop)
 }
@@ -230,7 +232,7 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     let chosen = |name: &String| {
         column(arguments.what, name).ok_or_else(|| {
             let complaint = CommandError::usage(format!("{} have no column '{name}'", noun(arguments.what)));
-            complaint.hint(format!("columns: {}", column_names(arguments.what).join(", ")))
+            complaint.hint(format!("the columns are {}", column_names(arguments.what).join(", ")))
         })
     };
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
@@ -523,7 +525,7 @@ fn bounded(complaints: Vec<(&str, &str, CommandError)>) -> Vec<CommandError> {
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
         let told = CommandError::unreadable(format!("{cluster}: {count} more errors of this kind"));
-        let told = told.hint("-o json names all");
+        let told = told.hint("-o json lists all errors");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
     told.extend(more);

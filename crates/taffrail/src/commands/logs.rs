@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     if logs.is_empty() {
         if let (Some(container), false) = (&arguments.container, known.is_empty()) {
             let complaint = CommandError::usage(format!("no Pod has a container '{container}'"));
-            return Err(complaint.hint(format!("there are: {}", Vec::from_iter(known).join(", "))));
+            return Err(complaint.hint(format!("the containers are {}", Vec::from_iter(known).join(", "))));
         }
         if exit == Exit::Yes {
             console.tell(phrase!("{} has no Pods.\n", printable(&arguments.what)));

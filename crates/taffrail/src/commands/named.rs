@@ -31,7 +31,7 @@ pub(super) fn unknown_cluster<'w>(
 
 /// Returns the hint that lists the clusters that were asked, and says how to ask others.
 fn others<T: std::borrow::Borrow<str>>(known: &[T]) -> String {
-    format!("there are: {}; --context, --all-contexts or --from read others", known.join(", "))
+    format!("the clusters read are {}; --context, --all-contexts or --from read others", known.join(", "))
 }
 
 /// Returns the error that `error` holds for what could be read, while `hidden_by` may hide an app.
@@ -75,7 +75,7 @@ pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: boo
             let command = program::hinted(&format!("taffrail {command} {name} -A"));
             format!("choose a namespace with -n NAMESPACE, or search all: {command}")
         }
-        _ => "group/Kind/namespace/name names an object in full".to_owned(),
+        _ => "write group/Kind/namespace/name to name an object in full".to_owned(),
     }
 }
 
@@ -89,11 +89,11 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
         QuestionError::UnknownCluster { known, .. } => CommandError::usage(error).hint(others(known)),
         QuestionError::UnknownKind { known, .. } => CommandError::usage(error).hint(match known.as_slice() {
             [] => "no app that these filters select declares any object".to_owned(),
-            known => format!("there are: {}", known.join(", ")),
+            known => format!("the apps declare objects of these kinds: {}", known.join(", ")),
         }),
         QuestionError::NotInClusters { hidden_by: Some(hidden_by), .. } => unread(error, hidden_by),
         QuestionError::NotInClusters { clusters, hidden_by: None, .. } => {
-            CommandError::usage(error).hint(format!("it is in: {}", clusters.join(", ")))
+            CommandError::usage(error).hint(format!("the app is in these clusters: {}", clusters.join(", ")))
         }
         QuestionError::NoObject { hidden_by: Some(hidden_by), .. } => {
             CommandError::unreadable(in_part(error, hidden_by))

@@ -149,7 +149,7 @@ pub(crate) fn follow<P: Default>(
     let (exit, first) = answer(&mut source, true)?;
     let screen = match form {
         Form::Lines | Form::Text => Screen::open()
-            .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))?,
+            .map_err(|error| CommandError::unreadable("cannot draw on the terminal").with_source(&error))?,
         Form::Json | Form::Yaml => None,
     };
     match screen {

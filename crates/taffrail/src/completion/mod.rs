@@ -99,7 +99,7 @@ fn attached(root: Command, line: &[OsString]) -> Command {
 
 /// Returns the completion script of a shell.
 pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
-    let unknown = || CommandError::usage(format!("no completions for '{shell}'"));
+    let unknown = || CommandError::usage(format!("there is no completion script for the shell '{shell}'"));
     let shells = Shells::builtins();
     let completer = shells.completer(shell).ok_or_else(unknown)?;
     let own = std::env::args_os().next().unwrap_or_default();
@@ -112,7 +112,8 @@ pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
     };
     let mut text = Vec::new();
     let written = completer.write_registration(VARIABLE, "taffrail", "taffrail", &program, &mut text);
-    written.map_err(|error| CommandError::unreadable("cannot write the script").with_source(&error))?;
+    written
+        .map_err(|error| CommandError::unreadable("cannot make the completion script").with_source(&error))?;
     String::from_utf8(text).map_err(|_| unknown())
 }
 

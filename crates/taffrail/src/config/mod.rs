@@ -173,7 +173,7 @@ impl Setting {
         let parsed = Command::new("value").no_binary_name(true).arg(alone);
         let error = parsed.try_get_matches_from([format!("--value={value}")]).err()?;
         let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
-        Some(format!("'{value}' is not a valid value{why}"))
+        Some(format!("'{value}' is not a valid value of the setting{why}"))
     }
 }
 
@@ -237,10 +237,13 @@ impl Config {
             // Entries exist only if a file was read.
             let place = file.clone().unwrap_or_default();
             let origin = Origin::File { file: place, line: entry.line };
-            let wrong = |what: String| CommandError::usage(format!("configuration {origin}: {what}"));
+            let wrong = |what: String| CommandError::usage(format!("settings file {origin}: {what}"));
             if let Some(name) = entry.key.strip_prefix("fleets.") {
                 if name.contains('.') {
-                    return Err(wrong(format!("'{}' must be a list of contexts", entry.key)));
+                    return Err(wrong(format!(
+                        "'{}' is not a fleet: a fleet is a list of contexts",
+                        entry.key
+                    )));
                 }
                 let about = "The contexts that this fleet stands for, as @NAME where contexts are expected";
                 fleets.push(Value { key: entry.key, about, values: entry.values, is_list: true, origin });
@@ -251,14 +254,15 @@ impl Config {
                 return Err(complaint.hint(known(&entry.key)));
             };
             check(root, &SETTINGS[at], &entry.values)
-                .map_err(|what| wrong(format!("'{}': {what}", entry.key)))?;
+                .map_err(|what| wrong(format!("setting '{}': {what}", entry.key)))?;
             values[at] = Value { origin: origin.clone(), values: entry.values, ..values[at].clone() };
         }
         for (value, setting) in values.iter_mut().zip(SETTINGS) {
             let variable = setting.variable();
             let Some(text) = set(&variable) else { continue };
             let wrong = |what: &str| CommandError::usage(format!("${variable}: {what}"));
-            let text = text.into_string().map_err(|_| wrong("is not text"))?;
+            let text =
+                text.into_string().map_err(|_| wrong("the value of the variable is not UTF-8 text"))?;
             value.values = if setting.is_list {
                 text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
             } else {
@@ -344,9 +348,9 @@ impl Config {
                 let hint = match known.as_slice() {
                     [] => {
                         let command = program::hinted("taffrail config --help");
-                        format!("the configuration defines none; see {command}")
+                        format!("the settings define no fleet; {command} shows how to define one")
                     }
-                    known => format!("there are: {}", known.join(", ")),
+                    known => format!("the settings define {}", known.join(", ")),
                 };
                 return Err(complaint.hint(hint));
             };
@@ -370,7 +374,7 @@ fn default(root: &Command, setting: &Setting) -> Value {
 
 fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), String> {
     if !setting.is_list && values.len() != 1 {
-        return Err("takes one value".to_owned());
+        return Err("the setting takes one value, not a list".to_owned());
     }
     if let Of::List(what) = setting.of
         && setting.flag == Some("columns")
@@ -393,12 +397,12 @@ fn known(key: &str) -> String {
         .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
         .collect();
     if !inside.is_empty() {
-        return format!("set one of: {}", inside.join(", "));
+        return format!("set one of the settings {}", inside.join(", "));
     }
     let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
     match nearest(key, keys) {
         Some(key) => format!("did you mean {key}?"),
-        None => format!("{} lists them all", program::hinted("taffrail config view")),
+        None => format!("{} lists all settings", program::hinted("taffrail config view")),
     }
 }
 

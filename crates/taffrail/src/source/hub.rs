@@ -77,7 +77,7 @@ pub(super) fn fetch(
     let sent = send(url, connector, token.as_deref(), body, time);
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
-        let late = failed(url, &format_args!("it did not answer within {time:?}"));
+        let late = failed(url, &format_args!("the hub did not answer within {time:?}"));
         late.hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
@@ -127,7 +127,8 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
         Some(path) => {
             let read = std::fs::read_to_string(path);
             Some(read.map_err(|error| {
-                CommandError::usage(format_args!("cannot read {}", path.display())).with_source(&error)
+                CommandError::usage(format_args!("cannot read the token of the hub from {}", path.display()))
+                    .with_source(&error)
             })?)
         }
         None => url.token.clone().or_else(|| std::env::var(TOKEN).ok()),
@@ -135,7 +136,9 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     let token = text.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
     match &token {
         Some(token) if token.len() > MAX_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(CommandError::usage("the token of the hub is not one: it has spaces, or is too long"))
+            Err(CommandError::usage(
+                "the token for the hub has spaces or other characters that no token has, or is too long",
+            ))
         }
         _ => Ok(token),
     }
@@ -172,7 +175,7 @@ async fn send(
         answered = answering => answered,
         ended = &mut connection => {
             ended?;
-            Err("the connection was closed".into())
+            Err("the hub closed the connection before it had answered".into())
         }
     }
 }
@@ -182,13 +185,15 @@ fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unan
     let unreadable = |why: String| Unanswered::Error(CommandError::unreadable(why));
     if status == StatusCode::OK {
         return serde_json::from_slice(bytes).map_err(|error| {
-            let of_another =
-                CommandError::unreadable(format_args!("the answer of the hub is not understood: {error}"));
+            let of_another = CommandError::unreadable(format_args!(
+                "the answer of the hub does not have the expected form: {error}"
+            ));
             Unanswered::Error(of_another.hint("use the same release of Taffrail as the hub"))
         });
     }
-    let problem: HttpProblem = serde_json::from_slice(bytes)
-        .map_err(|_| unreadable(format!("the hub answered with HTTP status {}", status.as_u16())))?;
+    let problem: HttpProblem = serde_json::from_slice(bytes).map_err(|_| {
+        unreadable(format!("the hub gave no answer, but the HTTP status {}", status.as_u16()))
+    })?;
     if let Some(question) = problem.question {
         return Err(Unanswered::Question(question));
     }

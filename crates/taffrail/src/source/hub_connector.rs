@@ -48,7 +48,7 @@ impl Connector {
             }
             (Scheme::Http, None) => Ok(Connector::Http),
             (Scheme::Http, Some(_)) => {
-                let error = CommandError::usage("--hub-ca-file is for hubs at https URLs");
+                let error = CommandError::usage("--hub-ca-file works only with a hub at an https URL");
                 Err(error.hint("write --hub https://HOST:PORT, or leave --hub-ca-file out"))
             }
         }
@@ -77,12 +77,16 @@ fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
     let builder = builder.with_safe_default_protocol_versions().map_err(|error| unusable(&error))?;
     let builder = match authorities {
         None => builder.with_native_roots().map_err(|error| {
-            unusable(&error).hint("name the authority of the hub's certificate: --hub-ca-file FILE")
+            unusable(&error)
+                .hint("name a PEM file with the certificate authority of the hub: --hub-ca-file FILE")
         })?,
         Some(path) => {
             let mut roots = RootCertStore::empty();
             let unreadable = |error: &dyn std::error::Error| {
-                let what = format_args!("cannot read the certificates in {}", path.display());
+                let what = format_args!(
+                    "cannot read the certificate authorities in {} (--hub-ca-file)",
+                    path.display()
+                );
                 CommandError::usage(what).with_source(error)
             };
             let read = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
@@ -91,8 +95,9 @@ fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
                 roots.add(certificate).map_err(|error| unreadable(&error))?;
             }
             if roots.is_empty() {
-                let what = format_args!("{} holds no certificate", path.display());
-                return Err(CommandError::usage(what).hint("it is a PEM file of certificate authorities"));
+                let what = format_args!("{} (--hub-ca-file) holds no certificate", path.display());
+                return Err(CommandError::usage(what)
+                    .hint("name a PEM file with the certificate authority of the hub"));
             }
             builder.with_root_certificates(roots)
         }

@@ -93,6 +93,6 @@ impl<'n> Place<'n> {
                 (what, program::hinted(list))
             }
         };
-        CommandError::unreadable(what).hint(format!("{command} lists those that there are")).harmless()
+        CommandError::unreadable(what).hint(format!("{command} lists the namespaces")).harmless()
     }
 }

@@ -131,7 +131,7 @@ impl Whose {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),
             folder if Path::new(folder).is_dir() => Ok(Whose(Some(folder.into()))),
-            _ => Err("must be taffrail or a folder with actions".to_owned()),
+            _ => Err("the action scripts must be taffrail or a folder with scripts".to_owned()),
         }
     }
 }
@@ -139,6 +139,6 @@ impl Whose {
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
+        _ => Err("a parameter has the form NAME=VALUE".to_owned()),
     }
 }

@@ -22,6 +22,9 @@ pub(crate) use run::run;
 /// Loads the scripts in `folder`, if given, and the built-in ones.
 fn scripts(folder: Option<&Path>) -> Result<ActionScripts, CommandError> {
     let own = folder.map(rule_source::scripts_in_lua).transpose();
-    let own = own.map_err(|error| CommandError::unreadable("cannot read actions").with_source(&error))?;
+    let own = own.map_err(|error| {
+        CommandError::unreadable("cannot read the action scripts in the folder of --rules")
+            .with_source(&error)
+    })?;
     Ok(ActionScripts::new(own))
 }

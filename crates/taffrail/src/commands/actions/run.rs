@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
         let what =
-            format!("{} is a script of the cluster, and would write with your rights", arguments.action);
+            format!("{} is a script of the cluster, which would write with your rights", arguments.action);
         let hint = "check with --dry-run=client, then confirm with --yes";
         return Err(CommandError::usage(what).hint(hint));
     }
@@ -233,10 +233,15 @@ impl Printer<'_> {
 
     /// Asks for confirmation of the changes shown.
     fn is_confirmed(&self) -> Result<bool, CommandError> {
-        self.console.tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
+        self.console.tell(phrase!(
+            "Run the action {}, which is a script of the cluster? [y/N] ",
+            printable(&self.arguments.action)
+        ));
         let mut said = String::new();
         let read = io::stdin().read_line(&mut said);
-        read.map_err(|error| CommandError::unreadable("cannot read the answer").with_source(&error))?;
+        read.map_err(|error| {
+            CommandError::unreadable("cannot read your answer from the terminal").with_source(&error)
+        })?;
         Ok(matches!(said.trim(), "y" | "Y" | "yes"))
     }
 
@@ -268,7 +273,9 @@ impl Printer<'_> {
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
             "Unchanged" => self.plan.items[item].unchanged.clone(),
             "Done" => format!("{}: {done}", self.arguments.action),
-            "Error" | "Timeout" if !done.is_empty() => format!("written before it failed: {done}"),
+            "Error" | "Timeout" if !done.is_empty() => {
+                format!("the action failed, but was partly written: {done}")
+            }
             _ => return Ok(()),
         };
         if !self.is_text() {

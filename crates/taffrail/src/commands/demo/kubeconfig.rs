@@ -58,7 +58,8 @@ impl PrivateFile {
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
-            let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
+            let complaint =
+                CommandError::unreadable(format!("cannot write the kubeconfig {}", self.path.display()));
             complaint.with_source(&error).hint(NEW_FILE)
         })
     }
@@ -126,17 +127,21 @@ fn may_be_written(path: &Path) -> Result<(), CommandError> {
         Ok(owner) => owner,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(CommandError::usage(format!("{shown} cannot be replaced")).with_source(&error));
+            return Err(CommandError::usage(format!(
+                "cannot read {shown}, which --kubeconfig would replace"
+            ))
+            .with_source(&error));
         }
     };
     match owner {
-        None => {
-            Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(NEW_FILE))
-        }
+        None => Err(CommandError::usage(format!("the file {shown} already exists, and no demo wrote it"))
+            .hint(NEW_FILE)),
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
-            let what =
-                format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
+            let what = format!(
+                "the file {shown} belongs to a demo that still runs, process {}",
+                process.as_raw_nonzero()
+            );
             Err(CommandError::usage(what).hint(NEW_FILE))
         }
         Some(_) => Ok(()),

@@ -170,7 +170,7 @@ async fn write(
             }
             output.write(&text)?;
         }
-        Err(std::io::Error::other("the cluster was not read completely"))
+        Err(std::io::Error::other("the cluster was not read to the end"))
     });
     let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
     let place = match &target {
@@ -220,7 +220,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
             false => Ok(vec![Target::Stdout]),
             true => {
                 Err(CommandError::usage("stdout takes the dump of one cluster, and several are selected")
-                    .hint("-o DIR writes one file per cluster"))
+                    .hint("-o DIR/ writes one file per cluster into a folder"))
             }
         };
     };
@@ -233,7 +233,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
         return Err(CommandError::usage(what).hint("name a folder with -o DIR: it gets one file per cluster"));
     }
     file::folder(output).map_err(|error| {
-        CommandError::unreadable(format!("cannot make the folder {}", output.display())).with_source(&error)
+        CommandError::unreadable(format!("cannot create the folder {} for the dumps", output.display()))
+            .with_source(&error)
     })?;
     let mut taken = BTreeSet::new();
     let place = |name: &String| {

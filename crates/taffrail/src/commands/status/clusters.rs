@@ -378,7 +378,7 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
                 let complaint = CommandError::usage(format!(
                     "cannot read '{word}' as an object: write KIND/NAME, such as deploy/web"
                 ));
-                Err(complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full"))
+                Err(complaint.hint("write [CLUSTER/]group/Kind/namespace/name to name an object in full"))
             }
         };
         return words.iter().map(object).collect();
@@ -425,7 +425,9 @@ fn of_dumps(
     console: &Console,
 ) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
-        return Err(CommandError::usage("-l needs a server, so it does not work with dumps"));
+        return Err(CommandError::usage(
+            "-l (labels) is evaluated by the API server, so it does not work with dumps",
+        ));
     }
     let of = |snapshot: &Snapshot| {
         let meant = in_dump(snapshot, asked);

@@ -167,7 +167,11 @@ impl Printer {
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, CommandError> {
         if self.misses > MAX_MISSES {
-            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print(&self.console);
+            CommandError::unreadable(format!(
+                "… and {} more objects could not be read or judged",
+                self.misses - MAX_MISSES
+            ))
+            .print(&self.console);
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),

@@ -155,7 +155,7 @@ fn chosen<'l>(
         inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
     if admitted.is_empty() {
         let complaint = CommandError::usage("the selection matches no Flux or Argo CD app");
-        return Err(complaint.hint(format!("{} lists all", program::hinted("taffrail get apps"))));
+        return Err(complaint.hint(format!("{} lists all apps", program::hinted("taffrail get apps"))));
     }
     Ok(list.apps.iter().filter(|app| admitted.contains(&app.app)).collect())
 }

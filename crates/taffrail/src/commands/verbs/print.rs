@@ -253,7 +253,7 @@ impl<'a> Printer<'a> {
                 if is_alternative {
                     self.items[item].is_previewed = false;
                     if self.is_text() {
-                        let text = "the tool is too old for this field; instead:";
+                        let text = "the delivery tool is too old for this field; this is written instead:";
                         written(say!(self.console.people(), "{}", text))?;
                     }
                 }
@@ -351,11 +351,11 @@ impl<'a> Printer<'a> {
         match (result, after) {
             ("Failed" | "Timeout", _) => {
                 let command = program::hinted(&format!("taffrail explain {}", quoted(&name)));
-                advise(&format!("{command} shows more"), self.console);
+                advise(&format!("{command} shows the cause"), self.console);
             }
             (_, Some((_, true))) if is_argo => {
                 let command = program::hinted(&format!("taffrail reconcile {} --sync", quoted(&name)));
-                advise(&format!("{command} applies the declared state"), self.console);
+                advise(&format!("{command} applies the desired revision"), self.console);
             }
             _ => {}
         }

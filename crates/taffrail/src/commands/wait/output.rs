@@ -63,7 +63,7 @@ impl Output {
     ) -> Result<Output, CommandError> {
         let screen = || {
             Screen::open()
-                .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))
+                .map_err(|error| CommandError::unreadable("cannot draw on the terminal").with_source(&error))
         };
         let form = match asked {
             None => screen()?.map_or(Form::Lines, Form::Screen),

@@ -53,7 +53,9 @@ impl ReadQuery {
             let (kind, name) =
                 text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
             if name.is_empty() || name.contains('/') || kind == Some("") {
-                return Err(CommandError::usage(format!("'{text}' is not an inventory; write [KIND/]NAME")));
+                return Err(CommandError::usage(format!(
+                    "'{text}' does not name an inventory; write [KIND/]NAME"
+                )));
             }
             let kind = kind.map(str::to_owned);
             asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
@@ -62,10 +64,13 @@ impl ReadQuery {
             asked.files(arguments)?;
         }
         if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, TargetArg::Kind(_))) {
-            return Err(CommandError::usage("-l selects objects of a kind: write the kind without a name"));
+            return Err(CommandError::usage(
+                "-l selects the objects of a kind by labels: write the kind without a name",
+            ));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
-            return Err(CommandError::usage("only apps have revisions").hint("name apps: app/NAME"));
+            return Err(CommandError::usage("--for revision=… waits for apps: only apps have revisions")
+                .hint("name only apps: app/NAME"));
         }
         Ok(asked)
     }
