@@ -1,4 +1,4 @@
-//! CEL expressions from users and clusters.
+//! Parses and evaluates CEL expressions from users and clusters.
 //!
 //! The interpreter recurses while it parses and evaluates, so it runs on a thread of its own with a deep stack. The
 //! cost of an evaluation is bounded; if one does not end all the same, that thread is abandoned and a new one takes its
@@ -26,7 +26,7 @@ pub(crate) struct Interpreter {
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
-/// A parsed CEL expression whose result is true or false, and the thread that evaluates it.
+/// A parsed CEL expression, and the interpreter that evaluates it. A result other than true or false is a fault.
 pub(crate) struct Expression {
     text: String,
     program: Arc<Program>,
@@ -43,12 +43,13 @@ impl Interpreter {
     /// Parses an expression that may use only the variables `names`.
     ///
     /// # Errors
-    /// Returns an error if the text is not an expression, or is too large.
+    /// Fails if the text is not an expression, is too large, uses another variable, or takes longer than [`LIMIT`] to
+    /// parse.
     pub(crate) fn read(&self, text: &str, names: Names) -> Result<Expression, InvalidExpression> {
         self.read_at_cost(text, names).0
     }
 
-    /// Parses like [`Interpreter::read`]; also returns the interpreter's computing time.
+    /// Parses like [`Interpreter::read`]; also returns the CPU time that it took: [`LIMIT`] if it was given up.
     fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
@@ -141,7 +142,7 @@ impl Predicate for Expression {
     }
 }
 
-/// Runs `work` on this thread; also returns the CPU time that it took.
+/// Runs `work` on this thread; also returns the CPU time that it took, zero if that cannot be measured.
 fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = computed();
     let done = work();

@@ -1,4 +1,5 @@
-//! The arguments that commands share, and those of the views.
+//! The arguments that several commands share, and those of the views (`get`, `explain`, `app`, `tree`, `events`,
+//! `trust`).
 
 mod values;
 
@@ -27,7 +28,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// The clusters or dumps to read; the same for every command.
+/// The arguments that select the clusters or dumps to read, and bound the time for it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct SourceArguments {
@@ -70,14 +71,15 @@ pub(crate) struct SourceArguments {
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The Argo CDs and clusters whose own rules the user trusts, from the settings `argocd` and `trusted-homes`.
+    /// The Argo CDs and clusters whose own rules the user trusts, set from the settings `argocd` and `trusted-homes`;
+    /// not an option.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
 
 impl SourceArguments {
-    /// Returns the time limits of reading clusters once. For one release `--timeout` without `--request-timeout` is the
-    /// time for each cluster.
+    /// Returns the time limits of reading clusters once. In this release `--timeout` is the time for each cluster if
+    /// `--request-timeout` is not given, else the time for the whole answer.
     pub(crate) fn limits(&self) -> TimeLimits {
         let total = match self.request_timeout {
             None => TimeBudget::PerCluster(self.timeout),
@@ -86,12 +88,14 @@ impl SourceArguments {
         TimeLimits { total, request: self.request_timeout }
     }
 
-    /// Returns the time limit for judging the objects of a cluster while it is read, or of a dump.
+    /// Returns the time limit for judging the objects of one cluster while it is read, or of a dump: `--timeout` if
+    /// that is the time for each cluster, else a quarter of it. It starts now.
     pub(crate) fn patience(&self) -> Patience {
         self.patience_after(self.timeout / 4 * 3)
     }
 
-    /// Returns the time limit for judging the objects of a cluster, `spent` after the command began.
+    /// Returns the time limit for judging the objects of one cluster, if `spent` has passed since the command began:
+    /// `--timeout` if that is the time for each cluster, else the rest of it, but at least an eighth. It starts now.
     pub(crate) fn patience_after(&self, spent: Duration) -> Patience {
         let limit = match self.limits().total {
             TimeBudget::PerCluster(time) => time,
@@ -100,7 +104,7 @@ impl SourceArguments {
         patience(format!("--timeout {:?}", self.timeout), limit)
     }
 
-    /// Reads all clusters of a kubeconfig, each for `timeout` at most.
+    /// Makes the arguments that select all contexts of the kubeconfig at `path`, each with `timeout` for its cluster.
     #[cfg(any(feature = "demo", test))]
     pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
         SourceArguments {
@@ -117,7 +121,7 @@ impl SourceArguments {
     }
 }
 
-/// The hub to ask in place of clusters and dumps.
+/// The arguments that name a hub to ask in place of clusters and dumps.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
@@ -132,7 +136,7 @@ pub(crate) struct HubSource {
     pub(crate) files: HubFiles,
 }
 
-/// The files that are needed to ask a hub.
+/// The arguments that name the files with which a hub is asked: its token and its certificate authority.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubFiles {
@@ -147,8 +151,8 @@ pub(crate) struct HubFiles {
 }
 
 impl HubSource {
-    /// Returns true if commands about the clusters of an answer name the context: `source` or the hub may have others
-    /// than that of the current one.
+    /// Returns true if suggested commands must name a context, because the answer is that of a hub, or of contexts that
+    /// the user chose.
     pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
         // Of a hub's clusters none is that of the current context.
         let is_chosen = source.all_contexts || !source.context.is_empty();
@@ -156,7 +160,7 @@ impl HubSource {
     }
 }
 
-/// The clusters or dumps to read, and the options for judging objects; the same for every view.
+/// The arguments of every view: the clusters or dumps to read, and the options for judging objects.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
     /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
@@ -186,7 +190,8 @@ pub(crate) enum Pdb {
 }
 
 impl ViewArguments {
-    /// Returns the rules of `--rules` with the options `--pdb` and `--timeout` and the trust settings.
+    /// Returns the rules that `--rules` selects, with the effect of `--pdb`, the time limit of `--timeout`, and the
+    /// trust that the settings state.
     pub(crate) fn rules(&self) -> RulesWithOptions {
         self.rules.with_options(self.pdb.into(), self.source.patience(), &self.source.trust)
     }
@@ -354,7 +359,7 @@ pub(crate) enum ExplainOutput {
     Yaml,
 }
 
-/// Options for grouping objects that no tool declares.
+/// The option for grouping objects that no tool declares into apps.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
     /// Labels whose value names the app of an object that no tool declares, separated by commas; of several the first
@@ -420,7 +425,8 @@ pub(crate) struct FilterArguments {
     pub(crate) kind: Vec<String>,
 
     /// With `resources`: list the objects that no app declares and no other object owns, instead of the objects of
-    /// apps. Live clusters need --in-namespace or -n; dumps are searched in all namespaces but kube-*
+    /// apps. Live clusters need --in-namespace or -n; dumps are searched in all namespaces but kube-system, kube-public
+    /// and kube-node-lease
     #[arg(
         long,
         conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
@@ -483,7 +489,7 @@ impl From<SortBy> for SortField {
     }
 }
 
-/// Options for selecting an app by name.
+/// Options that restrict the apps among which a name is searched.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
     /// Only apps declared in this namespace [default: all namespaces]
@@ -728,8 +734,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// Returns the plural for the first argument of `get`, which may be singular: `apps` for `app`. Returns an
-    /// unknown word unchanged.
+    /// Returns the plural of a word for a list of `get`: `apps` for `app` and `apps`. Returns any other word unchanged.
     pub(crate) fn full_name(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",

@@ -8,7 +8,7 @@ use taffrail_apps::trust::FindingCategory;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
 
-/// Parses a label selector. Rejects the empty text, so that an unset shell variable does not select every app.
+/// Parses a label selector. Fails for a blank text, so that an unset shell variable does not select every app.
 pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
     let selector: LabelSelector = text.parse()?;
     if selector.is_everything() {
@@ -17,7 +17,8 @@ pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelecto
     Ok(selector)
 }
 
-/// Parses a duration: numbers with units, or a plain number of seconds. The error is a message for the user.
+/// Parses a duration greater than zero: numbers with the units `ms`, `s`, `m`, `h`, or a plain number of seconds. The
+/// error is a message for the user.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
     let read = match unit {
@@ -34,7 +35,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Returns the parser of the categories of findings, which has a help for each.
+/// Returns the parser of `--category`, with a help text for each category of findings.
 pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     let value = |category: FindingCategory| {
         PossibleValue::new(category.as_str()).help(match category {
@@ -54,14 +55,14 @@ pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     })
 }
 
-/// Parses a duration like [`duration()`], or 0, which is no limit: [`Duration::MAX`].
+/// Parses a duration like [`duration()`]; returns [`Duration::MAX`], no limit, for a zero with or without a unit.
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let is_zero =
         text.trim_end_matches(['m', 's', 'h']).bytes().all(|digit| digit == b'0') && text.starts_with('0');
     if is_zero { Ok(Duration::MAX) } else { duration(text) }
 }
 
-/// The dry run of a command that writes.
+/// The values of `--dry-run` of a command that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
     /// Write the change to the cluster

@@ -1,4 +1,4 @@
-//! The command line, and its subcommands, one module each.
+//! The command line, with one module for each of its subcommands.
 
 #[cfg(feature = "lua")]
 pub(crate) mod actions;
@@ -118,7 +118,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the contexts and the trust settings of a command that reads clusters; `None` for other commands.
+    /// Returns the values of `--context`, and the trust that the settings state, of a command that reads clusters;
+    /// `None` for other commands.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,
@@ -151,8 +152,8 @@ impl Command {
         Some((&mut source.context, &mut source.trust))
     }
 
-    /// Returns true if the command runs until it is interrupted or a condition is met, and so redraws or adds to
-    /// its output.
+    /// Returns true if the command may run until it is interrupted or a condition is met, and redraws or adds to its
+    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub` and a live `overview`.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -181,7 +182,8 @@ impl Command {
         }
     }
 
-    /// Returns true if the answer may be held back for a pager. Streams of lines are printed as they come.
+    /// Returns true if the answer may be held back for a pager: for commands that answer once, without progress and
+    /// other than as a stream of lines.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
             // These print progress while they run.

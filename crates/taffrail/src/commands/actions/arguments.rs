@@ -86,7 +86,7 @@ pub(crate) struct ActionArguments {
     pub(crate) output: TextOutput,
 }
 
-/// The object, and the scripts to use.
+/// The arguments that name the object, the action scripts to use, and the clusters.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
     /// The object that has the actions: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get resources

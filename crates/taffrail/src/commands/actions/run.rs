@@ -24,7 +24,7 @@ use crate::runtime::block_on;
 use crate::source;
 use crate::{phrase, say};
 
-/// Returns the row of a target for which nothing was done yet.
+/// Returns the row of a target before its run: with the planned `writes`, none of them written, and the result `Error`.
 fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
     let change = |write: &PlannedWrite| ObjectChangeRow {
         operation: match write {
@@ -47,7 +47,8 @@ fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
     }
 }
 
-/// Describes the writes that were made.
+/// Returns in words the writes of `row` that were made: `created Job shop/x, changed CronJob shop/night`; empty if
+/// there are none.
 fn made(row: &ActionRunRow) -> String {
     let written = row.changes.iter().filter(|change| change.written);
     let told = written.map(|change| match &*change.operation {
@@ -62,7 +63,7 @@ fn fail(row: &mut ActionRunRow, complaint: CommandError) {
     row.hint = complaint.hint;
 }
 
-/// The output of an action.
+/// Prints the plan and the results of an action, and keeps its rows for JSON.
 struct Printer<'a> {
     arguments: &'a ActionArguments,
     plan: &'a OperationPlan<ActionTarget>,
@@ -154,7 +155,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
 /// run.
 ///
 /// # Errors
-/// If the user declines, or there is no terminal.
+/// Fails if the user declines, or if there is no terminal to ask at.
 fn confirm(
     arguments: &ActionArguments,
     objects: &[LocatedObject],
@@ -231,7 +232,7 @@ impl Printer<'_> {
         Ok(Reply::Continue)
     }
 
-    /// Asks for confirmation of the changes shown.
+    /// Asks at the terminal if the cluster's script shall run; returns true if the user answers yes.
     fn is_confirmed(&self) -> Result<bool, CommandError> {
         self.console.tell(phrase!(
             "Run the action {}, which is a script of the cluster? [y/N] ",
@@ -245,7 +246,7 @@ impl Printer<'_> {
         Ok(matches!(said.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Prints the planned changes of item number `item`.
+    /// Prints the planned changes of item number `item` if the output is text; prints nothing if it has none.
     fn show(&self, item: usize) -> Result<(), CommandError> {
         let planned = &self.plan.items[item];
         if !self.is_text() || planned.writes.is_empty() {
@@ -263,7 +264,7 @@ impl Printer<'_> {
         written(out.flush())
     }
 
-    /// Records and prints the result of item number `item`.
+    /// Records the result of item number `item`, and prints it if the output is text.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
         row.result = result.into();
@@ -285,8 +286,7 @@ impl Printer<'_> {
         written(say!(self.console.people(), "{}", printable(&text)))
     }
 
-    /// Returns the beginning of a line about item number `item`: its cluster if there are several items, whose results come
-    /// as they are known.
+    /// Returns the beginning of a line about item number `item`: `CLUSTER: ` if there are several items, else nothing.
     fn place(&self, item: usize) -> String {
         match self.plan.items.as_slice() {
             [_] => String::new(),

@@ -72,26 +72,26 @@ pub(crate) struct DumpArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Deletes the files of unfinished dumps. The caller holds the returned guard until the process ends, so that no dump
-/// starts.
+/// Deletes the temporary files of dumps in progress. No dump creates a file before the returned guard is dropped, which
+/// the caller keeps until the process ends.
 pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
-/// The time for one request, unless the user sets another one.
+/// The time limit of one request without `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time for each cluster, unless the user sets another one: enough for a dump of the maximum size over a slow
+/// The time limit of each cluster without `--timeout`: enough for a dump of the maximum size over a slow
 /// network, and an end for a server that answers in drops.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Maximum number of pages read but not yet written.
+/// Maximum number of pages of one cluster that are read but not yet written.
 const MAX_WAITING: usize = 4;
 
 /// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
-/// Maximum number of failed scopes printed one by one; the dump lists all of them.
+/// Maximum number of failed scopes of a cluster that are printed; the dump lists all of them.
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -141,7 +141,8 @@ pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Returns the time for each cluster and that for one request, from `--timeout` and `--request-timeout`.
+/// Returns the time limits of each cluster and of one request, from `--timeout` (`whole`) and `--request-timeout`. In
+/// this release `--timeout` alone limits each request.
 fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Duration) {
     match (whole, request) {
         // For one release, the former name of the other flag.
@@ -150,7 +151,8 @@ fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Durat
     }
 }
 
-/// Writes the dump of a cluster: each page while the next ones are read.
+/// Reads a cluster and writes its dump to `target`, each page while the next ones are read. Returns the end of the dump
+/// or the failure, and the connection if there was one.
 async fn write(
     live: &ClusterConnector,
     target: Target,
@@ -189,8 +191,8 @@ async fn write(
     (Err(failure), cluster)
 }
 
-/// Prints the scopes of a cluster that could not be dumped, and returns the exit code; `unread` counts objects that
-/// were not read whole.
+/// Prints the scopes of a cluster that could not be read, at most [`MAX_TOLD`], and that `unread` objects were not read
+/// whole. Returns [`Exit::Incomplete`] if there are any, else [`Exit::Yes`].
 fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Console) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
@@ -212,7 +214,8 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Consol
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// Returns the place of each cluster's dump: stdout, the file, or one file per cluster in a folder.
+/// Returns the target of the dump of each cluster in `names`, from `--output`: stdout, the file, or one file per
+/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
@@ -247,7 +250,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     Ok(names.iter().map(place).collect())
 }
 
-/// Returns a file name for a cluster; context names may contain path separators.
+/// Returns a file name, without extension, for the cluster of a context: other characters than letters, digits and
+/// `-_.@` become `_`, and it never begins with a dot.
 fn file_name(context: &str) -> String {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,
