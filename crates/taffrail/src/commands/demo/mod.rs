@@ -1,4 +1,4 @@
-//! `taffrail demo`: simulates a fleet in which things go wrong and heal, and shows it.
+//! `taffrail demo`: simulates a fleet with faults that occur and heal, and shows it.
 
 mod kubeconfig;
 mod overview;
@@ -38,11 +38,11 @@ use world::World;
 /// Time limit for a response of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; an
 /// unreachable one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Delay from the first change to the redraw, so that several changes at once are drawn together.
+/// Delay from the first change to the redraw, so that changes that come together are drawn together.
 const SWARM: Duration = Duration::from_millis(150);
 /// Minimum time between two redraws.
 const PACE: Duration = Duration::from_millis(500);
-/// Interval at which the view is computed again without a change, because some verdicts change with time.
+/// Interval at which the view is computed again if nothing changed, because some verdicts change with time.
 const JUDGE: Duration = Duration::from_secs(5);
 
 /// Start a fleet of twelve simulated clusters in which things go wrong and heal, and watch it.
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &DemoArguments, console: &Console) -> Result<Exit, 
     Ok(Exit::Yes)
 }
 
-/// Signals from the user or the system that end or stop the process.
+/// The signals that end the demo, that the window was resized, and that the process is to stop (Ctrl-Z).
 struct Signals {
     ends: [Signal; 3],
     resized: Signal,
@@ -134,7 +134,8 @@ impl Signals {
         }
     }
 
-    /// Runs `work` to its end and returns its result; `None` if a signal ends the demo before.
+    /// Runs `work` to its end and returns its result; `None` if a signal that ends the demo comes before. Ignores other
+    /// signals.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -221,7 +222,8 @@ fn look(news: &mut News, follow: &mut FleetWatcher) {
     news.look(fleet, &fleet.apps(&[]));
 }
 
-/// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.
+/// Converts an error of writing to stdout: returns `Ok` if stdout was closed, since that ends the demo without an
+/// error.
 fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -233,7 +235,7 @@ fn cannot_show(error: io::Error) -> CommandError {
     CommandError::unreadable("the demo cannot be shown").with_source(&error)
 }
 
-/// Starts to watch the simulated clusters, as any other command would.
+/// Starts to watch the simulated clusters through the kubeconfig, as any other command does.
 async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> {
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     let request = WatchRequest {
@@ -248,13 +250,13 @@ async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> 
     Ok(FleetWatcher::start(request).await)
 }
 
-/// Starts a hub of the simulated clusters.
+/// Starts a hub of the simulated clusters on 127.0.0.1.
 #[cfg(feature = "hub")]
 async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
     LoopbackHub::start(members(source)?, source).await
 }
 
-/// The two forms in which the demo is shown.
+/// The output of the demo: a screen on a terminal, else lines.
 enum View {
     Screen(Screen, Overview),
     /// One line per change, for an output that is not a terminal.
@@ -269,7 +271,7 @@ impl View {
         })
     }
 
-    /// Adds to the commands for another terminal how the hub is asked.
+    /// Adds the commands that ask the hub to those that the demo suggests for another terminal.
     #[cfg(feature = "hub")]
     fn name_hub(&mut self, hub: &LoopbackHub) {
         let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
@@ -280,7 +282,7 @@ impl View {
         }
     }
 
-    /// Prints that the fleet is starting, before the first view.
+    /// Shows on a screen that the fleet is starting; prints nothing in the form of lines.
     fn begin(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, overview) => screen.draw(&overview.beginning()),

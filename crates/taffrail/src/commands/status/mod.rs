@@ -1,4 +1,4 @@
-//! `taffrail status`: the statuses of objects in manifests and clusters.
+//! `taffrail status`: prints the statuses of objects in manifests and clusters.
 //!
 //! Manifests are streamed: the input is cut into chunks, `--jobs` threads judge them independently, and the answers are
 //! printed in the order of the input. Only a few chunks are in memory at a time, however long the input is.

@@ -102,10 +102,11 @@ pub(crate) struct ResumeArguments {
     pub(crate) acting: ActingArguments,
 }
 
-/// The time that one request may take by default.
+/// The default of `--request-timeout` of these commands.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sets the times that commands which wait have by default; that of a request is [`REQUEST_TIMEOUT`].
+/// Sets defaults and help texts of `--timeout` and `--request-timeout` for commands that wait; returns other arguments
+/// unchanged.
 fn with_times(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => argument
@@ -118,7 +119,8 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
     }
 }
 
-/// Applies [`with_times`] and hides `--wait`, since suspending does not wait.
+/// Changes an argument of `suspend` as [`with_times`] does, with a help text without waiting; hides `--wait`, since
+/// suspending does not wait.
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => with_times(argument)

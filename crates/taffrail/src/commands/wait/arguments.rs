@@ -31,7 +31,7 @@ Targets need not exist yet, nor their kinds. All targets must meet the condition
 Exit codes: 0 all targets met the condition; 1 they did not: the rest has failed, or the time is up; 2 wrong usage;
 3 the time is up, and a target was never observed; 130 interrupted.")]
 pub(crate) struct WaitArguments {
-    /// The targets: objects, all of a kind, or apps.
+    /// The targets: objects, all objects of a kind, or apps.
     #[arg(
         help = "Objects or apps to wait for: KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name printed by `get apps -o name` or `get resources -o name`",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
@@ -106,7 +106,7 @@ pub(crate) struct WaitArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Parses the value of `--for`; CEL expressions are compiled.
+/// Parses the value of `--for`; fails also for an invalid CEL expression.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
     let interpreter = Interpreter::default();
     Until::read(text, |text| match interpreter.read(text, Names::Object) {
@@ -115,7 +115,7 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
     })
 }
 
-/// The arguments that select the clusters to read.
+/// The arguments that select the live clusters to read, of commands that read no dumps.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {
@@ -159,7 +159,7 @@ pub(crate) enum WaitOutput {
 }
 
 impl ClusterArguments {
-    /// Returns these arguments in the form that reading clusters takes, with the time limit `timeout`.
+    /// Converts these arguments, with `timeout` in place of `--timeout`, and without dumps and `--now`.
     pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: self.context.clone(),
@@ -176,7 +176,7 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Returns these arguments in the form that views take, with `-w`.
+    /// Converts these arguments to those of a view with `-w`, in which each cluster has [`super::PATIENCE`].
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }

@@ -25,9 +25,9 @@ pub(super) struct ReadQuery {
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),
-    /// All objects of a kind, given by one of its names.
+    /// All objects of a kind, which the user may give by any of its names.
     Kind(String),
-    /// An object in a file of `-f`. Without a namespace in the file, that of -n or the context is used.
+    /// The key of an object in a file of `-f`. If the file gives no namespace, that of -n or the context counts.
     Manifest(ObjectKey),
     Inventory {
         kind: Option<String>,
@@ -102,7 +102,7 @@ impl ReadQuery {
         Ok(())
     }
 
-    /// Parses `KIND NAME …`, or `KIND,…` without a name.
+    /// Adds the targets of the words `KIND,… NAME …`, or of `KIND,…` alone; fails if a name contains a slash.
     fn kind_and_names(&mut self, words: &[String]) -> Result<(), CommandError> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
@@ -154,8 +154,8 @@ impl ReadQuery {
         }
     }
 
-    /// Returns the only argument if it is a single word that is not a built-in kind, since the user may have meant
-    /// an app of that name.
+    /// Returns the only target if it is a word without a dot that names neither a built-in kind nor one of a delivery
+    /// tool, and no -l is given: the user may have meant an app of that name. Else returns `None`.
     pub(super) fn likely_app(&self) -> Option<&str> {
         match self.words.as_slice() {
             [TargetArg::Kind(kind)]
@@ -176,7 +176,7 @@ impl ReadQuery {
         self.words.iter().any(|word| matches!(word, TargetArg::Inventory { .. }))
     }
 
-    /// Returns the clusters with which full names among the targets begin.
+    /// Returns the names of the clusters with which targets begin, one for each such target.
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
@@ -261,7 +261,7 @@ impl ReadQuery {
     }
 }
 
-/// Kinds of the delivery tools, accepted without a server like the built-in kinds.
+/// Kinds of the delivery tools, which need no server to be recognised as kinds, like the built-in ones.
 const DELIVERY_KINDS: [&str; 8] = [
     "Kustomization",
     "HelmRelease",
