@@ -11,10 +11,10 @@ use taffrail_object::yaml;
 
 use crate::command_error::CommandError;
 
-/// A setting in the file, such as `output.apps: wide`.
+/// A setting as the file sets it, such as `output.apps: wide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The keys from the top level to the setting, joined by dots.
+    /// The keys from the top level of the file to the setting, joined by dots.
     pub(super) key: String,
     /// The setting's value, or the items of its list.
     pub(super) values: Vec<String>,
@@ -22,13 +22,14 @@ pub(super) struct Entry {
     pub(super) line: u64,
 }
 
-/// Returns the default path of the settings file; `None` without a home directory.
+/// Returns the default path of the settings file, below `xdg` (the value of `$XDG_CONFIG_HOME`) if that is an absolute
+/// path, else below `.config` in `home`; `None` if neither is known.
 pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     let folder = xdg.map(PathBuf::from).filter(|folder| folder.is_absolute());
     Some(folder.or_else(|| Some(home?.join(".config")))?.join("taffrail").join("config.yaml"))
 }
 
-/// Reads a file, which must exist.
+/// Reads the entries of the settings file `file`, in its order. Fails if it cannot be read or parsed.
 pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
     let unreadable = || CommandError::usage(format!("cannot read the settings file {}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable().with_source(&error))?;
@@ -38,7 +39,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
     })
 }
 
-/// An error in the file: its line if known, and the message.
+/// An error in the file: its line, from 1, if known, and the message.
 type Fault = (Option<u64>, String);
 
 fn entries(text: &str) -> Result<Vec<Entry>, Fault> {

@@ -1,4 +1,4 @@
-//! Settings from the file and the environment, with the origin of each value.
+//! Reads the settings from the file and the environment, with the origin of each value.
 //!
 //! A setting is parsed like the value of its flag and becomes the flag's default, so the flag wins. The environment
 //! wins over the file.
@@ -16,10 +16,10 @@ use crate::command_error::CommandError;
 use crate::commands::get;
 use crate::program;
 
-/// A setting and the flag that it sets.
+/// The definition of a setting, with the flag of which it sets the default.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// The setting's name in the file; the variable is `TAFFRAIL_` and the name in capitals.
+    /// The setting's name in the file, such as `output.apps`.
     pub(crate) key: &'static str,
     pub(crate) about: &'static str,
     flag: Option<&'static str>,
@@ -27,14 +27,14 @@ pub(crate) struct Setting {
     is_list: bool,
 }
 
-/// The commands whose flag a setting sets.
+/// The commands of whose flag a setting sets the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// Every command with the flag.
+    /// Every command that has the flag.
     All,
     /// The command of this name.
     Command(&'static str),
-    /// `get` with this kind of list.
+    /// `get` with this list, such as `apps`.
     List(&'static str),
 }
 
@@ -135,16 +135,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// The character before the name of a fleet where contexts are expected, as in `@prod`.
+/// The character that marks the name of a fleet among contexts, as in `@prod`.
 const FLEET: char = '@';
 
 impl Setting {
-    /// Returns the name of the setting's environment variable.
+    /// Returns the name of the setting's environment variable: `TAFFRAIL_OUTPUT_APPS` for `output.apps`.
     pub(crate) fn variable(&self) -> String {
         format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
     }
 
-    /// Returns the command-line flag whose default the setting sets; `None` if this build lacks the command.
+    /// Returns the flag whose default the setting sets, of the first command that has it; `None` if the setting sets no
+    /// flag, or this build has no such command.
     fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
         let find = |command: &'c Command| {
             command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
@@ -157,7 +158,8 @@ impl Setting {
         find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
     }
 
-    /// Returns the error message for a value that the flag of the setting does not accept; `None` if it is valid.
+    /// Returns the error message for a value that the setting's flag does not accept; `None` if it does, or if the
+    /// setting has no flag.
     fn fault(&self, root: &Command, value: &str) -> Option<String> {
         let argument = self.argument(root)?;
         let possible: Vec<_> = argument.get_possible_values();
@@ -177,7 +179,7 @@ impl Setting {
     }
 }
 
-/// The place where a value was set: default, file with line, or variable.
+/// The place where the value of a setting comes from: the default, a line of the file, or an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -199,7 +201,7 @@ impl Display for Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) key: String,
-    /// Description of the setting for users.
+    /// The description of the setting, for users.
     pub(crate) about: &'static str,
     /// The values; empty if nothing is set and there is no default.
     pub(crate) values: Vec<String>,
@@ -210,15 +212,16 @@ pub(crate) struct Value {
 /// All settings with their values, and the file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The file that was read, if any.
+    /// The settings file that was read; `None` if there is none.
     pub(crate) file: Option<PathBuf>,
     /// The settings in the order of [`SETTINGS`], then the fleets.
     pub(crate) values: Vec<Value>,
 }
 
 impl Config {
-    /// Reads the settings from the file `explicit`, else from the file in `TAFFRAIL_CONFIG`, else from the default file
-    /// if it exists; then from the environment. `root` is the command whose flags they set.
+    /// Reads the settings from one file (`explicit`, else that which `TAFFRAIL_CONFIG` names, else the default file if
+    /// it exists), and then from the environment, which wins. `root` is the command of whose flags they set the
+    /// defaults; `home` is the home directory. Fails for an unknown setting or an invalid value.
     pub(crate) fn load(
         root: &Command,
         explicit: Option<&Path>,
@@ -285,19 +288,19 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// Returns the only or first value of the setting `key`; `None` if it is not set and has no default.
+    /// Returns the value of the setting `key`, of a list the first one; `None` if it has no value.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
     }
 
-    /// Returns all values of the setting `key`; empty if it is not set.
+    /// Returns all values of the setting `key`, its default if it is not set; empty if it has no value.
     pub(crate) fn list(&self, key: &str) -> &[String] {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Makes the values of the settings the defaults of the flags of `command`; `word` is the argument after the
-    /// command, such as the list of `get`.
+    /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
+    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (value, setting) in self.values.iter().zip(SETTINGS) {
             let concerned = match setting.of {
@@ -326,15 +329,14 @@ impl Config {
         root
     }
 
-    /// Returns the fleets, with their `@` prefix, and their contexts.
+    /// Returns the name of each fleet, with `@` before it, and its contexts.
     pub(crate) fn fleets(&self) -> impl Iterator<Item = (String, &[String])> {
         self.values.iter().filter_map(|value| {
             Some((format!("{FLEET}{}", value.key.strip_prefix("fleets.")?), value.values.as_slice()))
         })
     }
 
-    /// Replaces each `@FLEET` in some context names by the contexts of that fleet. Returns an error for an unknown
-    /// fleet.
+    /// Returns `names` with each `@FLEET` replaced by the contexts of that fleet. Fails for an unknown fleet.
     pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, CommandError> {
         let mut contexts = Vec::new();
         for name in names {
@@ -389,7 +391,8 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }
 
-/// Returns a hint for the unknown setting `key`: the most similar one, or the command that lists all.
+/// Returns a hint for the unknown setting `key`: the settings below it if it is a group, the most similar one, or the
+/// command that lists all.
 fn known(key: &str) -> String {
     let inside: Vec<&str> = SETTINGS
         .iter()
@@ -406,7 +409,7 @@ fn known(key: &str) -> String {
     }
 }
 
-/// Returns the word in `words` that is most similar to `wrong`; `None` if none is similar.
+/// Returns the word in `words` that is most similar to `wrong`, in any case; `None` if none is similar enough.
 fn nearest<'w>(wrong: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     const SIMILAR: f64 = 0.7;
 

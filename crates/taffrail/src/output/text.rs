@@ -1,4 +1,4 @@
-//! Text that is safe to print.
+//! Makes text safe to print.
 //!
 //! Text from clusters, dumps, kubeconfigs and the network may contain characters that move the cursor, end a line or
 //! reverse the order of letters. It is printed only as [`Printable`]: [`say!`](crate::say) accepts nothing else but
@@ -92,7 +92,8 @@ impl Display for Phrase {
     }
 }
 
-/// Values that may be printed as they are. The only plain strings are those of this program: `&'static str`.
+/// A type whose values may be printed as they are. Of plain strings only `&'static str` is one: those are this
+/// program's own.
 pub(crate) trait Shown: Display {}
 
 impl Shown for Printable<'_> {}
@@ -145,7 +146,7 @@ macro_rules! emit {
 pub(crate) struct Sieve {
     colours: bool,
     tabs: bool,
-    /// The incomplete character or colour at the end of the last input.
+    /// The bytes of an incomplete character or colour at the end of the last input.
     rest: Vec<u8>,
 }
 
@@ -169,7 +170,8 @@ impl Sieve {
         String::from_utf8_lossy(&cleaned).into_owned()
     }
 
-    /// Filters the next bytes of a stream, and returns those that may be shown.
+    /// Filters the next bytes of a stream, and returns those that may be shown; keeps an incomplete character or colour
+    /// at the end for the next call.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         const SIGN: &[u8] = "\u{fffd}".as_bytes();
 
@@ -224,10 +226,10 @@ impl Sieve {
     }
 }
 
-/// The result of looking at the first bytes of a text.
+/// The result of a check of the first bytes of a text.
 enum Found {
     Whole(usize),
-    /// The start of a sequence that is not complete yet.
+    /// The bytes may be the start of a sequence that is not complete yet.
     Begun,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! `--hub`: questions, answered by a hub.
+//! `--hub`: sends questions to a hub, and reads its answers.
 
 use std::fmt;
 use std::path::Path;
@@ -24,28 +24,28 @@ use crate::runtime::block_on;
 /// The environment variable with the token of the hub.
 const TOKEN: &str = "TAFFRAIL_HUB_TOKEN";
 
-/// Maximum length of an answer, in bytes: a hub sends no longer ones.
+/// Maximum length of an answer, in bytes; a hub sends no longer ones.
 const MAX_ANSWER: usize = 80 << 20;
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 1024;
 
-/// The reason why a hub gave no answer.
+/// The reason why a response of a hub holds no answer: the question has none, or another error.
 enum Unanswered {
     Question(Box<QuestionError>),
     Error(CommandError),
 }
 
-/// The answer of a hub, as it was sent.
+/// The response of a hub, before it is parsed.
 pub(super) struct Sent {
     status: StatusCode,
     bytes: Bytes,
 }
 
-/// Asks a hub, which has `time` for the answer.
+/// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.
 ///
 /// # Errors
-/// If there is no answer; the inner error is that the question has none.
+/// Fails if the hub cannot be reached, or does not answer within `time`.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
@@ -61,10 +61,10 @@ fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
     CommandError::unreadable(format_args!("cannot ask the hub at {scheme}://{authority}: {why}"))
 }
 
-/// Asks a hub, which has `time` for the answer, whatever that is.
+/// Sends a question to the hub at `url` and returns its response, whatever that is.
 ///
 /// # Errors
-/// If nothing is sent in time.
+/// Fails if the hub cannot be reached, or does not respond within `time`.
 pub(super) fn fetch(
     url: &HubUrl,
     files: &HubFiles,
@@ -87,10 +87,10 @@ pub(super) fn fetch(
     Ok(Sent { status, bytes })
 }
 
-/// Reads the answer that a hub sent.
+/// Parses the response of the hub at `url`: returns its answer, or the hub's reason why the question has none.
 ///
 /// # Errors
-/// If it is none; the inner error is that the question has none.
+/// Fails if the response is an error, or not an answer.
 pub(super) fn understood<A: DeserializeOwned>(
     url: &HubUrl,
     sent: &Sent,
@@ -106,7 +106,7 @@ pub(super) fn understood<A: DeserializeOwned>(
 }
 
 impl Sent {
-    /// Returns the answer as it would be after `time` in which nothing changed: only ages are longer.
+    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that.
     pub(super) fn aged(&self, time: Duration) -> Sent {
         let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
         let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };
@@ -121,7 +121,8 @@ impl Sent {
     }
 }
 
-/// Returns the token: of the file, the URL or the environment; `None` without one.
+/// Returns the token for the hub: from `file`, else from the URL, else from the environment; `None` if there is none.
+/// Fails for an unreadable file and a text that cannot be a token.
 pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandError> {
     let text = match file {
         Some(path) => {
@@ -144,7 +145,8 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     }
 }
 
-/// Sends a question that is to be answered within `time`, and returns status and body of the answer.
+/// Sends a request with the question `body`, and returns the status and the body of the response. Tells the hub that
+/// the client waits for `time`, but does not limit the time itself.
 async fn send(
     url: &HubUrl,
     connector: Connector,
@@ -180,7 +182,7 @@ async fn send(
     }
 }
 
-/// Reads the answer of a hub.
+/// Parses the response of a hub.
 fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unanswered> {
     let unreadable = |why: String| Unanswered::Error(CommandError::unreadable(why));
     if status == StatusCode::OK {

@@ -1,4 +1,4 @@
-//! Connections to hubs: by http on this machine, by https anywhere.
+//! Connects to hubs: by http on this machine, by https anywhere.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::{HubUrl, Scheme};
 
-/// An error of the connection.
+/// An error of connecting to a hub, or of a request to it.
 pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection to a hub.
 pub(super) type HubStream = Box<dyn Stream>;
 
-/// A connection on which a program can read and write.
+/// A stream of bytes in both directions.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connector to the hub of a URL.
+/// The way to connect to a hub.
 pub(super) enum Connector {
     /// Without TLS, to this machine.
     Http,
@@ -36,10 +36,11 @@ pub(super) enum Connector {
 }
 
 impl Connector {
-    /// Makes the connector for a URL; reads the certificates by which the hub is trusted.
+    /// Returns the connector for a URL. For https it reads the certificate authorities that are trusted: those in
+    /// `--hub-ca-file`, else those of the system.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if these cannot be read, and for `--hub-ca-file` with an http URL.
     pub(super) fn of(url: &HubUrl, files: &HubFiles) -> Result<Connector, CommandError> {
         match (url.scheme, &files.hub_ca_file) {
             (Scheme::Https, authorities) => {
@@ -54,7 +55,7 @@ impl Connector {
         }
     }
 
-    /// Connects to the hub at `url`.
+    /// Opens a connection to the hub at `url`; with TLS also verifies its certificate.
     pub(super) async fn connect(self, url: &HubUrl) -> Result<HubStream, SendError> {
         let stream = TcpStream::connect((&*url.host, url.port)).await?;
         stream.set_nodelay(true)?;
@@ -68,7 +69,8 @@ impl Connector {
     }
 }
 
-/// Makes the TLS configuration that trusts the authorities in a file, or those of the system.
+/// Makes the TLS configuration that trusts the certificate authorities in the PEM file `authorities`, or those of the
+/// system if it is `None`.
 fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
     let unusable = |error: &dyn std::error::Error| {
         CommandError::unreadable("cannot set up TLS for the hub").with_source(error)

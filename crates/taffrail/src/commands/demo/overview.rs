@@ -75,7 +75,8 @@ impl Overview {
     }
 }
 
-/// Returns the shell commands that another terminal needs first.
+/// Returns the shell commands that another terminal needs before it can reach the simulated clusters: they set
+/// `KUBECONFIG`, and `PATH` if `taffrail` is not on it.
 pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
     let mut exports = vec![format!("export KUBECONFIG={}", quoted(kubeconfig))];
     let own: Option<PathBuf> = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));

@@ -28,8 +28,7 @@ pub(in crate::commands) struct ObjectsAsked {
     now: Timestamp,
 }
 
-/// The statuses in each cluster that was asked, and the namespaces that the question names and of which nothing was
-/// read.
+/// The statuses in each cluster that was asked, and the namespace of the question if nothing was read of it.
 pub(in crate::commands) struct ObjectsRead {
     pub(in crate::commands) clusters: Vec<ClusterStatuses>,
     pub(in crate::commands) unseen_namespaces: Vec<String>,
@@ -39,7 +38,7 @@ impl ObjectsAsked {
     /// Parses the words of a question, whose objects `rules` will judge.
     ///
     /// # Errors
-    /// If the words name no objects.
+    /// Fails if a word names no object, or if a selector is combined with names.
     pub(in crate::commands) fn new(
         view: &StatusView,
         rules: RulesWithOptions,

@@ -23,9 +23,9 @@ use crate::output::progress::{self, Progress};
 use crate::program;
 use crate::{phrase, say};
 
-/// Maximum number of apps that a request for confirmation names; [`MAX_PREVIEWED`] is that of apps whose changes it
-/// shows.
+/// Maximum number of apps that a request for confirmation names.
 const MAX_NAMED: usize = 5;
+/// Maximum number of apps whose changes are shown before a request for confirmation.
 const MAX_PREVIEWED: usize = 10;
 
 /// The result of one app, as it is printed and put into the document.
