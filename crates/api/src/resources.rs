@@ -8,7 +8,7 @@ use taffrail_apps::{App, AppList, ObjectSync, ObjectSyncState, Resource, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::{Status, rollup};
 
-use crate::{AppName, List, ListItem};
+use crate::{AppName, ImageUse, List, ListItem};
 
 /// The rows of the declared objects of the apps of a fleet.
 pub type ResourceList = List<ResourceRow>;
@@ -82,7 +82,11 @@ pub struct ResourceRow {
     /// The time since when the object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The app that declares it; absent if none does (`--orphaned`).
+    /// The images for which the question asked (`--image`), at most 8: those that the object declares, and those that its
+    /// Pods run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageUse>,
+    /// The app that declares it; absent if none does (`--orphaned`, `--image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
 }
@@ -140,6 +144,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
+        images: Vec::new(),
         app: Some(AppName::from(&app.app)),
     }
 }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState};
+use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState, Suspension};
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
 
-use crate::{AppRow, SyncRow};
+use crate::{AppRow, ImageUse, ResourceRow, SyncRow};
 
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
@@ -35,6 +35,34 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
             format!("{} (was {}, {})", Status::Unknown.word(), last.word(), ago(at, now))
         }
     }
+}
+
+/// Returns the images of an object as a table cell: `acme/web:2 (declared, in no Pod), acme/web:1 (3 Pods, not
+/// declared)`; of a Pod their names alone.
+pub fn images(row: &ResourceRow) -> String {
+    let told = row.images.iter().map(|ImageUse { image, declared, pods }| {
+        if (&*row.group, &*row.kind) == ("", "Pod") {
+            return image.clone();
+        }
+        let pods = match pods {
+            0 => "in no Pod".to_owned(),
+            1 => "1 Pod".to_owned(),
+            count => format!("{count} Pods"),
+        };
+        if *declared {
+            format!("{image} (declared, {pods})")
+        } else {
+            format!("{image} ({pods}, not declared)")
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns who suspended an app and when, to follow a word: ` by kubectl-patch, 5 min ago`.
+pub fn by_at(suspension: &Suspension, now: Timestamp) -> String {
+    let by = suspension.by.as_ref().map(|by| format!(" by {by}"));
+    let at = suspension.at.map(|at| format!(", {}", ago(at, now)));
+    by.into_iter().chain(at).collect()
 }
 
 /// Returns the text of an app's SYNC cell, as [`SyncRow::words`].

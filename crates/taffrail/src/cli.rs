@@ -215,7 +215,7 @@ Examples:
   taffrail get clusters --context prod --context edge
   taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
   taffrail get apps --problems=sync --exit-status     exit with 1 when a sync has failed, whatever the health
-  taffrail get resources --kind deploy --image nginx   Deployments that declare an image
+  taffrail get resources --kind deploy --image nginx   Deployments that declare or run an image
   taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
@@ -433,8 +433,9 @@ pub(crate) struct FilterArguments {
     )]
     pub(crate) orphaned: bool,
 
-    /// With `resources`: only objects that declare a container whose image contains one of these texts, separated by
-    /// commas. Their Pods may still run another image
+    /// With `resources`: only objects that declare a container image whose name contains one of these texts, separated
+    /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless a namespace, a name or a
+    /// condition about apps is given
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -618,6 +619,10 @@ pub(crate) enum TreeOutput {
 Examples:
   taffrail events shop
   taffrail events --all-contexts                 of all apps in all clusters
+  taffrail events shop --since 1h                those that occurred in the last hour
+
+Warnings about Pods that are gone count for the workload after which they were named. Kubernetes deletes an event an
+hour after it last occurred, unless the cluster is configured otherwise.
 
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 some data could not be read (the rest is still
 shown).")]
@@ -632,6 +637,10 @@ pub(crate) struct EventsArguments {
     /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
+
+    /// Only warnings that last occurred in this time, such as 10m or 1h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]

@@ -149,7 +149,7 @@ impl ViewQuestion {
     pub fn is_drill_down(&self) -> bool {
         match self {
             ViewQuestion::Apps(_) | ViewQuestion::Clusters(_) => false,
-            ViewQuestion::Resources(view) => view.orphaned,
+            ViewQuestion::Resources(view) => view.orphaned || !view.rows.filter.images.is_empty(),
             ViewQuestion::App(_)
             | ViewQuestion::Tree(_)
             | ViewQuestion::Events(_)

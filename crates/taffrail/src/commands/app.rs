@@ -165,7 +165,8 @@ fn print(
         }
         for row in rows {
             let namespace = if same_namespace(row) { String::new() } else { format!(" ({})", row.namespace) };
-            let suspended = row.suspended.map(|suspended| if suspended { "True" } else { "False" });
+            let by = row.suspension.as_ref().map(|it| text::by_at(it, now)).unwrap_or_default();
+            let suspended = row.suspended.map(|it| if it { format!("True{by}") } else { "False".to_owned() });
             let ready = row.ready.as_deref().unwrap_or(text::NONE);
             let colour = match ready {
                 "True" => style(Status::Current),

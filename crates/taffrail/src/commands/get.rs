@@ -16,7 +16,7 @@ use taffrail_status::Status;
 
 use super::changes::{Printed, Removed};
 use super::rows::{
-    FOLDED, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
+    FOLDED, IMAGES, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
     resource_columns,
 };
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
@@ -304,6 +304,9 @@ impl<T: ListRow> Shown<'_, T> {
             }
             if fleet.clusters <= 1 && arguments.what != What::Clusters {
                 columns.retain(|column| *column != "CLUSTER");
+            }
+            if arguments.filters.image.is_empty() {
+                columns.retain(|column| *column != IMAGES);
             }
             if arguments.filters.orphaned {
                 columns.retain(|column| !["APP", "DELIVERY", "SYNC"].contains(column));

@@ -183,10 +183,14 @@ impl ListRow for ResourceRow {
                 Cell::new(app.map_or(text::NONE.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
             ),
             ("RULE", Cell::new(&self.rule)),
+            (IMAGES, Cell::new(text::images(self))),
             ("MESSAGE", Cell::new(message)),
         ])
     }
 }
+
+/// Title of the column with the images that were asked for.
+pub(super) const IMAGES: &str = "IMAGES";
 
 /// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.
 pub(super) const STATUS: &str = "STATUS";
@@ -304,9 +308,10 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
 /// the server does not serve.
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
-    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    // Several reads of one scope, by labels or names, are one scope to a reader.
+    let mut states: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
-        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
+        states.entry(scope.state.as_str()).or_default().insert(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {
         let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
@@ -320,9 +325,9 @@ fn not_live(scopes: &[NotLiveRow]) -> String {
 
 pub(super) fn resource_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", IMAGES, "MESSAGE"];
         [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
     } else {
-        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
+        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", IMAGES, "MESSAGE"]
     }
 }

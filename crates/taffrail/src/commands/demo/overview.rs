@@ -95,6 +95,7 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use taffrail_apps::ProblemSeverity;
     use taffrail_status::Status;
     use unicode_width::UnicodeWidthStr;
 
@@ -118,6 +119,7 @@ mod tests {
         news.counts = vec![(of(Status::Current), 80), (of(Status::Failed), 10), (of(Status::Unknown), 9)];
         for number in 0..concerns {
             news.concerns.push(Concern {
+                severity: ProblemSeverity::Error,
                 status: Status::Failed,
                 state: "Failed".to_owned(),
                 apps: vec![format!("app-{number}")],

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::Timestamp;
 use taffrail_api::{ClusterList, text};
-use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState, full_name};
+use taffrail_apps::{App, AppList, AppRef, FreshnessState, ProblemSeverity, Scope, SyncState, full_name};
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::{Status, rollup};
 
@@ -37,6 +37,7 @@ pub(in crate::commands) struct ClusterNews {
 /// A problem. Equal problems of several apps or clusters are one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) struct Concern {
+    pub(in crate::commands) severity: ProblemSeverity,
     pub(in crate::commands) status: Status,
     /// The state in words: `Failed`, `Ready, OutOfSync`.
     pub(in crate::commands) state: String,
@@ -229,11 +230,13 @@ impl News {
                 let was: rollup::Counts = apps.map(|app| app.health).collect();
                 let total = was.total();
                 let was = match was.get(Status::Current) {
-                    _ if total == 0 => String::new(),
+                    // Apps that were never observed were nothing.
+                    _ if was.get(Status::Unknown) == total => String::new(),
                     well if well == total => "all were Ready: ".to_owned(),
                     well => format!("{well} of {total} were Ready: "),
                 };
                 concerns.push(Concern {
+                    severity: ProblemSeverity::Error,
                     status: Status::Unknown,
                     state: Status::Unknown.word().to_owned(),
                     apps: vec![format!("{total} apps")],
@@ -271,6 +274,7 @@ impl News {
                     known.since = known.since.min(since).or(since);
                 }
                 None => concerns.push(Concern {
+                    severity: app.problem().map_or(ProblemSeverity::Notice, |problem| problem.severity),
                     status: app.health,
                     state,
                     apps: vec![name],
@@ -284,7 +288,8 @@ impl News {
             }
         }
         concerns.sort_by(|one, other| {
-            (one.status, one.kind, one.since.is_none(), one.since).cmp(&(
+            (one.severity, one.status, one.kind, one.since.is_none(), one.since).cmp(&(
+                other.severity,
                 other.status,
                 other.kind,
                 other.since.is_none(),
