@@ -69,8 +69,8 @@ impl Interpreter {
         }
     }
 
-    /// Parses an expression from an object of a cluster; the result also holds the computing time, which is charged
-    /// to the object's author.
+    /// Parses an expression from an object of a cluster, like [`Interpreter::read`]; the result also holds the CPU time
+    /// that it took, which is charged to the object's author.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
@@ -149,7 +149,7 @@ fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
-/// The reason why the interpreter's thread returned no result.
+/// The reason why the interpreter's thread returned no result: it took longer than [`LIMIT`], or ended.
 enum Lost {
     TooSlow,
     Broken(String),

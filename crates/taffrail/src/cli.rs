@@ -255,7 +255,7 @@ pub(crate) struct GetArguments {
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     pub(crate) output: ListOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -470,11 +470,11 @@ pub(crate) enum SortBy {
     Name,
     /// Worst status first; of one status, the oldest first
     Status,
-    /// Name of the cluster
+    /// Name of the cluster, in alphabetical order
     Cluster,
     /// Oldest problem first; rows without a problem last
     Since,
-    /// Name of the delivery tool
+    /// Delivery tool, so that apps of one tool are together
     Delivery,
 }
 
@@ -646,7 +646,7 @@ pub(crate) struct EventsArguments {
     #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]
     pub(crate) output: EventsOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -702,7 +702,7 @@ pub(crate) struct TrustArguments {
     #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
     pub(crate) output: TrustOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -737,7 +737,7 @@ pub(crate) enum What {
     /// One row for each cluster
     #[value(alias = "cluster")]
     Clusters,
-    /// One row for each object of each app
+    /// One row for each object that an app declares
     #[value(alias = "resource")]
     Resources,
 }

@@ -30,9 +30,9 @@ pub(crate) fn remember(matches: &ArgMatches) {
     let _ = GIVEN.set(Given::of(matches));
 }
 
-/// Returns a command for the user to copy, which begins with `taffrail`, `kubectl` or `helm`: with [`name`] in place of
-/// `taffrail`, and with the options of this process' command line that choose what is read, as far as the command takes
-/// them.
+/// Returns `command`, which begins with `taffrail`, `kubectl` or `helm`, for the user to copy: with [`name`] in place
+/// of `taffrail`, and with the options of this process' command line that choose what is read, as far as the command
+/// takes them.
 pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }

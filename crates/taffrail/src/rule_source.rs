@@ -87,12 +87,12 @@ impl RuleSource {
 }
 
 impl RulesWithOptions {
-    /// Selects the variant of kstatus, if the rules of kstatus apply.
+    /// Returns the rules with this variant of kstatus, which only matters if the rules of kstatus apply.
     pub(crate) fn with_fork(self, fork: Fork) -> RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Replaces the time limit for judging each cluster's objects.
+    /// Returns the rules with another time limit for judging each cluster's objects.
     pub(crate) fn with_patience(mut self, patience: Patience) -> RulesWithOptions {
         self.options.patience = Some(patience);
         self
@@ -143,7 +143,7 @@ pub(crate) enum FolderError {
     Rules(RuleErrors),
 }
 
-/// Formats all errors of rule files, one per line, each with its hint.
+/// Returns the texts of all errors of rule files, one per line, each with its hint in parentheses.
 fn told(errors: &RuleErrors) -> String {
     let told = errors.0.iter().map(|error| {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

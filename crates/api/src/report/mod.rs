@@ -6,10 +6,10 @@
 //! told of each cluster in a [`Received`], and puts the halves of the best sources together to an
 //! [`AppRow`](crate::AppRow) with [`join()`].
 //!
-//! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within it,
-//!   reports are numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means that
-//!   a report was lost: the stream then proves nothing until a [digest](Buckets) shows that both sides hold the same
-//!   halves.
+//! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within
+//!   it, reports are numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means
+//!   that a report was lost: the stream then proves nothing until a [digest](Buckets) shows that both sides hold the
+//!   same halves.
 //! * **Age.** Sources report ages, never times of their own clocks. The age says how long ago the API server proved
 //!   itself to the source. [`Liveness`] adds the time since the hub received it, by a clock that runs on while the
 //!   machine sleeps.

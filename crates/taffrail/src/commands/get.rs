@@ -268,7 +268,7 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// The list to print, and the options for printing it.
+/// A list to print, with the options and the destination.
 struct Shown<'s, T> {
     arguments: &'s GetArguments,
     fleet: &'s FleetFacts,
@@ -454,15 +454,16 @@ const CLUSTER_MESSAGE: usize = 60;
 /// Maximum number of unreadable kinds that one line names.
 const MAX_KINDS: usize = 10;
 
-/// Maximum number of error lines of one cluster; its answers are not trusted to be few.
+/// Maximum number of errors of one cluster that are printed, since a cluster can make any number of them.
 const MAX_LINES: usize = 50;
 
 /// The end of the error about a cluster that was never observed: what that means for the answer.
 pub(super) const NOTHING_KNOWN: &str =
     "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
 
-/// Returns the errors to print below the table, at most [`MAX_LINES`] of a cluster. Kinds that failed for the same
-/// reason share a line. The errors of the clusters `unobserved` say what that means.
+/// Returns the errors to print below the table: for each cluster at most [`MAX_LINES`], and the number of the others.
+/// Kinds of a cluster that failed for the same reason share an error. The error about a cluster in `unobserved` says
+/// that nothing is known of it.
 pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<String>) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();

@@ -37,7 +37,7 @@ const MAX_AHEAD: usize = 8;
 /// Maximum number of failed logs that are printed one by one; the others are counted.
 const MAX_TOLD: usize = 5;
 
-/// Print the logs of an app's containers, those that fail first, or of an object's.
+/// Print the logs of the containers of an app or object; if some of them fail, by default only theirs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +57,7 @@ left out, the oldest first, and counted.
 Exit codes: 0 answered; 2 wrong usage, no match for a name, or several apps; 3 a log or a cluster could not be read (the
 rest is still shown); 130 interrupted.")]
 pub(crate) struct LogsArguments {
-    /// App (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or object (KIND/NAME or
+    /// The app (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or object (KIND/NAME or
     /// [CLUSTER/]group/Kind/namespace/name): a Pod, a workload, a Service, or an object that owns these
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: String,
@@ -171,7 +171,7 @@ pub(super) fn no_logs_in_dumps() -> CommandError {
         .hint("omit --from, and name the cluster with --context; or print the logs where the dump was made")
 }
 
-/// The Pods of the app or object in one cluster.
+/// One cluster, and the Pods of the app or object in it.
 struct Found {
     name: String,
     cluster: Cluster,
@@ -512,7 +512,7 @@ fn name(logs: &mut [Log], arguments: &LogsArguments) {
     }
 }
 
-/// Returns what a user can do about a log that cannot be read.
+/// Returns the hint for a log that could not be read because of `error`.
 pub(super) fn hint(error: &ReadError) -> &'static str {
     match error.reason() {
         Reason::Forbidden => "ask for a role that allows `get` on `pods/log`",

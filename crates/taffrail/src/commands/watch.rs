@@ -40,7 +40,7 @@ pub(crate) enum Form {
     Yaml,
 }
 
-/// The source of a view that follows clusters.
+/// The data source of a view with `-w`: a watcher of clusters, or a hub.
 #[derive(Default)]
 pub(crate) struct Following {
     follow: Option<FleetWatcher>,
@@ -163,7 +163,7 @@ pub(crate) fn follow<P: Default>(
 /// the whole answer, else only what differs from the last one.
 type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), CommandError> + 'f;
 
-/// One output of the view: the text for stdout, and the messages for stderr.
+/// One answer of a view as it is printed: the text for stdout, and the messages for stderr.
 struct Frame {
     text: String,
     told: Vec<String>,

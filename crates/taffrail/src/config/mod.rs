@@ -197,13 +197,13 @@ impl Display for Origin {
     }
 }
 
-/// The value of a setting and its origin.
+/// A setting with its value and origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) key: String,
     /// The description of the setting, for users.
     pub(crate) about: &'static str,
-    /// The values; empty if nothing is set and there is no default.
+    /// The value, or the items of a list; empty if nothing sets it and it has no default.
     pub(crate) values: Vec<String>,
     pub(crate) is_list: bool,
     pub(crate) origin: Origin,

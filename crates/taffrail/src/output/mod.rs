@@ -19,8 +19,8 @@ use crate::cli::Color;
 
 pub(crate) use text::{Phrase, Printable, Sieve, printable};
 
-/// Enables or disables colours on stdout and stderr as `--color` says; that overrides `NO_COLOR` and similar
-/// variables.
+/// Sets for the whole process if colours are printed on stdout and stderr. `Always` and `Never` override `NO_COLOR` and
+/// similar variables.
 pub(crate) fn colour(when: Color) {
     match when {
         Color::Auto => anstream::ColorChoice::Auto,

@@ -13,7 +13,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Minimum interval between updates of the line.
 const PACE: Duration = Duration::from_millis(100);
 
-/// True while a line is on the terminal, which must be cleared before other output.
+/// True while a progress line is on the terminal, which must be cleared before other output.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// True after [`silence`]: no progress line is shown any more.
@@ -56,7 +56,7 @@ struct Waiting {
     ended: bool,
 }
 
-/// Returns true if stderr is a terminal on which a line can be cleared.
+/// Returns true if stderr is a terminal whose type is not `dumb`, so that a line on it can be cleared.
 fn can_stand() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !dumb && std::io::stderr().is_terminal()

@@ -34,7 +34,7 @@ const MIN_GAP: usize = 1;
 /// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Minimum width of a column when the columns do not fit the screen.
+/// Minimum width of a column; columns that do not fit the screen even at this width are left out.
 const MIN_COLUMN_WIDTH: usize = 3;
 
 /// One cell of a table: its printable text and its colour.
@@ -45,7 +45,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Creates a cell; empty text is shown as `-`.
+    /// Creates a cell without colour; empty text is shown as `-`.
     pub(crate) fn new(text: impl AsRef<str>) -> Cell {
         Cell::styled(text, Style::new())
     }
@@ -62,7 +62,7 @@ impl Cell {
     }
 }
 
-/// A table printed while it is filled, in bounded memory.
+/// A table that is printed while it is filled, with at most [`MAX_MEASURED_ROWS`] rows in memory.
 pub(crate) struct Table<W> {
     out: W,
     titles: Vec<&'static str>,
@@ -84,7 +84,7 @@ pub(crate) struct Table<W> {
     /// True to print the cells of columns that do not fit below their row instead of not at all.
     is_whole: bool,
     left_out: Vec<usize>,
-    /// Indexes of the columns that are printed below the row.
+    /// Indexes of the columns whose cells are printed below the row.
     below: Vec<usize>,
     /// The title of the column that is cut instead of the last one.
     cut: Option<&'static str>,

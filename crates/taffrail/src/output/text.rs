@@ -154,7 +154,7 @@ pub(crate) struct Sieve {
 const MAX_COLOUR: usize = 32;
 
 impl Sieve {
-    /// Creates a filter for text for people, with or without colours.
+    /// Creates a filter for text for people, which drops colours unless `colours` is true.
     pub(crate) fn of_people(colours: bool) -> Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }
@@ -164,7 +164,8 @@ impl Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }
 
-    /// Filters a complete text for people: keeps visible characters and line ends, and colours if `colours`.
+    /// Returns a complete text for people with only visible characters and line ends, and with colours if `colours` is
+    /// true.
     pub(crate) fn clean(text: &str, colours: bool) -> String {
         let cleaned = Sieve::of_people(colours).pass(text.as_bytes());
         String::from_utf8_lossy(&cleaned).into_owned()
@@ -234,7 +235,7 @@ enum Found {
     Nothing,
 }
 
-/// Checks if `bytes` begin with a colour: `ESC [ numbers m`.
+/// Returns if and how far `bytes` begin with a colour sequence: `ESC [ numbers m`.
 fn colour(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Begun,
@@ -250,7 +251,7 @@ fn colour(bytes: &[u8]) -> Found {
     }
 }
 
-/// Checks if `bytes` begin with a complete visible character.
+/// Returns if and how far `bytes` begin with a visible character in UTF-8.
 fn character(bytes: &[u8]) -> Found {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {

@@ -29,9 +29,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// The way to connect to a hub.
 pub(super) enum Connector {
-    /// Without TLS, to this machine.
+    /// Without TLS, for a hub on this machine.
     Http,
-    /// With TLS.
+    /// With TLS; holds the configuration with the trusted certificate authorities.
     Https(TlsConnector),
 }
 

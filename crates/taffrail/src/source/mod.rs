@@ -59,7 +59,7 @@ pub(crate) trait Source {
     }
 }
 
-/// A source that reads once.
+/// The source of a view without `-w`, which reads once and keeps the fleet.
 pub(crate) struct Once<'c> {
     fleet: Option<TimedFleet>,
     console: &'c Console,

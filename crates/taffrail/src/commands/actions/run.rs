@@ -70,7 +70,7 @@ struct Printer<'a> {
     /// The rows, one for each item of the plan.
     rows: Vec<ActionRunRow>,
     exit: Exit,
-    /// The error that ended the output, such as a closed stdout.
+    /// The error that ended the output, such as a full disk; `None` if there was none.
     failed: Option<CommandError>,
     console: &'a Console,
 }

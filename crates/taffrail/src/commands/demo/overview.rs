@@ -10,7 +10,7 @@ use crate::program;
 /// The title of the demo.
 pub(super) const NAME: &str = "Taffrail demo";
 
-/// Time for which a suggested command is shown, in seconds.
+/// Time for which each suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
 /// Suggested commands that only read, each shown for [`TURN`] seconds in turn, with one that asks the hub.
@@ -54,7 +54,7 @@ impl Overview {
         vec![format!("{}  starting twelve clusters, with the past of three days …", title(NAME))]
     }
 
-    /// Returns the lines for a screen of this size.
+    /// Returns the lines of the demo at the time `now` for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
         let mut tries = vec![title("Try in another terminal")];
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));

@@ -16,7 +16,7 @@ pub(super) enum Target {
     Stdout,
     File {
         path: PathBuf,
-        /// True if the file is one of several in a folder, one per cluster.
+        /// True if the file is in the folder of `--output`, which gets a file for each cluster.
         in_folder: bool,
     },
 }
@@ -42,7 +42,8 @@ pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     parts
 }
 
-/// An open dump. A file is written under a temporary name in the same folder, and renamed when it is complete.
+/// An open dump. A file is written under a temporary name in the same folder, and renamed when it is complete; if it is
+/// dropped before, it is removed.
 pub(super) enum Output {
     /// Stdout, a pipe or a device: it is written directly, since a rename would replace it.
     Stream(Box<dyn Write>),

@@ -48,11 +48,11 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'A', long, requires = "objects")]
     pub(crate) all_namespaces: bool,
 
-    /// With -f DIR, read its subfolders too
+    /// With -f DIR: read also the files in its subfolders, at all depths
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// Format of the objects read with -f
+    /// With -f: format of the input
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     pub(crate) input: InputFormat,
 
@@ -103,7 +103,8 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) hub_files: HubFiles,
 
-    /// Prints the rules that were evaluated instead of the statuses.
+    /// The output format of `rules why`, which prints the evaluated rules instead of the statuses; `None` for `status`.
+    /// Not an option.
     #[arg(skip)]
     pub(crate) why: Option<TextOutput>,
 }
@@ -156,7 +157,7 @@ pub(crate) enum KstatusFork {
 }
 
 impl StatusArguments {
-    /// Returns the question about the objects that it names.
+    /// Returns the arguments that name objects, as parameters of a view.
     pub(super) fn view(&self) -> StatusView {
         StatusView {
             objects: self.objects.clone(),
@@ -166,7 +167,7 @@ impl StatusArguments {
         }
     }
 
-    /// Returns the shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             StatusOutput::Table | StatusOutput::Wide | StatusOutput::Name | StatusOutput::Jsonl => {

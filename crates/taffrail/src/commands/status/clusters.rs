@@ -41,7 +41,7 @@ pub(super) struct ReadQuery {
     pub(super) selector: Option<String>,
 }
 
-/// The meaning of one argument (such as `deploy/web`) in a cluster.
+/// The objects that one argument, such as `deploy/web`, selects in a cluster, or the reason why it selects none.
 #[derive(Clone)]
 pub(super) enum Meant {
     One(ApiResource, ObjectKey),
@@ -84,7 +84,7 @@ impl ReadQuery {
         Ok(ReadQuery { wanted, namespace, all_namespaces, selector })
     }
 
-    /// Returns the namespace that the user named; `None` for that of the context.
+    /// Returns the namespace of -n; `None` without it.
     #[cfg(feature = "hub")]
     pub(super) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()

@@ -27,7 +27,7 @@ use crate::runtime::block_on;
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// The answers about the selected objects, and the scopes that could not be read.
+/// The statuses of the selected objects in all clusters, and the scopes that could not be read.
 #[derive(Default)]
 struct Statuses {
     rows: Vec<Judged>,

@@ -25,9 +25,9 @@ use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 /// The form in which statuses are returned to the printer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// JSON lines, ready to be written.
+    /// A line of JSON for each status.
     Lines,
-    /// Rows of a table, or names, for the printer.
+    /// Rows, of which the printer makes a table or names.
     Rows,
     /// Whole objects as JSON, with the standard conditions added.
     Augmented,
@@ -391,14 +391,14 @@ impl Judge {
     }
 }
 
-/// Returns an object's name for messages: `Kind namespace/name`.
+/// Returns the name of an object for messages: `Kind namespace/name`, or `Kind name` without a namespace.
 fn reference(object: &Object<'_>) -> String {
     let (namespace, name) = (object.namespace(), object.name());
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line of an object of which only the name is known here.
+/// Appends the line of JSON about an object without its content: its name from `row`, and the verdict or the error.
 fn write_row(row: &Row, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
     let object = serde_json::json!({
         "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },

@@ -133,7 +133,7 @@ fn chunks(
     Ok(())
 }
 
-/// The signal to stop: stdout is closed, or writing failed.
+/// The reason to read no more input: stdout is closed, or writing failed.
 struct Enough;
 
 fn in_turn(

@@ -50,7 +50,7 @@ pub(super) struct Printer<'a> {
     begun: Instant,
     /// The text about an app that the progress line shows, and the line; `None` if none is shown.
     waiting: Option<(String, Progress)>,
-    /// The error that ended the output, such as a closed stdout.
+    /// The error that ended the output, such as a full disk; `None` if there was none.
     failed: Option<CommandError>,
     console: &'a Console,
 }

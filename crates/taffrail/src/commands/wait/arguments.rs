@@ -48,7 +48,7 @@ pub(crate) struct WaitArguments {
     #[arg(short, long = "filename", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With -f DIR, read its subfolders too
+    /// With -f DIR: read also the files in its subfolders, at all depths
     #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 

@@ -19,7 +19,7 @@ use crate::output::{self, Phrase, indented, printable};
 use crate::program;
 use crate::say;
 
-/// Time for which a target must be unobserved before a line says so: connecting takes a moment.
+/// Time for which a target must not be observed before a line says so: connecting takes a moment.
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// The output of one run of `wait`.
@@ -258,7 +258,8 @@ fn name(subject: &Subject, placed: bool) -> String {
     }
 }
 
-/// Returns the table of all targets in a fixed order, so that redrawing does not move rows.
+/// Returns the lines of the table of all targets, in a fixed order, so that redrawing does not move rows. While
+/// `going`, the MET cell shows how long of `--stable-for` has passed.
 fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<String> {
     let placed = has_several_places(wait);
     let mut header = vec!["NAME", "STATUS", "MET", "WHY"];

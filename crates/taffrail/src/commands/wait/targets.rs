@@ -36,7 +36,7 @@ enum TargetArg {
 }
 
 impl ReadQuery {
-    /// Returns a selection of these apps and of no objects.
+    /// Returns the targets `apps`, without objects.
     pub(super) fn of_apps(apps: Vec<AppQuery>) -> ReadQuery {
         ReadQuery { apps, ..ReadQuery::default() }
     }
@@ -186,8 +186,8 @@ impl ReadQuery {
         of_apps.chain(of_objects).map(str::to_owned).collect()
     }
 
-    /// Resolves the targets in `cluster`, whose kinds are in `discovery` (`None` before discovery); `namespace` is
-    /// that of its context.
+    /// Returns the targets other than apps in `cluster`, whose kinds are in `discovery` (`None` before discovery);
+    /// `namespace` is that of its context. A target of an unknown kind is [`Target::UnknownKind`].
     pub(super) fn targets(
         &self,
         cluster: &str,

@@ -316,7 +316,7 @@ impl One<'_> {
         Ok(values.fill(include_str!("templates/namespace.yaml"))?)
     }
 
-    /// Returns the namespace of the app, with the tool's marks if the app includes it.
+    /// Returns the Namespace of the app, with the marks of the delivery tool if the app declares it.
     fn own_namespace(&self) -> Result<Made, WorldError> {
         if !self.objects().iter().any(|key| key.kind == "Namespace") {
             return Ok(Made::new(self.namespace(&self.app.namespace)?, "kubectl"));

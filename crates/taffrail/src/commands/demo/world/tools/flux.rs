@@ -88,7 +88,8 @@ impl Followed {
         }
     }
 
-    /// Applies the whole chart if the release is forced; helm-controller's drift detection is not simulated.
+    /// Handles a requested reconciliation of a HelmRelease: applies the whole chart if it is forced. The drift
+    /// detection of helm-controller is not simulated.
     fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
         let forced = &object["metadata"]["annotations"][FORCED];
         let is_forced = forced.is_string()
