@@ -224,7 +224,7 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
 read (the rest is still shown).")]
 pub(crate) struct GetArguments {
-    /// What to list
+    /// The list to show
     #[arg(value_enum)]
     pub(crate) what: What,
 
