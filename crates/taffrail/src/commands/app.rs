@@ -1,4 +1,4 @@
-//! `taffrail app`: one app in three sections.
+//! `taffrail app`: prints one app in three sections: the application, its reconciliation and its objects.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::output::{app_style, indented, object_style, printable, screen, style}
 use crate::say;
 use crate::source::{self, Source};
 
-/// The sections of an app that were printed.
+/// The last printed answer of `taffrail app`: one app for each cluster that has it.
 #[derive(PartialEq)]
 pub(crate) struct Sections {
     details: AppDetailList,
@@ -201,7 +201,7 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the fields in which objects that are not synced differ, in words.
+/// Returns for each object that is not synced the fields in which it differs from the declared one, in words.
 fn differing(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, Vec<String>> {
     let fields = |own: &ObjectSync| own.differs.iter().map(DifferingFields::words).collect();
     // If a tool reports several states of an object, the first one counts.

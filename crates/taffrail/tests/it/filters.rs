@@ -88,11 +88,11 @@ fn invalid_values_list_the_valid_ones() {
         ("apps", &["--sort", "age"], "name, status, cluster, since, delivery"),
         ("apps", &["--columns", "nam"], "namespace, name, delivery"),
         ("apps", &["--columns", "name", "-o", "json"], "--columns applies to tables"),
-        ("apps", &["--cluster", "edge"], "there are: cluster"),
+        ("apps", &["--cluster", "edge"], "the clusters read are cluster"),
         ("apps", &["--kind", "Deployment"], "taffrail get resources --kind"),
         ("apps", &["-l", "a b"], "LABEL=VALUE"),
         ("clusters", &["--sort", "since"], "name or status"),
-        ("resources", &["--kind", "Deploymnet"], "there are: ConfigMap, Deployment"),
+        ("resources", &["--kind", "Deploymnet"], "these kinds: ConfigMap, Deployment"),
     ] {
         let answer = of_case(&["get", what], "sixty-apps", arguments);
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}");

@@ -78,7 +78,11 @@ fn json_that_breaks_off_is_named_by_the_line_of_the_break() {
 fn misses_beyond_a_bound_are_counted() {
     let answer = taffrail(&["status", "-f", "-", "--input", "jsonl"], &"x\n".repeat(1000));
     assert_eq!(answer.stderr.lines().count(), 21);
-    assert!(answer.stderr.ends_with("error: … and 980 more\n"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.ends_with("error: … and 980 more objects could not be read or judged\n"),
+        "{}",
+        answer.stderr
+    );
 }
 
 #[test]

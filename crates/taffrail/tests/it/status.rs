@@ -140,7 +140,7 @@ fn kstatus_fork_without_the_rules_of_kstatus_is_wrong_usage() {
         assert_shown(
             &answer.stderr,
             str![[r#"
-error: --kstatus-fork selects a variant of the rules of kstatus
+error: --kstatus-fork selects a variant of the rules of kstatus, and other rules apply
  hint: add --rules kstatus, or leave --kstatus-fork out
 
 "#]],
