@@ -57,9 +57,9 @@ pub fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<InputSource>, Vec<Obs
         if path.as_os_str() == "-" {
             found.push(InputSource::Stdin);
         } else if path.is_dir() {
-            let before = found.len();
+            let before = (found.len(), problems.len());
             folder(path, recursive, &mut found, &mut problems);
-            if found.len() == before && problems.is_empty() {
+            if (found.len(), problems.len()) == before {
                 problems.push(ObserveError::NoManifests(path.clone()));
             }
         } else {
@@ -86,5 +86,20 @@ fn folder(path: &Path, recursive: bool, found: &mut Vec<InputSource>, problems: 
         {
             found.push(InputSource::File(path));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_empty_folder_is_told() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let paths = folders.each_ref().map(|folder| folder.path().to_owned());
+        let (found, problems) = sources(&paths, true);
+        assert!(found.is_empty());
+        let told = problems.iter().filter(|it| matches!(it, ObserveError::NoManifests(_))).count();
+        assert_eq!(told, 2, "{problems:?}");
     }
 }

@@ -57,32 +57,6 @@ pub(crate) fn run(arguments: &WaitArguments, console: &Console) -> Result<Exit, 
     question.answer(&arguments.view(), console)
 }
 
-/// Waits until apps are ready, at `revision` if given, and prints the progress; returns the exit code of `wait`. For
-/// commands that have just requested a reconciliation.
-///
-/// Ends early when only failed apps are left, and after `deadline` at the latest.
-#[expect(dead_code, reason = "`reconcile` and its like will ask for it")]
-pub(crate) fn for_apps(
-    view: &ViewArguments,
-    apps: Vec<AppQuery>,
-    labels: AppLabels,
-    revision: Option<&str>,
-    deadline: Duration,
-    output: Option<WaitOutput>,
-    console: &Console,
-) -> Result<Exit, CommandError> {
-    let revision = revision.map(|text| Until::Revision(taffrail_apps::wait::Revision::new(text)));
-    let question = Question {
-        asked: ReadQuery::of_apps(apps),
-        until: revision.unwrap_or(Until::Current),
-        options: Options { stable_for: Duration::ZERO, fail_fast: true, deadline },
-        namespace: None,
-        labels,
-        output,
-    };
-    question.answer(view, console)
-}
-
 /// The targets and options of one run of `wait`.
 struct Question {
     asked: ReadQuery,

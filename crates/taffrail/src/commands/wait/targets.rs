@@ -36,11 +36,6 @@ enum TargetArg {
 }
 
 impl ReadQuery {
-    /// Returns the targets `apps`, without objects.
-    pub(super) fn of_apps(apps: Vec<AppQuery>) -> ReadQuery {
-        ReadQuery { apps, ..ReadQuery::default() }
-    }
-
     pub(super) fn read(arguments: &WaitArguments) -> Result<ReadQuery, CommandError> {
         let mut asked = ReadQuery {
             namespace: arguments.namespace.clone(),
