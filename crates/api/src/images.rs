@@ -33,13 +33,16 @@ pub struct ImageUse {
     pub pods: usize,
 }
 
+/// The images of one object, shared by its rows.
+type Found = Rc<[ImageUse]>;
+
 /// The objects of a fleet that declare or run certain images.
 pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],
     clusters: BTreeMap<&'f str, OfCluster<'f>>,
     /// The answers so far, by cluster and object: any number of apps may list one object.
-    known: RefCell<HashMap<(String, ObjectKey), Rc<[ImageUse]>>>,
+    known: RefCell<HashMap<(String, ObjectKey), Found>>,
 }
 
 struct OfCluster<'f> {
@@ -77,7 +80,7 @@ impl<'f> ImageUses<'f> {
 
     /// Returns the wanted images that an object declares or that Pods of it run, sorted by name, at most 8; none if the
     /// object was not read.
-    pub fn get(&self, cluster: &str, key: &ObjectKey) -> Rc<[ImageUse]> {
+    pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
         let mut known = self.known.borrow_mut();
         let place = (cluster.to_owned(), key.clone());
         known.entry(place).or_insert_with(|| self.find(cluster, key).into()).clone()

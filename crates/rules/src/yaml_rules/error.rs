@@ -6,7 +6,9 @@ use taffrail_object::yaml::YamlError;
 
 use super::message::MessageError;
 use super::path::PathError;
-use super::read::MAX_TEST_DEPTH;
+
+/// The maximum nesting of tests.
+pub(super) const MAX_TEST_DEPTH: usize = 8;
 
 /// An error in a file of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Tree};
 use taffrail_object::{duration, yaml};
 use taffrail_status::Status;
 
-use super::error::{Problem, RuleFileError};
+use super::error::{MAX_TEST_DEPTH, Problem, RuleFileError};
 use super::message::{self, Message};
 use super::path::{self, Path};
 use super::pattern::Pattern;
@@ -15,9 +15,6 @@ use super::test::{
     Bound, Check, ConditionTest, Elements, FieldTest, How, Other, Scalar, Test, Words, number,
 };
 use super::{Branch, GroupRules, KindRules};
-
-/// The maximum nesting of tests.
-pub(super) const MAX_TEST_DEPTH: usize = 8;
 
 /// The time for which an object without a status is in progress, unless a file states another.
 const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
