@@ -26,6 +26,7 @@ pub(crate) mod porch;
 pub(crate) mod release;
 mod resource_group;
 mod syncs;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +57,7 @@ use most_apps::{ExcessApps, MAX_APPS, Numbers, Shares};
 use notes::{Complaint, Notes};
 pub(crate) use parts::{Part, Parts};
 pub use syncs::{MAX_SYNCS, SyncAttempt, SyncResult, syncs};
+pub(crate) use writers::{author, by, writers, written};
 
 /// The kinds of objects that declare an app each: those of Flux in all clusters come before the others.
 const DECLARING: [&[(&str, &str)]; 2] = [
@@ -509,30 +511,6 @@ fn declared_objects<'v>(
     }));
     bad.finish(notes);
     objects
-}
-
-/// Returns the time at which the field at `path` was last written; `None` if managed fields do not tell.
-pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
-    last_write(object, path).map(|(when, _)| when)
-}
-
-/// Returns the field manager that last wrote the field at `path`, for messages: ` (by kubectl)`, or an empty
-/// text.
-pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
-    author(object, path).map(|author| format!(" (by {author})")).unwrap_or_default()
-}
-
-/// Returns the field manager that last wrote the field at `path`; `None` if managed fields do not tell.
-pub(crate) fn author(object: &Object<'_>, path: &[&str]) -> Option<String> {
-    last_write(object, path)?.1.map(short)
-}
-
-fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
-    let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
-    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let wrote =
-        object.managed_fields().filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
-    wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 
 /// Returns the path of the field that suspends an app of a delivery tool.

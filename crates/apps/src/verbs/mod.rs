@@ -11,12 +11,12 @@ mod patch;
 mod unsupported;
 
 use jiff::Timestamp;
-use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
 use crate::app::{App, AppList};
 use crate::command::quoted;
+use crate::delivery::writers;
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::objects::Objects;
@@ -269,7 +269,8 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
             })
     };
     let parent = list.apps.iter().find(declares)?;
-    let applied = writers(object, field).into_iter().find(|writer| writer.applies);
+    let field: Vec<&str> = field.iter().map(String::as_str).collect();
+    let applied = writers(object, &field).into_iter().find(|writer| writer.applies);
     Some(match applied {
         Some(writer) => format!(
             "{} will revert the change: it declares {name}, and its field manager {} sets {path}",
@@ -281,36 +282,10 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     })
 }
 
-/// A writer of a field, from `managedFields`.
-struct Writer {
-    manager: String,
-    /// True if the writer used server-side apply, so that it will set the field again.
-    applies: bool,
-    at: Option<Timestamp>,
-}
-
-/// Returns the writers of the field at `path`, the latest first.
-fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
-    let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
-    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let wrote =
-        object.managed_fields().filter(|entry| entry.get("fieldsV1").and_then(|it| it.at(&fields)).is_some());
-    let mut writers: Vec<Writer> = wrote
-        .map(|entry| Writer {
-            manager: entry.get("manager").and_then(Value::as_str).unwrap_or_default().into_owned(),
-            applies: entry.get("operation").is_some_and(|it| it.is_str("Apply")),
-            at: delivery::time(entry.get("time")),
-        })
-        .collect();
-    writers.sort_by_key(|writer| std::cmp::Reverse(writer.at));
-    writers
-}
-
 /// Returns the last writer of the field at `path` and the time, as far as known: ` by kubectl-edit since
 /// 2026-03-01T12:00:00Z`.
 fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
-    let path: Vec<String> = path.iter().map(|key| (*key).to_owned()).collect();
-    let Some(writer) = writers(object, &path).into_iter().next() else { return String::new() };
+    let Some(writer) = writers(object, path).into_iter().next() else { return String::new() };
     let since = writer.at.map(|at| format!(" since {at}")).unwrap_or_default();
     format!(" by {}{since}", writer.manager)
 }
