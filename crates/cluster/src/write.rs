@@ -100,7 +100,7 @@ pub enum WriteError {
     UnknownField {
         /// The operation.
         what: String,
-        /// The server's message with the fields, on one line.
+        /// The server's message, which names the unknown fields, on one line.
         message: String,
     },
     /// The server, or one of its webhooks, rejects the resulting object.

@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Time limit of one read of the Leases. The longer a read takes, the less precisely its time is known.
 const READ_WITHIN: Duration = Duration::from_secs(1);
 
-/// Maximum number of Leases in `kube-system` that are compared.
+/// Maximum number of Leases in `kube-system`; a cluster with more counts as one whose Leases cannot be read.
 const MOST_LEASES: usize = 1000;
 
 /// The indexes of two clusters in the fleet, the higher one first.

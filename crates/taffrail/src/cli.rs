@@ -41,7 +41,8 @@ pub(crate) struct SourceArguments {
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config, or
+    /// in a Pod its service account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -434,8 +435,8 @@ pub(crate) struct FilterArguments {
     pub(crate) orphaned: bool,
 
     /// With `resources`: only objects that declare a container image whose name contains one of these texts, separated
-    /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless a namespace, a name or a
-    /// condition about apps is given
+    /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition
+    /// about apps is given
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }

@@ -389,7 +389,7 @@ pub(super) struct FutureTimes {
     /// The future times that tenants cannot write: those of cluster-scoped objects, and of objects in namespaces of
     /// Kubernetes or of a delivery tool.
     pub(super) sure: Option<Farthest>,
-    /// The other future times, by namespace.
+    /// The future times that tenants may have written, by namespace.
     pub(super) of_namespaces: BTreeMap<String, Farthest>,
 }
 

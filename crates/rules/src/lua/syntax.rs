@@ -8,7 +8,7 @@ use super::error::LuaProblem;
 /// The maximum number of jumps and labels in a script: each is compared with each.
 const MAX_JUMPS_AND_LABELS: usize = 400;
 
-/// The maximum number of nested blocks, as in Lua itself.
+/// The maximum number of nested blocks around a jump or label; a script with deeper ones is refused.
 const MAX_NESTED_BLOCKS: usize = 200;
 
 /// The reasons a `goto` cannot be translated.

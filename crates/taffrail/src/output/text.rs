@@ -159,7 +159,8 @@ impl Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }
 
-    /// Creates a filter for text for programs that goes to a terminal.
+    /// Creates a filter for text for programs that goes to a terminal: it drops colours and, unlike the one for people,
+    /// keeps tabs.
     pub(crate) fn of_programs() -> Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }

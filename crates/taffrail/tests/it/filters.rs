@@ -91,7 +91,7 @@ fn invalid_values_list_the_valid_ones() {
         ("apps", &["--cluster", "edge"], "the clusters read are cluster"),
         ("apps", &["--kind", "Deployment"], "taffrail get resources --kind"),
         ("apps", &["-l", "a b"], "LABEL=VALUE"),
-        ("clusters", &["--sort", "since"], "name or status"),
+        ("clusters", &["--sort", "since"], "only by name, cluster or status"),
         ("resources", &["--kind", "Deploymnet"], "these kinds: ConfigMap, Deployment"),
     ] {
         let answer = of_case(&["get", what], "sixty-apps", arguments);

@@ -56,7 +56,7 @@ fn empty_namespace_hints_at_apps_with_objects_there() {
     for what in ["apps", "resources"] {
         let none = taffrail(&["get", what, "--from", dump, "-n", "shop"], "");
         assert_eq!((none.stdout.as_str(), none.code), ("", 0));
-        let said = "1 app has objects in namespace shop (flux-kustomization/flux-system/shop)";
+        let said = "1 app has objects in namespace shop without being declared there (flux-kustomization/flux-system/shop)";
         assert!(none.stderr.contains(said), "{}", none.stderr);
         let command = format!("`taffrail get {what} --in-namespace shop --from {dump}` lists them");
         assert!(none.stderr.contains(&command), "{}", none.stderr);

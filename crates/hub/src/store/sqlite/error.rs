@@ -17,7 +17,7 @@ const NOT_A_DATABASE: i32 = 26;
 #[non_exhaustive]
 pub enum OpenError {
     /// Another hub has opened the file.
-    #[error("another hub uses {}; stop it first", path.display())]
+    #[error("a hub uses {}; stop it first", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
