@@ -1,11 +1,12 @@
 //! The Secrets that give access to other clusters.
 
 use serde_json::{Value, json};
-use taffrail_apps::{ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_secrets};
+use taffrail_apps::{ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, ReadQuery, cluster_secrets};
 use taffrail_status::Trust;
 
 use super::dump::holding;
-use super::reads::object;
+use super::reads::{object, values_of_secrets};
+use super::server::Server;
 use super::teachers::{binding, controller, role};
 
 const ALL: [ClusterSecretTool; 3] =
@@ -89,6 +90,30 @@ fn only_secrets_that_their_tool_uses_name_clusters() {
     assert_eq!(names(&trusted, &ALL[..1]), ["hub/argocd/edge", "hub/tenant/forged"]);
     assert_eq!(names(Trust::NONE, &[ClusterSecretTool::ClusterApi]), ["hub/fleet/west"]);
     assert_eq!(names(Trust::NONE, &[]), <[&str; 0]>::default());
+}
+
+#[test]
+fn a_live_cluster_is_read_for_what_tells_which_secrets_count() {
+    let objects = [
+        controller("argocd"),
+        binding("argocd", "gitops"),
+        role("*", &["*"]),
+        argo_secret("argocd", "edge"),
+        argo_secret("tenant", "forged"),
+        flux("Kustomization", "team", "a", json!({"name": "one"})),
+        secret("team", "one"),
+        capi("fleet", "west"),
+        secret("fleet", "west-kubeconfig"),
+    ];
+    let names = |asked: &ReadQuery| {
+        let (live, log) = Server::new(objects.to_vec()).read("hub", asked);
+        assert_eq!(values_of_secrets(&log), <[&str; 0]>::default());
+        let found = cluster_secrets(&live, Trust::NONE, &ALL);
+        found.secrets.into_iter().map(|secret| secret.name).collect::<Vec<_>>()
+    };
+    let asked = ReadQuery { cluster_secrets: ALL.to_vec(), ..ReadQuery::default() };
+    assert_eq!(names(&asked), ["hub/argocd/edge", "hub/fleet/west", "hub/team/one"]);
+    assert_eq!(names(&ReadQuery::default()), ["hub/team/one"]);
 }
 
 #[test]
