@@ -68,6 +68,7 @@ impl FleetWatcher {
                     let Some((place, before)) = places else { continue };
                     let name = self.fleet.snapshots[before].name().to_owned();
                     self.fleet.snapshots[place].set_same_as(name, found == Sameness::One);
+                    self.clusters[place].may_name_others = true;
                     changed = true;
                 }
                 changed

@@ -33,8 +33,9 @@ impl FleetWatcher {
         self.clusters.iter().position(|following| following.number == number)
     }
 
-    /// Watches a cluster as the last one, or, if one of its name is watched, in its place and from the beginning.
-    pub(crate) fn set_member(&mut self, member: Member) {
+    /// Watches a cluster as the one with the index `at`, or, if one of its name is watched, in its place and from the
+    /// beginning.
+    pub(crate) fn set_member(&mut self, member: Member, at: usize) {
         let number = self.numbers.next();
         let snapshot = member.unread();
         let known = self.fleet.snapshots.iter().position(|known| known.name() == snapshot.name());
@@ -47,9 +48,10 @@ impl FleetWatcher {
                 at
             }
             None => {
-                self.clusters.push(following);
-                self.fleet.snapshots.push(snapshot);
-                self.clusters.len() - 1
+                let at = at.min(self.clusters.len());
+                self.clusters.insert(at, following);
+                self.fleet.snapshots.insert(at, snapshot);
+                at
             }
         };
         self.connect(at, std::time::Duration::ZERO);
