@@ -86,7 +86,7 @@ impl Hub {
         wait_for(self, "/api/v1/apps", |list| list["total"] == number);
     }
 
-    fn list(&self, path: &str) -> Value {
+    pub(super) fn list(&self, path: &str) -> Value {
         let (status, body) = self.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
