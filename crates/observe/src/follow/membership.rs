@@ -1,5 +1,7 @@
 //! Clusters that come, change and go while others are watched.
 
+use std::time::Duration;
+
 use taffrail_apps::{Objects as _, Scope, ScopeError, Snapshot};
 use taffrail_cluster::Memory;
 use tokio::time::Instant;
@@ -37,7 +39,9 @@ impl FleetWatcher {
     /// beginning.
     pub(crate) fn set_member(&mut self, member: Member, at: usize) {
         let number = self.numbers.next();
-        let snapshot = member.unread();
+        let unusable = member.context.as_ref().err().cloned();
+        let is_usable = unusable.is_none();
+        let snapshot = unusable.map_or_else(|| member.unread(), |failure| member.lost(failure));
         let known = self.fleet.snapshots.iter().position(|known| known.name() == snapshot.name());
         let following = Following::new(number, member, Instant::now() + self.timeout);
         let at = match known {
@@ -54,7 +58,9 @@ impl FleetWatcher {
                 at
             }
         };
-        self.connect(at, std::time::Duration::ZERO);
+        if is_usable {
+            self.connect(at, Duration::ZERO);
+        }
         self.members_changed();
     }
 

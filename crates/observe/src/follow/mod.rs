@@ -487,9 +487,14 @@ impl FleetWatcher {
 
     /// Returns the connection to the cluster of this name, if there is one, for further requests.
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
+        let (cluster, timeout) = self.connection(name)?;
+        Some(cluster.with_timeout(timeout))
+    }
+
+    /// Returns the connection to the cluster of this name, if there is one, and the time limit of one request.
+    pub(crate) fn connection(&self, name: &str) -> Option<(Cluster, Duration)> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
-        let feeds = self.clusters.get(at)?.feeds.as_ref()?;
-        Some(feeds.cluster().with_timeout(self.one_request()))
+        Some((self.clusters.get(at)?.feeds.as_ref()?.cluster(), self.one_request()))
     }
 
     /// Returns the time limit of one request with its retries: the request timeout, or the timeout of a cluster.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::RandomState;
 use std::ops::Bound;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -23,7 +24,7 @@ use taffrail_apps::{
 };
 use taffrail_cluster::{AddressGuard, Reason};
 use taffrail_status::{ClusterState as _, Trust};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::connector::Task;
 use crate::error::Failure;
@@ -41,8 +42,12 @@ const LOOK: Duration = Duration::from_millis(500);
 const RESTS: u32 = 20;
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
-/// Maximum number of Secrets of one home that are read at one time.
+/// Maximum number of Secrets of one home that are read at one time, and of all homes.
 const AT_ONCE: usize = 8;
+const MOST_AT_ONCE: usize = 64;
+
+/// Maximum time for which a read Secret waits for others, so that clusters are added together.
+const TOGETHER: Duration = Duration::from_millis(300);
 
 /// The part of a home that errors about its Secrets with clusters name.
 const SCOPE: &str = "Secrets that name clusters";
@@ -71,6 +76,10 @@ pub struct FoundClusters {
     homes: Vec<Home>,
     reads: SecretReads,
     finished: Vec<FinishedRead>,
+    /// The end of the first read of `finished`.
+    finished_at: Option<Instant>,
+    /// The turns of reads of all homes.
+    turns: Arc<Semaphore>,
     /// The moment before which no home is looked at.
     rested: Instant,
     tickets: u64,
@@ -88,8 +97,8 @@ struct Home {
     /// The names of members whose Secret is gone, and that are still watched.
     gone: Vec<String>,
     left_out: usize,
-    /// The number of reads that are running.
-    reading: usize,
+    /// The turns of reads of its Secrets.
+    turns: Arc<Semaphore>,
 }
 
 /// A cluster that a Secret names.
@@ -142,7 +151,14 @@ impl FoundClusters {
         trust: Trust,
     ) -> (FoundClusters, watch::Receiver<FleetMembers>) {
         let contexts = members.members.iter().map(|member| member.context.as_ref().ok());
-        let home = |guard| Home { guard, found: BTreeMap::new(), gone: Vec::new(), left_out: 0, reading: 0 };
+        let turns = |at_once| Arc::new(Semaphore::new(at_once));
+        let home = |guard| Home {
+            guard,
+            found: BTreeMap::new(),
+            gone: Vec::new(),
+            left_out: 0,
+            turns: turns(AT_ONCE),
+        };
         let homes = contexts.clone().map(|context| home(context.map(|it| AddressGuard::of_home(it))));
         let homes = homes.collect();
         let addresses = contexts.flatten().map(|context| server_address(&context.server())).collect();
@@ -155,6 +171,8 @@ impl FoundClusters {
             homes,
             reads: FuturesUnordered::new(),
             finished: Vec::new(),
+            finished_at: None,
+            turns: turns(MOST_AT_ONCE),
             rested: Instant::now(),
             tickets: 0,
             hasher: RandomState::new(),
@@ -192,12 +210,28 @@ impl FoundClusters {
         self.rested = Instant::now() + rest;
     }
 
-    /// Waits for the end of a read of a Secret. Nothing is lost if the future is dropped.
+    /// Waits until Secrets were read that [`FoundClusters::apply`] takes. Nothing is lost if the future is dropped.
     pub(crate) async fn come(&mut self) {
-        match self.reads.next().await {
-            Some(finished) => self.finished.push(finished),
-            None => std::future::pending().await,
+        loop {
+            let left = match self.finished_at {
+                Some(_) if self.is_to_apply() => return,
+                Some(at) => TOGETHER.saturating_sub(at.elapsed()),
+                None if self.reads.is_empty() => return std::future::pending().await,
+                None => Duration::MAX,
+            };
+            match tokio::time::timeout(left, self.reads.next()).await {
+                Ok(Some(finished)) => {
+                    self.finished_at.get_or_insert_with(Instant::now);
+                    self.finished.push(finished);
+                }
+                Ok(None) | Err(_) => {}
+            }
         }
+    }
+
+    /// Returns true if Secrets were read, and no other one is waited for.
+    fn is_to_apply(&self) -> bool {
+        self.finished_at.is_some_and(|at| self.reads.is_empty() || at.elapsed() >= TOGETHER)
     }
 
     /// Applies what was read: adds clusters to those that are watched, begins them anew, and removes them. Returns what
@@ -211,11 +245,15 @@ impl FoundClusters {
                 is_changed = true;
             }
         }
-        for finished in std::mem::take(&mut self.finished) {
+        let finished = match self.is_to_apply() {
+            true => std::mem::take(&mut self.finished),
+            false => Vec::new(),
+        };
+        self.finished_at = self.finished_at.filter(|_| !self.finished.is_empty());
+        for finished in finished {
             let FinishedRead { home: at, name, ticket, read } = finished;
             let is_reserved = self.names().contains(&*name);
             let home = &mut self.homes[at];
-            home.reading = home.reading.saturating_sub(1);
             let Some(found) = home.found.get_mut(&name).filter(|found| found.ticket == Some(ticket)) else {
                 continue;
             };
@@ -293,20 +331,20 @@ impl FoundClusters {
         let Some(home) = self.homes.get_mut(at) else { return };
         let Some(guard) = home.guard.clone() else { return };
         let Some(name) = self.reserved.members.get(at).map(|member| &*member.name) else { return };
-        let Some(cluster) = watcher.cluster(name) else { return };
-        for (name, found) in &mut home.found {
-            if home.reading >= AT_ONCE {
-                return;
-            }
-            if !found.is_to_read(now) {
-                continue;
-            }
+        let Some((cluster, timeout)) = watcher.connection(name) else { return };
+        for (name, found) in home.found.iter_mut().filter(|(_, found)| found.is_to_read(now)) {
             self.tickets += 1;
             let ticket = self.tickets;
-            home.reading += 1;
             (found.ticket, found.read) = (Some(ticket), Some(found.version.clone()));
-            let reading = read_secret(cluster.clone(), found.secret.clone(), guard.clone(), self.hasher.clone());
-            let (name, task) = (name.clone(), Task::spawn(reading));
+            let (cluster, secret) = (cluster.clone(), found.secret.clone());
+            let (guard, hasher) = (guard.clone(), self.hasher.clone());
+            let turns = [&home.turns, &self.turns].map(Arc::clone);
+            let task = Task::spawn(async move {
+                let [of_home, of_all] = turns;
+                let _turns = (of_home.acquire_owned().await, of_all.acquire_owned().await);
+                read_secret(cluster.with_timeout(timeout), secret, guard, hasher).await
+            });
+            let name = name.clone();
             self.reads.push(Box::pin(async move {
                 let lost = |error: tokio::task::JoinError| {
                     let reason = Reason::ConnectionFailed.as_str().to_owned();
