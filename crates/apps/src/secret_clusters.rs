@@ -61,8 +61,9 @@ pub struct ClusterSecret {
 pub struct ClusterSecrets {
     /// The Secrets, at most [`MAX_CLUSTER_SECRETS`], sorted by name.
     pub secrets: Vec<ClusterSecret>,
-    /// Number of Secrets beyond the maximum. Namespaces take turns, so that one with many displaces none of the others.
-    pub left_out: usize,
+    /// Number of Secrets beyond the maximum, by namespace. Namespaces take turns, so that one with many displaces none of
+    /// the others.
+    pub left_out: BTreeMap<String, usize>,
 }
 
 /// Finds the Secrets of the cluster `home` that give the tools in `tools` access to other clusters.
@@ -116,7 +117,10 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
 
     let found: Vec<ClusterSecret> = named(home.name(), found);
     let mut secrets = round_robin(found, |secret| &secret.secret.namespace);
-    let left_out = secrets.len().saturating_sub(MAX_CLUSTER_SECRETS);
+    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+    for beyond in secrets.iter().skip(MAX_CLUSTER_SECRETS) {
+        *left_out.entry(beyond.secret.namespace.clone()).or_default() += 1;
+    }
     secrets.truncate(MAX_CLUSTER_SECRETS);
     secrets.sort_by(|a, b| a.name.cmp(&b.name));
     ClusterSecrets { secrets, left_out }

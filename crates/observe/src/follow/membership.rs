@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taffrail_apps::{Objects as _, Scope, ScopeError, Snapshot};
+use taffrail_apps::{Objects as _, ScopeError, Snapshot};
 use taffrail_cluster::Memory;
 use tokio::time::Instant;
 
@@ -101,14 +101,18 @@ impl FleetWatcher {
         self.clusters.get_mut(at).is_some_and(|following| std::mem::take(&mut following.may_name_others))
     }
 
-    /// Reports `errors` as those of the input `scope` of the cluster with this index, in place of those that were
-    /// reported before.
-    pub(crate) fn report_input(&mut self, at: usize, scope: &Scope, errors: &[ScopeError]) {
+    /// Reports the errors `now` of the cluster with this index, and retracts those of `before` that are not among them.
+    pub(crate) fn report_errors(&mut self, at: usize, before: &[ScopeError], now: &[ScopeError]) {
         let Some(snapshot) = self.fleet.snapshots.get_mut(at) else { return };
-        if !snapshot.errors().iter().filter(|error| error.scope == *scope).eq(errors) {
-            snapshot.retract(scope);
-            errors.iter().for_each(|error| snapshot.report(error.clone()));
+        for error in before.iter().filter(|error| !now.contains(error)) {
+            snapshot.retract_error(error);
             self.has_news = true;
+        }
+        for error in now {
+            if !snapshot.errors().contains(error) {
+                snapshot.report(error.clone());
+                self.has_news = true;
+            }
         }
     }
 }

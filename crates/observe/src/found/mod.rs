@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use taffrail_apps::{
-    ClusterSecret, ClusterSecretTool, ClusterSecrets, Objects, Scope, ScopeError, Snapshot, aliases,
-    cluster_secrets, server_address,
+    ClusterSecret, ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, Objects, Scope, ScopeError,
+    Snapshot, aliases, cluster_secrets, server_address,
 };
 use taffrail_cluster::{AddressGuard, Reason};
 use taffrail_status::{ClusterState as _, Trust};
@@ -49,8 +49,8 @@ const MOST_AT_ONCE: usize = 64;
 /// Maximum time for which a read Secret waits for others, so that clusters are added together.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// The part of a home that errors about its Secrets with clusters name.
-const SCOPE: &str = "Secrets that name clusters";
+/// Maximum number of namespaces of which it is told one by one that Secrets are left out.
+const TOLD_NAMESPACES: usize = 50;
 
 /// The API groups, beside the core one, whose kinds tell which Secrets name clusters.
 const GROUPS: [&str; 5] = [
@@ -96,7 +96,10 @@ struct Home {
     found: BTreeMap<String, Found>,
     /// The names of members whose Secret is gone, and that are still watched.
     gone: Vec<String>,
-    left_out: usize,
+    /// Number of Secrets beyond the maximum, by namespace.
+    left_out: BTreeMap<String, usize>,
+    /// The errors that were reported of the home.
+    told: Vec<ScopeError>,
     /// The turns of reads of its Secrets.
     turns: Arc<Semaphore>,
 }
@@ -156,7 +159,8 @@ impl FoundClusters {
             guard,
             found: BTreeMap::new(),
             gone: Vec::new(),
-            left_out: 0,
+            left_out: BTreeMap::new(),
+            told: Vec::new(),
             turns: turns(AT_ONCE),
         };
         let homes = contexts.clone().map(|context| home(context.map(|it| AddressGuard::of_home(it))));
@@ -202,9 +206,12 @@ impl FoundClusters {
             }
             self.begin_reads(at, watcher, now);
         }
-        let names = self.names();
-        for (at, home) in self.homes.iter().enumerate() {
-            watcher.report_input(at, &Scope::Input(SCOPE.to_owned()), &home.errors(&names));
+        let FoundClusters { homes, reserved, .. } = self;
+        let names = reserved.members.iter().map(|member| &*member.name).collect();
+        for (at, home) in homes.iter_mut().enumerate() {
+            let errors = home.errors(&names);
+            watcher.report_errors(at, &home.told, &errors);
+            home.told = errors;
         }
         let rest = (now.elapsed() * RESTS).clamp(LOOK, LONGEST_REST);
         self.rested = Instant::now() + rest;
@@ -378,39 +385,43 @@ impl Home {
         self.gone.extend(before.into_values().filter_map(|found| found.member).map(|member| member.name));
     }
 
-    /// Returns the errors about Secrets that name clusters which are not shown. `reserved` has the names of the
-    /// kubeconfig's clusters.
+    /// Returns the errors about Secrets that name clusters which are not shown, each of a namespace, so that whoever writes
+    /// there casts no doubt on the others. `reserved` has the names of the kubeconfig's clusters.
     fn errors(&self, reserved: &BTreeSet<&str>) -> Vec<ScopeError> {
-        let error = |reason: &str, message: String| ScopeError {
-            scope: Scope::Input(SCOPE.to_owned()),
+        let error = |namespace: &str, reason: &str, message: String| ScopeError {
+            scope: Scope::Namespace(namespace.to_owned()),
             reason: reason.to_owned(),
             message,
         };
         let mut errors = Vec::new();
-        if self.left_out > 0 {
+        for (namespace, number) in self.left_out.iter().take(TOLD_NAMESPACES) {
             let message = format!(
-                "the clusters of {} are followed, and those of {} more are not: there are too many",
-                self.found.len(),
-                self.left_out
+                "of the Secrets in namespace {namespace} that name clusters, {number} are left out: the clusters of \
+                {MAX_CLUSTER_SECRETS} Secrets are followed, of each namespace in turn"
             );
-            errors.push(error("OverLimit", message));
+            errors.push(error(namespace, "OverLimit", message));
         }
-        let forbidden = || self.found.values().filter_map(|found| found.failed.as_ref()).filter(|(_, it)| *it);
-        if let Some((first, _)) = forbidden().next() {
-            let more = match forbidden().count() - 1 {
-                0 => String::new(),
-                more => format!(", and {more} more"),
-            };
-            errors.push(error("Forbidden", format!("{}{more}", first.message)));
+        let more = |number: usize| match number {
+            0 | 1 => String::new(),
+            number => format!("; so it is with {} more", number - 1),
+        };
+        let is_forbidden = |found: &&Found| matches!(&found.failed, Some((_, true)));
+        let mut forbidden = self.found.values().filter(is_forbidden);
+        if let Some(first) = forbidden.next()
+            && let Some((failure, _)) = &first.failed
+        {
+            let message = format!("{}{}", failure.message, more(1 + forbidden.count()));
+            errors.push(error(&first.secret.secret.namespace, "Forbidden", message));
         }
         let mut taken = self.found.values().filter(|found| reserved.contains(&*found.secret.name));
         if let Some(first) = taken.next() {
             let message = format!(
-                "the cluster of Secret {} is not followed: its name {} is that of a context of the kubeconfig",
+                "the cluster of Secret {} is not followed: its name {} is that of a context of the kubeconfig{}",
                 first.secret.secret.path(),
-                first.secret.name
+                first.secret.name,
+                more(1 + taken.count())
             );
-            errors.push(error("NameTaken", message));
+            errors.push(error(&first.secret.secret.namespace, "NameTaken", message));
         }
         errors
     }

@@ -175,8 +175,10 @@ fn clusters_that_secrets_name_are_found_followed_and_let_go_of() {
     until_apps(&hub, "home/team/west", &["of-west"]);
     until_apps(&hub, "home/fleet/north", &["of-north"]);
     // One is asked for what the hub does not follow.
-    let (answer, _) = shown(&hub, &["status", "configmap/of-west", "--context", "home/team/west"], |_| true);
-    println!("{}{}", answer.stdout, answer.stderr);
+    let (answer, _) = shown(&hub, &["status", "configmap/of-west", "-n", "default", "-o", "json"], |_| true);
+    let list: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let row = list["items"].as_array().unwrap().iter().find(|row| row["cluster"] == "home/team/west");
+    assert_eq!(row.unwrap()["status"], "Current", "{}", answer.stderr);
 
     // One is added.
     home.apply(kustomization("more", "south")).unwrap();
