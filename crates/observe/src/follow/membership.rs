@@ -64,6 +64,19 @@ impl FleetWatcher {
         self.members_changed();
     }
 
+    /// Watches a cluster on with the credentials of `member`, if its name and its server are the same; else returns false.
+    pub(crate) fn renew_member(&mut self, member: &Member) -> bool {
+        let known = self.clusters.iter_mut().find(|following| following.member.name == member.name);
+        let Some(following) = known else { return false };
+        let (Ok(before), Ok(context)) = (&following.member.context, &member.context) else { return false };
+        let Some(feeds) = following.feeds.as_mut().filter(|_| before.is_same_server(context)) else {
+            return false;
+        };
+        feeds.renew((**context).clone());
+        following.member = member.clone();
+        true
+    }
+
     /// Watches the cluster of this name no more.
     pub(crate) fn remove_member(&mut self, name: &str) {
         let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else { return };

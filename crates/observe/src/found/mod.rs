@@ -269,9 +269,11 @@ impl FoundClusters {
             match &found.member {
                 Some(member) => {
                     let member = member.clone();
-                    begun_anew.extend(before.map(|_| name.clone()));
-                    watcher.set_member(member, self.place_of(at, &name));
                     is_changed = true;
+                    if !watcher.renew_member(&member) {
+                        begun_anew.extend(before.map(|_| name.clone()));
+                        watcher.set_member(member, self.place_of(at, &name));
+                    }
                 }
                 None => {
                     if before.is_some() {
