@@ -248,6 +248,11 @@ impl FleetWatcher {
                         followed.behind.get_or_insert(self.clock.now());
                     }
                     WatchState::CatchingUp | WatchState::Broken { .. } => {}
+                    // What was known of it before is no longer known to be so.
+                    WatchState::Forbidden { .. } if !followed.keys.is_empty() => {
+                        followed.stale.get_or_insert_with(Timestamp::now);
+                        followed.behind = None;
+                    }
                     _ => (followed.stale, followed.behind) = (None, None),
                 }
                 if followed.state.0 != state {

@@ -310,7 +310,8 @@ impl Following {
             return;
         }
         let broken = |followed: &&Followed| {
-            matches!(followed.state.0, WatchState::Broken { .. }) || followed.behind.is_some()
+            matches!(followed.state.0, WatchState::Broken { .. } | WatchState::Forbidden { .. })
+                || followed.behind.is_some()
         };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
