@@ -64,7 +64,8 @@ impl<'a> Fleet<'a> {
         let mut by_id: HashMap<&ClusterId, Vec<usize>> = HashMap::new();
         let mut by_server: HashMap<String, usize> = HashMap::new();
         for &objects in clusters {
-            let servers: Vec<String> = objects.servers().iter().map(|server| server_address(server)).collect();
+            let servers: Vec<String> =
+                objects.servers().iter().map(|server| server_address(server)).collect();
             let mut none = Vec::new();
             let twins = objects.id().map_or(&mut none, |id| by_id.entry(id).or_default());
             let twin_of = twins.first().map(|first| members[*first].objects.name().to_owned());
@@ -359,7 +360,13 @@ mod tests {
         ] {
             assert_eq!(server_address(one), server_address(other));
         }
-        assert_ne!(server_address("https://edge.example.com:6443"), server_address("https://edge.example.com"));
-        assert_ne!(server_address("https://r.example.com/k8s/A"), server_address("https://r.example.com/k8s/a"));
+        assert_ne!(
+            server_address("https://edge.example.com:6443"),
+            server_address("https://edge.example.com")
+        );
+        assert_ne!(
+            server_address("https://r.example.com/k8s/A"),
+            server_address("https://r.example.com/k8s/a")
+        );
     }
 }

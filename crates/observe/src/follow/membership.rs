@@ -79,7 +79,9 @@ impl FleetWatcher {
 
     /// Watches the cluster of this name no more.
     pub(crate) fn remove_member(&mut self, name: &str) {
-        let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else { return };
+        let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else {
+            return;
+        };
         self.forget_snapshot(at);
         self.clusters.remove(at);
         self.fleet.snapshots.remove(at);

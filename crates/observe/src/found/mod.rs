@@ -39,8 +39,8 @@ const AGAIN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Pause after looking which Secrets name clusters, as a multiple of the time that it took, and its maximum.
-const RESTS: u32 = 20;
-const LONGEST_REST: Duration = Duration::from_secs(10);
+const RESTS: u32 = 10;
+const LONGEST_REST: Duration = Duration::from_secs(3);
 
 /// Maximum number of Secrets of one home that are read at one time, and of all homes.
 const AT_ONCE: usize = 8;
@@ -226,12 +226,9 @@ impl FoundClusters {
                 None if self.reads.is_empty() => return std::future::pending().await,
                 None => Duration::MAX,
             };
-            match tokio::time::timeout(left, self.reads.next()).await {
-                Ok(Some(finished)) => {
-                    self.finished_at.get_or_insert_with(Instant::now);
-                    self.finished.push(finished);
-                }
-                Ok(None) | Err(_) => {}
+            if let Ok(Some(finished)) = tokio::time::timeout(left, self.reads.next()).await {
+                self.finished_at.get_or_insert_with(Instant::now);
+                self.finished.push(finished);
             }
         }
     }
@@ -374,7 +371,8 @@ impl Home {
         for secret in secrets.secrets {
             let object = snapshot.get(secret.secret.as_ref()).present();
             let version = object.map(|observed| {
-                ["uid", "resourceVersion"].map(|field| observed.object.text(&["metadata", field]).into_owned())
+                ["uid", "resourceVersion"]
+                    .map(|field| observed.object.text(&["metadata", field]).into_owned())
             });
             let known = before.remove(&secret.name);
             let found = match known {
@@ -470,7 +468,9 @@ impl Found {
             SecretRead::Absent | SecretRead::Home => None,
             SecretRead::Other { .. } if is_same => return None,
             // That one is followed with the credentials of the kubeconfig.
-            SecretRead::Other { context, .. } if addresses.contains(&server_address(&context.server())) => None,
+            SecretRead::Other { context, .. } if addresses.contains(&server_address(&context.server())) => {
+                None
+            }
             SecretRead::Other { context, .. } => Some(Ok(context)),
             SecretRead::Refused(failure) => Some(Err(failure)),
             SecretRead::Failed { failure, is_forbidden } => {

@@ -23,17 +23,11 @@ pub(super) enum SecretRead {
     /// It names the cluster that holds it.
     Home,
     /// It names another cluster. The fingerprint tells apart two contents of the Secret.
-    Other {
-        context: Box<Context>,
-        fingerprint: u64,
-    },
+    Other { context: Box<Context>, fingerprint: u64 },
     /// It names a cluster to which Taffrail does not connect.
     Refused(Failure),
     /// It could not be read.
-    Failed {
-        failure: Failure,
-        is_forbidden: bool,
-    },
+    Failed { failure: Failure, is_forbidden: bool },
 }
 
 /// Reads a Secret of a home, of which `home` is the connection and `guard` checks the addresses of other clusters.

@@ -98,7 +98,8 @@ impl Reporter {
 
     /// Reports until the receiver of messages or the sender of replies is gone.
     pub async fn run(self) {
-        let Reporter { mut watcher, mut teller, shared, mut inquiries, mut found, messages, mut replies } = self;
+        let Reporter { mut watcher, mut teller, shared, mut inquiries, mut found, messages, mut replies } =
+            self;
         tokio::select! {
             () = shared.follow(&mut watcher, &mut teller, &mut inquiries, &mut found) => {}
             () = shared.send(&messages, &mut replies) => {}

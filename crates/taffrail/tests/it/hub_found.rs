@@ -45,7 +45,8 @@ fn secret(namespace: &str, name: &str, data: &[(&str, &str)]) -> Value {
 
 /// A cluster Secret of Argo CD.
 fn argo_secret(name: &str, server: &str, config: &Value) -> Value {
-    let mut secret = secret("argocd", name, &[("server", server), ("config", &config.to_string()), ("name", name)]);
+    let mut secret =
+        secret("argocd", name, &[("server", server), ("config", &config.to_string()), ("name", name)]);
     secret["metadata"]["labels"] = json!({"argocd.argoproj.io/secret-type": "cluster"});
     secret
 }
@@ -55,7 +56,11 @@ fn argo_secret_of(name: &str, cluster: &Cluster, user: &User) -> Value {
     let kubeconfig: Value = serde_saphyr::from_str(&cluster.kubeconfig_for(user)).unwrap();
     let authority = &kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"];
     let token = &kubeconfig["users"][0]["user"]["token"];
-    argo_secret(name, &cluster.url(), &json!({"bearerToken": token, "tlsClientConfig": {"caData": authority}}))
+    argo_secret(
+        name,
+        &cluster.url(),
+        &json!({"bearerToken": token, "tlsClientConfig": {"caData": authority}}),
+    )
 }
 
 fn kustomization(name: &str, secret: &str) -> Value {
@@ -180,7 +185,9 @@ fn clusters_that_secrets_name_are_found_followed_and_let_go_of() {
 
     let hub = stage.hub(&[]);
     let view = ["get", "clusters"];
-    let (answer, _) = shown(&hub, &view, |answer| answer.stdout.matches("v1.36.3").count() == 4 && !answer.stderr.contains("not connected"));
+    let (answer, _) = shown(&hub, &view, |answer| {
+        answer.stdout.matches("v1.36.3").count() == 4 && !answer.stderr.contains("not connected")
+    });
     snapbox::assert_data_eq!(
         answer.stdout,
         "\
@@ -199,7 +206,8 @@ home/team/west         InProgress   1/2    v1.36.3   waiting to be reconciled
     until_apps(&hub, "home/fleet/north", &["of-north"]);
     // One is asked for what the hub does not follow.
     let (answer, _) = shown(&hub, &["status", "configmap/of-west", "-n", "default"], |_| true);
-    let is_read = |line: &str| line.starts_with("home/team/west ") && line.contains("Resource is always ready");
+    let is_read =
+        |line: &str| line.starts_with("home/team/west ") && line.contains("Resource is always ready");
     assert!(answer.stdout.lines().any(is_read), "{}{}", answer.stdout, answer.stderr);
 
     // One is added.
@@ -266,7 +274,8 @@ fn a_found_cluster_that_answers_with_a_known_uid_changes_no_row_of_the_first() {
     until_apps(&hub, "home/argocd/forged", &["more", "of-first"]);
     first.heal(silence);
     until_apps(&hub, "first", &["of-first"]);
-    let (answer, _) = shown(&hub, &["get", "clusters"], |answer| answer.stdout.matches("v1.36.3").count() == 3);
+    let (answer, _) =
+        shown(&hub, &["get", "clusters"], |answer| answer.stdout.matches("v1.36.3").count() == 3);
     snapbox::assert_data_eq!(
         answer.stdout,
         "\

@@ -88,8 +88,7 @@ impl HubProcess {
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
-        let is_followed =
-            |name: &str| names.contains(name) || !tools.is_empty() && is_found_in(name, &names);
+        let is_followed = |name: &str| names.contains(name) || !tools.is_empty() && is_found_in(name, &names);
         let index = match &keeping {
             Some(Keeping { store, .. }) => {
                 FleetIndex::restore(hub_clock(&clock), &**store, is_followed).await
