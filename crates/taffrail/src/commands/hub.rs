@@ -50,7 +50,7 @@ pub(crate) struct HubArguments {
 
 #[derive(Debug, Subcommand)]
 enum HubCommand {
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     Token(token::TokenArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
