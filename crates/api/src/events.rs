@@ -46,9 +46,12 @@ pub struct EventRow {
     /// The time of the last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
-    /// Name of the workload whose Pods the row is about, if several of them share it; else left out.
+    /// Name of the workload to which the Pod belongs, or belonged, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
+    /// True if the object does not exist any more; its app is that of the workload after which it was named.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
     /// Number of objects that the row is about; left out for one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub objects: usize,
@@ -56,7 +59,7 @@ pub struct EventRow {
 
 impl EventList {
     /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about the dependents of these
-    /// objects; `list` holds the apps of `clusters`.
+    /// objects, those that are gone included; `list` holds the apps of `clusters`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -118,12 +121,24 @@ impl EventList {
                         continue;
                     }
                     let Some(object) = event.at(&[about]).and_then(subject) else { continue };
-                    let Some(app) = owners.get(&(cluster, object.clone())) else { continue };
+                    let owner = |key: &ObjectKey| owners.get(&(cluster, key.clone())).copied();
+                    let is_gone = || matches!(member.objects.get(object.as_ref()), Presence::Absent);
+                    let (app, made_by) = match owner(&object) {
+                        Some(app) => (app, None),
+                        None if is_gone() => {
+                            let mut makers = makers(&object).into_iter();
+                            let found = makers.find_map(|maker| Some((owner(&maker)?, maker)));
+                            let Some((app, maker)) = found else { continue };
+                            (app, Some(workload(member.objects, maker)))
+                        }
+                        None => continue,
+                    };
                     let given = Given::of(event);
                     let message = nameless(&given.message, &object.name);
                     let place = (cluster, object, event.text(&["reason"]).into_owned(), message);
                     let warning = warnings.entry(place).or_insert_with(|| Warning {
                         app: AppName::from(&app.app),
+                        gone_of: made_by,
                         message: given.message.clone(),
                         count: 0,
                         first: given.first,
@@ -136,7 +151,7 @@ impl EventList {
         let mut rows: Vec<EventRow> = warnings.into_iter().map(row).collect();
         for row in &mut rows {
             let objects = forest.cluster(row.place.first());
-            row.made_by = objects.and_then(|objects| maker(objects, &row.object));
+            row.made_by = row.made_by.take().or_else(|| maker(objects?, &row.object));
         }
         rows.sort_by_key(|row| row.last_seen);
         List::of(rows, &list.errors)
@@ -188,6 +203,7 @@ impl EventRow {
             first_seen: earlier(one.first_seen, other.first_seen),
             last_seen: later(one.last_seen, other.last_seen),
             objects: one.objects.saturating_add(other.objects),
+            is_gone: one.is_gone && other.is_gone,
             ..other
         })?;
         Some(EventRow { place: InClusters::new(names), ..told })
@@ -218,12 +234,50 @@ fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
+/// Returns the names of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
+/// controllers named it: with a hyphen and a suffix that has none.
+///
+/// Any author may write such an event, but only in the namespace of the maker.
+fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
+    let shorter = |name: &str, count: usize| {
+        let rest = name.rsplitn(count + 1, '-').nth(count)?;
+        (!rest.is_empty()).then(|| rest.to_owned())
+    };
+    let made_of = |(group, kind, suffixes): (&str, &str, usize)| {
+        Some(ObjectKey::new(group, kind, &*gone.namespace, shorter(&gone.name, suffixes)?))
+    };
+    let all: &[(&str, &str, usize)] = match (&*gone.group, &*gone.kind) {
+        ("", "Pod") => &[
+            ("apps", "ReplicaSet", 1),
+            ("apps", "StatefulSet", 1),
+            ("apps", "DaemonSet", 1),
+            ("batch", "Job", 1),
+            ("apps", "Deployment", 2),
+            ("batch", "CronJob", 2),
+        ],
+        ("apps", "ReplicaSet") => &[("apps", "Deployment", 1)],
+        ("batch", "Job") => &[("batch", "CronJob", 1)],
+        _ => &[],
+    };
+    all.iter().copied().filter_map(made_of).collect()
+}
+
+/// Returns the name of the topmost controller of `maker` after which it is named; its own name if there is none.
+fn workload(objects: &dyn Objects, maker: ObjectKey) -> String {
+    let above = controllers(objects, &maker).into_iter().map(|it| it.name);
+    let named =
+        above.take_while(|name| maker.name.strip_prefix(&**name).is_some_and(|it| it.starts_with('-')));
+    named.last().unwrap_or(maker.name)
+}
+
 /// The parts in which warnings must be equal to share a row: cluster, object or workload, reason, and the common
 /// part of the messages.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {
     app: AppName,
+    /// Name of the workload whose object this was, if the object is gone.
+    gone_of: Option<String>,
     message: String,
     count: i64,
     first: Option<Timestamp>,
@@ -298,7 +352,8 @@ fn row((place, warning): (Place<'_>, Warning)) -> EventRow {
         count: warning.count,
         first_seen: warning.first,
         last_seen: warning.last,
-        made_by: None,
+        is_gone: warning.gone_of.is_some(),
+        made_by: warning.gone_of,
         objects: 1,
     }
 }

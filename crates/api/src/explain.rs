@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
     App, Axis, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership, Problem,
-    Resource, Source, SyncState, UNOBSERVED, UNREADABLE, Words,
+    Resource, Source, Suspension, SyncState, UNOBSERVED, UNREADABLE, Words,
     command::{helm, kubectl, of_app, resource, taffrail},
     full_name,
     trust::{CHANGED_BY_HAND, FindingCategory, Severity},
@@ -69,6 +69,9 @@ pub struct Explanation {
     /// The declared objects that users suspended or paused, in part or whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
+    /// Who suspended the app, and when; left out if it is not suspended, or if managed fields do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<Suspension>,
     /// The message of the worst object or, if the objects are well, of the delivery tool.
     pub message: Words,
     /// The cause chain, from the object to the root cause; empty if all is well.
@@ -188,6 +191,7 @@ impl Explanation {
             changed: Vec::new(),
             last_changed: Vec::new(),
             doubts: Vec::new(),
+            suspension: None,
             logs: None,
             next,
         }
@@ -204,6 +208,12 @@ impl Explanation {
             self.next.splice(at..at, command);
         }
         self
+    }
+
+    /// Adds who suspended the app, and when.
+    #[must_use]
+    pub fn suspended(self, suspension: Option<Suspension>) -> Explanation {
+        Explanation { suspension, ..self }
     }
 
     /// Replaces the objects that are not synced by those with the fields in which they differ.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,10 +12,10 @@ use taffrail_apps::{
 };
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
-use taffrail_object::{LabelSelector, Object, ObjectKey};
+use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
-use crate::{ClusterRow, ResourceRow, as_text};
+use crate::{ClusterRow, ImageUses, ResourceRow, as_text};
 
 /// The statuses that rows must have: `Ready,InProgress`, or with `!` the ones that they must not have:
 /// `!Ready,InProgress`.
@@ -172,7 +172,7 @@ pub struct Filter {
     pub clusters: Vec<String>,
     /// Names of the kinds of which objects are kept, in any case of letters; empty for all.
     pub kinds: Vec<String>,
-    /// Parts of image names, of which an object must run at least one; empty for any.
+    /// Parts of image names: an object must declare or run an image with one of them in its name; empty for any.
     pub images: Vec<String>,
     /// The namespaces of which objects are kept, and apps with objects there; empty for all.
     pub namespaces: Vec<String>,
@@ -193,26 +193,19 @@ impl Filter {
         }
     }
 
-    /// Removes from each app of `list` the objects that do not match the kinds, images, namespaces and statuses; the
-    /// apps stay, even without objects.
-    pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
-        // Apps may list the same objects.
-        let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
+    /// Removes from each app of `list` the objects that do not match the kinds, namespaces and statuses, and those that
+    /// have none of the images `uses`, if that is given; the apps stay, even without objects.
+    pub fn resources(&self, list: &mut AppList, uses: Option<&ImageUses<'_>>) {
         for app in &mut list.apps {
-            let objects = of_name(clusters, &app.app.target).filter(|_| app.in_reach);
             let freshness = app.freshness;
             let unsynced: BTreeSet<ObjectKey> = match app.pressing() {
                 Some(_) => app.unsynced.iter().map(|own| own.key.clone()).collect(),
                 None => BTreeSet::new(),
             };
-            let target = &app.app.target;
-            let mut runs_image = |key: &ObjectKey| {
-                let place = (target.clone(), key.clone());
-                // An object out of reach is not the one of that name in the cluster where the app is
-                // declared.
-                let run = objects.map(|_| runs.entry(place).or_insert_with(|| self.runs_image(objects, key)));
-                run.is_some_and(|runs| *runs)
-            };
+            let (target, in_reach) = (&app.app.target, app.in_reach);
+            // An object out of reach is not the one of that name in the cluster where the app is declared.
+            let has_image =
+                |key: &ObjectKey| uses.is_none_or(|uses| in_reach && !uses.get(target, key).is_empty());
             let wanted = |resource: &Resource| {
                 let kind = |word: &String| names_kind(word, &resource.key.group, &resource.key.kind);
                 let status = freshness.effective(resource.status);
@@ -220,10 +213,17 @@ impl Filter {
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))
-                    && (self.images.is_empty() || runs_image(&resource.key))
+                    && has_image(&resource.key)
             };
             app.resources.retain(wanted);
         }
+    }
+
+    /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery, suspension
+    /// or labels.
+    pub(crate) fn is_about_apps(&self) -> bool {
+        let Filter { problems, sync, deliveries, suspended, labels, .. } = self;
+        problems.is_some() || sync.is_some() || !deliveries.is_empty() || *suspended || labels.is_some()
     }
 
     /// Returns true if the row of a cluster matches.
@@ -272,12 +272,6 @@ impl Filter {
             && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
             && self.labels.as_ref().is_none_or(labels)
     }
-
-    fn runs_image(&self, objects: Option<&dyn Objects>, key: &ObjectKey) -> bool {
-        let Some(observed) = objects.and_then(|objects| found(objects, key)) else { return false };
-        let wanted = |image: &String| self.images.iter().any(|part| image.contains(part.as_str()));
-        images(&observed.object).iter().any(wanted)
-    }
 }
 
 /// Returns the value of `label` that all objects of an app share; `None` if they do not share one. Such a
@@ -290,20 +284,6 @@ fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<Str
     });
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
-}
-
-/// Returns the container images of an object: of a Pod, or of the Pod template that it contains.
-pub fn images(object: &Object<'_>) -> Vec<String> {
-    let specs: [&[&str]; 3] =
-        [&["spec"], &["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"]];
-    let mut images = Vec::new();
-    for spec in specs.iter().filter_map(|path| object.at(path)) {
-        for list in ["initContainers", "containers"] {
-            let containers = spec.get(list).and_then(Value::items).into_iter().flatten();
-            images.extend(containers.filter_map(|container| text(container.get("image"))));
-        }
-    }
-    images
 }
 
 fn text(value: Option<Value<'_>>) -> Option<String> {

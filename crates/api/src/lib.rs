@@ -15,6 +15,7 @@ mod events;
 mod explain;
 pub mod filter;
 pub mod hub;
+mod images;
 mod object_actions;
 pub mod question;
 pub mod report;
@@ -43,6 +44,7 @@ pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};
+pub use images::{ImageUse, ImageUses};
 pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
 };

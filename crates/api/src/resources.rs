@@ -1,4 +1,4 @@
-//! Rows of `get resources`.
+//! The rows of `get resources`: the declared objects of apps.
 
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use taffrail_apps::{App, AppList, ObjectSync, ObjectSyncState, Resource, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::{Status, rollup};
 
-use crate::{AppName, List, ListItem};
+use crate::{AppName, ImageUse, List, ListItem};
 
-/// The declared objects of the apps of a fleet.
+/// The rows of the declared objects of the apps of a fleet.
 pub type ResourceList = List<ResourceRow>;
 
 impl ListItem for ResourceRow {
@@ -32,7 +32,7 @@ impl From<&AppList> for ResourceList {
 }
 
 impl ResourceList {
-    /// Makes the list of the objects of `list` without the apps, which no tool declares.
+    /// Makes the rows of orphaned objects from `list`, whose apps only group them: no row names an app.
     pub fn of_orphans(list: &AppList) -> ResourceList {
         let mut rows = ResourceList::from(list);
         rows.items.iter_mut().for_each(|row| row.app = None);
@@ -55,13 +55,13 @@ pub struct ResourceRow {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// The status of the object when it was last observed.
+    /// The status of the object when it was last observed; for an object that declares an app, that of the app.
     pub health: Status,
     /// The status of the object now: Unknown if the last observation is too old.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
-    /// The message, in one line.
+    /// The message of the status, in one line; may be empty.
     pub message: Words,
     /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -82,15 +82,19 @@ pub struct ResourceRow {
     /// The time since when the object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The app that declares it; absent if none does (`--orphaned`).
+    /// The images for which the question asked (`--image`), at most 8: those that the object declares, and those that its
+    /// Pods run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageUse>,
+    /// The app that declares it; absent if none does (`--orphaned`, `--image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
 }
 
-/// The apps by their cluster and declaring object.
+/// The apps of a list by home cluster and declaring object, to find the app that an object of another app declares.
 ///
-/// The row of an object that declares an app shows the status of that app, while the roll-up of the outer app
-/// counts the object's own status.
+/// The row of such an object shows the status of the app that it declares, while the roll-up of the outer app counts
+/// the object's own status.
 pub(super) struct Inner<'l>(HashMap<(&'l str, &'l ObjectKey), &'l App>);
 
 impl<'l> Inner<'l> {
@@ -100,13 +104,15 @@ impl<'l> Inner<'l> {
         Inner(declared.collect())
     }
 
-    /// Returns the app that `resource`, an object of `app`, declares; `None` if it does not declare one.
+    /// Returns the app that `resource`, an object of `app`, declares; `None` if it declares none or `app` itself, or if
+    /// the target cluster of `app` was not read.
     pub(super) fn get(&self, app: &App, resource: &Resource) -> Option<&'l App> {
         let inner = self.0.get(&(&*app.app.target, &resource.key)).filter(|_| app.in_reach)?;
         (inner.app != app.app).then_some(*inner)
     }
 
-    /// Counts the objects of `app` by status. An object that declares an app counts with the health of that app.
+    /// Counts the declared objects of `app` by their last observed status; an object that declares another app counts
+    /// with the health of that app.
     pub(super) fn counts(&self, app: &App) -> rollup::Counts {
         let status =
             |resource: &Resource| self.get(app, resource).map_or(resource.status, |inner| inner.health);
@@ -138,6 +144,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
+        images: Vec::new(),
         app: Some(AppName::from(&app.app)),
     }
 }

@@ -1,4 +1,5 @@
-//! `rules`: the kinds that have rules, the rules that decide about an object, and what rules fail.
+//! The answers of `taffrail rules`: the kinds that have rules, the rules that apply to an object, and failed cases and
+//! lint findings.
 
 use std::borrow::Cow;
 
@@ -7,23 +8,23 @@ use taffrail_status::Status;
 
 use crate::{API_VERSION, ErrorRow, List, ListItem};
 
-/// The kinds that have rules.
+/// The answer of `rules list`: the kinds that have rules.
 pub type RuleList = List<RuleRow>;
 
-/// The rules of one kind.
+/// The rules of one origin for one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuleRow {
-    /// The group; `*.` stands for any prefix.
+    /// The API group of the kind; `*.` at its beginning stands for any prefix.
     pub group: String,
     /// The kind; `*` stands for all other kinds of the group.
     pub kind: String,
     /// The origin of the rules: `user`, `shipped` or `builtin`.
     pub origin: Cow<'static, str>,
-    /// Number of branches; 0 for rules that are not YAML.
+    /// Number of branches of rules in YAML; 0 for scripts and built-in rules.
     pub branches: usize,
-    /// The documentation of the kind's fields; for a script, its language.
+    /// The URL of the documentation of the kind's fields; for a script, its language; empty for built-in rules.
     pub source: String,
 }
 
@@ -31,30 +32,30 @@ impl ListItem for RuleRow {
     const LIST: &'static str = "RuleList";
 }
 
-/// An object, the rule that decides about it, and all rules that were consulted.
+/// An object, the rule that decides its status, and all rules in YAML that apply to its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RulingRow {
     /// API group; empty for the core group.
     pub group: String,
-    /// API version.
+    /// API version, without the group.
     pub version: String,
     /// Name of the kind.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// The status of the object by the rules alone, without evidence beside the object.
     pub status: Status,
-    /// True if the object is suspended on purpose.
+    /// True if the rules find that a user suspended the object.
     pub suspended: bool,
-    /// The message.
+    /// The message of the status, for people.
     pub message: String,
-    /// The rule that decided.
+    /// The name of the rule that decided, with the number of the branch after `#`.
     pub rule: String,
-    /// The rules for the kind, in order of evaluation.
+    /// The rules in YAML for the kind, in order of evaluation.
     pub asked: Vec<AskedRules>,
 }
 
@@ -84,11 +85,11 @@ pub struct AskedBranch {
     pub number: usize,
     /// The status of an object for which this branch decides.
     pub status: Status,
-    /// True if this branch says that the object is suspended.
+    /// True if an object for which this branch decides counts as suspended.
     pub suspended: bool,
     /// True if all tests of the branch hold for the object.
     pub holds: bool,
-    /// True if this branch decides the verdict.
+    /// True if this branch decides the status: the first one that holds, unless other rules decided before.
     pub decides: bool,
 }
 
@@ -101,11 +102,11 @@ pub struct RuleTrial {
     pub api_version: Cow<'static, str>,
     /// The kind of the answer: `RuleTest` or `RuleLint`.
     pub kind: Cow<'static, str>,
-    /// Number of cases that hold.
+    /// Number of test cases that passed.
     pub passed: usize,
     /// Number of failed cases (`RuleTest`) or findings (`RuleLint`), each of which is an item.
     pub failed: usize,
-    /// The failures, or the lint findings.
+    /// The failed cases and the files that could not be read; for `RuleLint` also the lint findings.
     pub items: Vec<RuleFaultRow>,
     /// Always empty.
     #[serde(default)]
@@ -113,7 +114,8 @@ pub struct RuleTrial {
 }
 
 impl RuleTrial {
-    /// Makes the result of `kind`, `RuleTest` or `RuleLint`, where `passed` cases hold.
+    /// Makes the result of kind `kind`, `RuleTest` or `RuleLint`, in which `passed` cases passed and each of `items`
+    /// failed.
     pub fn new(kind: &'static str, passed: usize, items: Vec<RuleFaultRow>) -> RuleTrial {
         let (api_version, failed) = (API_VERSION.into(), items.len());
         RuleTrial { api_version, kind: kind.into(), passed, failed, items, errors: Vec::new() }
@@ -125,18 +127,18 @@ impl RuleTrial {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuleFaultRow {
-    /// The file.
+    /// The path of the file; left out for a lint finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The kind whose rules it is about.
+    /// The kind of objects whose rules are meant; left out if the fault is not about one kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The name of the case.
+    /// The name of the failed test case; left out for other faults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
     /// The message, for people.
     pub message: String,
-    /// The next step for the user.
+    /// What the user can do about it; left out if there is nothing to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -8,7 +8,7 @@ use crate::{
     StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
-/// Returns the JSON Schema of each answer, with the `kind` of the answer.
+/// Returns the JSON Schema of each answer of a command, each with the value of the answer's field `kind`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     fn of_list<T: ListItem + JsonSchema>() -> (&'static str, Schema) {
         (T::LIST, schema::<List<T>>(T::LIST))
@@ -38,8 +38,8 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Returns the JSON Schema of an answer as it is written: fields that may be missing when it is read are always
-/// there.
+/// Returns the JSON Schema of the answer `T`, with `kind` as its title and as the only value of its field `kind`.
+/// Fields that are always written are required, even if readers accept an answer without them.
 fn schema<T: JsonSchema>(kind: &str) -> Schema {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12().for_serialize());
     let mut schema = generator.into_root_schema_for::<T>();

@@ -1,4 +1,4 @@
-//! `config view`: the settings and their origins.
+//! The answer of `config view`: the settings with their values and origins.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{API_VERSION, ErrorRow};
 
-/// The settings.
+/// All settings, with their values and origins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -15,7 +15,7 @@ pub struct SettingList {
     pub api_version: Cow<'static, str>,
     /// Always `SettingList`.
     pub kind: Cow<'static, str>,
-    /// The file that was read, if any.
+    /// The path of the settings file that was read; `null` if none was.
     pub file: Option<String>,
     /// The settings, those without a value too.
     pub items: Vec<SettingRow>,
@@ -25,7 +25,7 @@ pub struct SettingList {
 }
 
 impl SettingList {
-    /// Makes the list of settings; `file` is the one that was read.
+    /// Makes the answer; `file` is the path of the settings file that was read, `None` if none was.
     pub fn new(file: Option<String>, items: Vec<SettingRow>) -> SettingList {
         SettingList {
             api_version: API_VERSION.into(),
@@ -37,36 +37,36 @@ impl SettingList {
     }
 }
 
-/// A setting.
+/// A setting, with its value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SettingRow {
-    /// The name.
+    /// The name of the setting in the file, such as `output.apps`.
     pub key: String,
     /// The meaning, for people.
     pub about: Cow<'static, str>,
-    /// The values; empty for a setting without one.
+    /// The values in effect: one, or the items of a list; empty if nothing sets it and it has no default.
     pub values: Vec<String>,
-    /// The place where it is set.
+    /// The place where the value comes from.
     pub origin: SettingOrigin,
 }
 
-/// The place where a setting is set.
+/// The place where the value of a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "from", rename_all = "camelCase")]
 pub enum SettingOrigin {
-    /// Neither a file nor the environment sets it.
+    /// The value is the default: neither the file nor the environment sets it.
     Default,
-    /// A line of a file.
+    /// A line of the settings file sets it.
     File {
         /// The path of the file.
         file: String,
         /// The line, from 1.
         line: u64,
     },
-    /// The environment.
+    /// An environment variable sets it.
     Environment {
         /// The name of the variable.
         variable: String,

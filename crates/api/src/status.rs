@@ -12,7 +12,7 @@ use crate::ListItem;
 pub struct StatusRow {
     /// API group; empty for the core group.
     pub group: String,
-    /// API version.
+    /// API version, without the group.
     pub version: String,
     /// Name of the kind.
     pub kind: String,
@@ -24,7 +24,7 @@ pub struct StatusRow {
     pub status: Status,
     /// The message of the status; may be empty.
     pub message: String,
-    /// The conditions that kstatus would add to the object.
+    /// The conditions that kstatus would add to the object: `Reconciling`, `Stalled`, or none.
     pub conditions: Vec<StatusCondition>,
     /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -32,7 +32,7 @@ pub struct StatusRow {
     /// True if a user suspended the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// The reason why the input could not be judged; left out if it was.
+    /// The reason why the object or input could not be read or judged; left out if it was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

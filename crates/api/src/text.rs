@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState};
+use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState, Suspension};
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
 
-use crate::{AppRow, SyncRow};
+use crate::{AppRow, ImageUse, ResourceRow, SyncRow};
 
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
@@ -15,18 +15,18 @@ pub use taffrail_apps::text::{age, ago, line, span};
 /// The text of a table cell without a value.
 pub const NONE: &str = "-";
 
-/// Returns the time since `at`, like [`ago`]; empty if it is not known.
+/// Returns the time from `at` to `now` in the words of [`ago`]; empty if `at` is `None`.
 pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map(|at| ago(at, now)).unwrap_or_default()
 }
 
-/// Returns the health of an app and its worst other problem as a table cell, like [`AppRow::words`].
+/// Returns the text of an app's STATUS cell: its effective status and its worst other problem, as [`AppRow::words`].
 pub fn health(app: &App, now: Timestamp) -> String {
     AppRow::from(app).words(now)
 }
 
-/// Returns the present status, with the last observed one if that is too old: `Ready`, `Unknown (was Ready,
-/// 12 min ago)`.
+/// Returns the effective status in words: the status `last` while `freshness` is live, else `Unknown`, with `last` and
+/// its age if it was ever observed: `Unknown (was Ready, 12 min ago)`.
 pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     match (freshness.state, freshness.observed_at) {
         (FreshnessState::Live, _) => last.word().to_owned(),
@@ -37,12 +37,41 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
-/// Returns the sync state of an app as a table cell, like [`SyncRow::words`].
+/// Returns the images of an object as a table cell: `acme/web:2 (declared, in no Pod), acme/web:1 (3 Pods, not
+/// declared)`; of a Pod their names alone.
+pub fn images(row: &ResourceRow) -> String {
+    let told = row.images.iter().map(|ImageUse { image, declared, pods }| {
+        if (&*row.group, &*row.kind) == ("", "Pod") {
+            return image.clone();
+        }
+        let pods = match pods {
+            0 => "in no Pod".to_owned(),
+            1 => "1 Pod".to_owned(),
+            count => format!("{count} Pods"),
+        };
+        if *declared {
+            format!("{image} (declared, {pods})")
+        } else {
+            format!("{image} ({pods}, not declared)")
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns who suspended an app and when, to follow a word: ` by kubectl-patch, 5 min ago`.
+pub fn by_at(suspension: &Suspension, now: Timestamp) -> String {
+    let by = suspension.by.as_ref().map(|by| format!(" by {by}"));
+    let at = suspension.at.map(|at| format!(", {}", ago(at, now)));
+    by.into_iter().chain(at).collect()
+}
+
+/// Returns the text of an app's SYNC cell, as [`SyncRow::words`].
 pub fn sync(app: &App) -> Cow<'static, str> {
     SyncRow::from(app).words()
 }
 
-/// Returns the status of an object with the sync state that its delivery tool reports: `Ready, OutOfSync`.
+/// Returns the status of an object in words, and after it the sync state that its delivery tool reports, if it reports
+/// one: `Ready, OutOfSync`.
 ///
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
 pub fn object_status(status: Status, sync: Option<ObjectSyncState>) -> String {
@@ -52,11 +81,11 @@ pub fn object_status(status: Status, sync: Option<ObjectSyncState>) -> String {
     }
 }
 
-/// Returns the message of an object in every view: its own, and `sync_message`, that of the last operation of its
-/// delivery tool, which may be empty.
+/// Returns the message to show for an object: `message; sync_message`, or only one of the two if it contains the other
+/// or the other is empty. `sync_message` is that of the delivery tool's last operation about the object.
 ///
-/// That an object is well, or does not exist, does not tell why the tool could not sync it: for such an object the tool's
-/// message replaces `message`.
+/// The message of an object that is well, or does not exist, does not tell why the tool could not sync it: for such an
+/// object a `sync_message` replaces `message`.
 pub fn object_message<'t>(status: Status, message: &'t str, sync_message: &'t str) -> Cow<'t, str> {
     let is_telling = !matches!(status, Status::Current | Status::NotFound);
     if sync_message.is_empty() || is_telling && message.contains(sync_message) {
@@ -68,7 +97,7 @@ pub fn object_message<'t>(status: Status, message: &'t str, sync_message: &'t st
     }
 }
 
-/// Returns the short name of a delivery, for a column of a table.
+/// Returns the name of a delivery tool as tables show it: `ks`, `hr`, `argo`, or the full name of another one.
 pub fn delivery(delivery: Delivery) -> &'static str {
     match delivery {
         Delivery::FluxKustomization => "ks",
@@ -78,8 +107,8 @@ pub fn delivery(delivery: Delivery) -> &'static str {
     }
 }
 
-/// Returns a change in words that follow the name of the object: `image of container web: web:1 →
-/// web:2`.
+/// Returns a change of an object in words: what changed, who changed it, and the old and new values, as far as each is
+/// known: `image of container web, by helm: web:1 → web:2`.
 pub fn change(change: &Change) -> String {
     // The only field that a manager wrote, with its present value.
     let is_only = change.to.is_some() && change.from.is_none() && change.fields.len() == 1;

@@ -1,4 +1,4 @@
-//! Joining of entries that are the same in many clusters.
+//! Joins entries of an answer that are the same in many clusters.
 //!
 //! Entries are joined only if all that they say is equal but for times, counts, generated names and UIDs. So
 //! no cluster can hide what another one reports: all clusters of a joined entry are named, and different
@@ -20,7 +20,7 @@ use taffrail_status::assess::CauseStep;
 
 use crate::Explanation;
 
-/// The clusters that an entry of an answer is about: one, or all those with an equal entry.
+/// The clusters that an entry of an answer is about: one cluster, or all those with an equal entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -57,12 +57,13 @@ impl InClusters {
         }
     }
 
-    /// Returns the cluster from which the details of the entry are, such as its commands.
+    /// Returns the name of the first cluster, from which the details of the entry come, such as its commands; empty if
+    /// there is none.
     pub fn first(&self) -> &str {
         self.names().first().map_or("", String::as_str)
     }
 
-    /// Returns true if the entry is about several clusters.
+    /// Returns true for [`InClusters::Several`].
     pub fn are_several(&self) -> bool {
         matches!(self, InClusters::Several { .. })
     }
@@ -72,7 +73,8 @@ impl InClusters {
         self.names().len()
     }
 
-    /// Returns the names of the clusters for a line of text, at most four: `a, b, c and 12 more`.
+    /// Returns the names of the clusters for a line of text: up to four of them, of more the first three and the number
+    /// of the others: `a, b, c and 12 more`.
     ///
     /// ```
     /// use taffrail_api::InClusters;
@@ -91,9 +93,10 @@ impl InClusters {
     }
 }
 
-/// Groups equal entries of different clusters; the groups are in the order of their first entries.
+/// Groups entries with equal keys of different clusters; the groups are in the order of their first entries.
 ///
-/// `like` returns the cluster and the key to compare. Two entries of one cluster are never in the same group.
+/// `like` returns the cluster and the key of an entry. Two entries of one cluster are never in the same group: the
+/// second one with a key is grouped with the second ones of other clusters.
 pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     items: Vec<T>,
     like: impl Fn(&T) -> (String, K),
@@ -114,9 +117,9 @@ pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     groups
 }
 
-/// Groups equal entries of one cluster; the groups are in the order of their first entries.
+/// Groups entries with the same cluster and the same key; the groups are in the order of their first entries.
 ///
-/// `like` returns the cluster and the key to compare.
+/// `like` returns the cluster and the key of an entry.
 pub(super) fn grouped_in_one<T, K: Eq + Hash>(
     items: Vec<T>,
     like: impl Fn(&T) -> (String, K),
@@ -133,17 +136,18 @@ pub(super) fn grouped_in_one<T, K: Eq + Hash>(
     groups
 }
 
-/// Returns the earlier of two times; if only one is known, that one.
+/// Returns the earlier of two times; if only one is known, that one; `None` if neither is.
 pub(super) fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     [one, other].into_iter().flatten().min()
 }
 
-/// Returns the later of two times; if only one is known, that one.
+/// Returns the later of two times; if only one is known, that one; `None` if neither is.
 pub(super) fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     [one, other].into_iter().flatten().max()
 }
 
-/// Returns a message without the parts that differ each time: numbers, and durations such as `5m0s`.
+/// Returns a message in which each word that is a number or a duration, such as `5m0s`, is replaced by `#`, and each
+/// white space by one blank.
 pub fn likeness(message: &str) -> String {
     let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
     let is_span =
@@ -152,10 +156,10 @@ pub fn likeness(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The parts of an explanation that must be equal to join it with one of another cluster, and the app's other
-/// objects that are not ready.
+/// The parts of an explanation that must be equal to join it with one of another cluster; among them the objects of the
+/// app that are not ready.
 ///
-/// Texts and links are given by the numbers that [`Alikes`] assigns: equal ones have the same number.
+/// Texts and cause steps are given by the numbers that [`Alikes`] assigns: equal ones have the same number.
 #[derive(PartialEq, Eq, Hash)]
 struct Alike {
     own: Explanation,
@@ -165,8 +169,9 @@ struct Alike {
     others: Vec<(ObjectKey, Status, usize)>,
 }
 
-/// Joins explanations of different clusters with the same cause of the same app. The details are those of the
-/// cluster in which the problem began first. Each result comes with the index of these details in `explained`.
+/// Joins explanations of one app in different clusters that are equal but for times, generated names and numbers. The
+/// details of a joined one are those of the cluster in which the problem began first. Returns each explanation with the
+/// index in `explained` of the one whose details it has.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
     let items: Vec<_> = explained.into_iter().enumerate().collect();
     let alikes = RefCell::new(Alikes::default());
@@ -185,15 +190,15 @@ pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Ex
     told.collect()
 }
 
-/// Returns the earliest time at which a problem in an explanation began; `None` if no time is known.
+/// Returns the earliest time at which a cause step or a problem of an explanation began; `None` if no time is known.
 fn began(own: &Explanation) -> Option<Timestamp> {
     let of_chain = own.chain.iter().filter_map(|link| link.since);
     let of_problems = own.problems.iter().filter_map(|problem| problem.since);
     of_chain.chain(of_problems).min()
 }
 
-/// A pool that gives equal texts and cause steps the same number, so that shared ones are examined once and not
-/// copied.
+/// A pool that gives equal texts and equal cause steps the same number, so that those that many explanations share are
+/// examined once and not copied.
 #[derive(Default)]
 struct Alikes {
     /// A number for each different text.
@@ -293,7 +298,7 @@ impl Alikes {
     }
 }
 
-/// Returns the number of `own` in `known`; a value that is new gets the next number.
+/// Returns the number of `own` in `known`; a new value is added with the next number, from 0.
 fn number<T: Eq + Hash>(known: &mut HashMap<T, usize>, own: T) -> usize {
     let next = known.len();
     *known.entry(own).or_insert(next)
@@ -336,7 +341,7 @@ impl Generated {
         }
     }
 
-    /// Replaces these names by their patterns in `text`, and UIDs, numbers and durations by `#`.
+    /// Returns `text` with these names replaced by their patterns, and UIDs, numbers and durations by `#`.
     fn without(&self, text: &str) -> String {
         let named =
             self.names.iter().fold(without_uids(text), |text, (name, stem)| text.replace(&*name.name, stem));
@@ -347,7 +352,7 @@ impl Generated {
 /// The lengths of the parts of a UID in characters.
 const UID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// Replaces UIDs by `#`, such as those of Pods in messages of the kubelet.
+/// Returns `text` with each UID, such as those of Pods in messages of the kubelet, replaced by `#`.
 pub(super) fn without_uids(text: &str) -> String {
     let is_uid = |text: &str| {
         let mut parts = text.split('-');

@@ -19,25 +19,25 @@ use taffrail_status::{ActiveRules, Observed, Presence, Status};
 use crate::filter::StatusFilter;
 use crate::{AppName, List, ListItem, text};
 
-/// The maximum depth of a tree, in apps that deliver apps and objects that own objects. Real trees have ten
-/// levels, but a cluster may hold circular references.
+/// The maximum number of levels of a tree: apps that deliver apps, and objects that own objects. Real trees have ten,
+/// but a cluster may hold circular references.
 const DEEPEST: usize = 50;
 
-/// The maximum number of nodes that are repeated in the trees of other apps with the same objects: an author
-/// who may list one object may do so in many apps.
+/// The maximum number of nodes of an answer that repeat an object or app of another tree: an author who may list one
+/// object may do so in many apps.
 const MOST_REPEATED: usize = 10_000;
 
-/// The number of equal children that have a line of their own; the others share one.
+/// The number of equal children without a note that have a line of their own; the others share one.
 const SHOWN: usize = 3;
 
 /// The options that decide which nodes a tree shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// True to show only the app and the apps that it delivers.
+    /// True to show only the app and the apps that it delivers, without other objects.
     pub compact: bool,
-    /// True to let equal children share a line (folding).
+    /// True to let children that are alike share a line (folding), if they are many.
     pub fold: bool,
-    /// True to show also the objects of delivered apps.
+    /// True to show also the objects of the apps that the app delivers.
     pub nest: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct AppTree {
     pub cluster: String,
     /// Name of the cluster that holds the declaring object.
     pub home: String,
-    /// The number of nodes that a condition about their status leaves out; left out if there are none.
+    /// The number of nodes that `--status` leaves out; not written if it is 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
     /// The node of the app, with all others below it.
@@ -76,23 +76,24 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl AppTree {
-    /// Leaves in the tree only its root, the nodes with a status that `status` admits, and the nodes above these;
-    /// counts the others in `left_out`. Equal nodes must not share a line yet.
+    /// Removes the nodes that `status` does not admit, except for the root and the nodes above an admitted one, and
+    /// counts them in `left_out`. Must be called before [`AppTree::fold`].
     pub fn keep(&mut self, status: &StatusFilter) {
         let is_pressing = self.root.is_pressing();
         let children = &mut self.root.children;
         children.retain_mut(|child| keep(child, status, is_pressing, &mut self.left_out));
     }
 
-    /// Lets equal nodes share a line.
+    /// Replaces siblings that are alike by a shared line, at all levels, where they are many.
     pub fn fold(&mut self) {
         fold(&mut self.root);
     }
 }
 
-/// Removes the nodes below `node` that neither match `status` nor lead to one that does, and returns true if `node`
-/// itself stays; counts those that do not in `left_out`. `is_pressing` is true if the app above has a problem that is
-/// more than a notice: an object that is not synced then does not count as Ready, as in `get resources`.
+/// Removes the nodes below `node` that `status` does not admit and that have no admitted node below; returns true if
+/// `node` itself stays. Adds the number of nodes that do not stay, `node` included, to `left_out`. `is_pressing` is
+/// true if the app above has a problem that is more than a notice: an object that is not synced then does not count as
+/// Ready, as in `get resources`.
 fn keep(node: &mut TreeNode, status: &StatusFilter, is_pressing: bool, left_out: &mut usize) -> bool {
     let of_children = if node.app.is_some() { node.is_pressing() } else { is_pressing };
     let has_problem = node.is_pressing() || is_pressing && node.sync.is_some();
@@ -107,15 +108,15 @@ fn keep(node: &mut TreeNode, status: &StatusFilter, is_pressing: bool, left_out:
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
-    /// The node is the app itself.
+    /// The node is the root: the app itself.
     App,
-    /// The app above declares the object.
+    /// The app of the node above declares the object or the app.
     Declared,
-    /// The object above controls the object.
+    /// The object of the node above owns the object.
     Owned,
 }
 
-/// A line of the tree: an app, an object, or several equal objects.
+/// A node of the tree, which is one line of text: an app, an object, or several objects that are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -125,7 +126,8 @@ pub struct TreeNode {
     /// The app, if the node is one or its object declares one; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// The object; left out for several equal ones and for apps without a declaring object.
+    /// The object; for an app its declaring object. Left out for a shared line, and for apps without a declaring
+    /// object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
@@ -153,10 +155,11 @@ pub struct TreeNode {
     /// The creation time of the object, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// A note for people: why the node has no children, or what a shared line contains; may be left out.
+    /// A note for people, such as `suspended`, `unconfirmed`, why the node has no children, or what a shared line
+    /// contains; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The kind and number of the equal objects, for a shared line.
+    /// For a shared line, the kind and number of its objects; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folded: Option<Collapsed>,
     /// The nodes below this one.
@@ -164,7 +167,7 @@ pub struct TreeNode {
 }
 
 impl TreeList {
-    /// Makes the trees of `asked`, apps of `list`, which are the apps of `clusters`.
+    /// Makes the trees of the apps `asked`, in this order. `list` has all apps of `clusters`, among them `asked`.
     pub fn new<'a>(
         asked: &[&'a App],
         list: &'a apps::AppList,
@@ -187,7 +190,7 @@ impl TreeList {
     }
 }
 
-/// Equal objects that share a line.
+/// The objects that share a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Collapsed {
@@ -198,7 +201,7 @@ pub struct Collapsed {
 }
 
 impl TreeNode {
-    /// Makes a node with this relation to its parent and this health, without children.
+    /// Makes a node with this relation to its parent and this health, and without an app, an object and children.
     pub(super) fn new(relation: Relation, health: Status, freshness: Freshness) -> TreeNode {
         let effective = freshness.effective(health);
         TreeNode {
@@ -220,7 +223,8 @@ impl TreeNode {
         }
     }
 
-    /// Adds the state that the delivery tool reports for the object of the node.
+    /// Returns the node with the sync state and message that the delivery tool reports for its object; unchanged for
+    /// `None`.
     fn with(self, sync: Option<&ObjectSync>) -> TreeNode {
         match sync {
             Some(own) => TreeNode { sync: Some(own.state), sync_message: own.message.clone(), ..self },
@@ -233,15 +237,15 @@ impl TreeNode {
         self.problem.as_ref().is_some_and(Problem::is_pressing)
     }
 
-    /// Returns the problem that is shown beside the status of a Ready app; `None` if it has none, or only that it
-    /// is suspended, which the note says.
+    /// Returns the problem that is shown beside the status Ready of an app; `None` if the node is not Ready or has no
+    /// problem, or only that it is suspended, which the note says.
     pub fn besides(&self) -> Option<&Problem> {
         let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
     }
 
-    /// Returns the message that is shown for people: that of the problem beside the status, or of the object, which a
-    /// Ready one does not need unless it is not synced.
+    /// Returns the message to show to people: that of the problem of [`TreeNode::besides`], else
+    /// [`text::object_message`], with an empty message for a Ready object.
     pub fn told(&self) -> Cow<'_, str> {
         let own = if self.status == Status::Current { "" } else { &*self.message };
         match self.besides() {
@@ -250,7 +254,8 @@ impl TreeNode {
         }
     }
 
-    /// Returns the status in words, with a sync problem: `Ready`, `Ready, OutOfSync`.
+    /// Returns the status in words, with the problem of [`TreeNode::besides`] or else the sync state of the object
+    /// after it: `Ready`, `Ready, OutOfSync`.
     pub fn words(&self) -> String {
         let besides = self.besides().map(Problem::words);
         match besides.filter(|words| !words.is_empty()) {
@@ -260,18 +265,18 @@ impl TreeNode {
     }
 }
 
-/// The apps and objects that one tree already contains. Each is expanded once, so that circular ownership cannot
-/// make the tree endless, nor overlapping apps make it huge.
+/// The apps and objects that a tree contains so far. Each is expanded once, so that circular ownership cannot make the
+/// tree endless, nor overlapping apps make it huge.
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
-    /// The objects, each with its cluster; the value is true if no app of the tree declares the object.
+    /// The objects, each with its cluster; the value is true for a dependent, false for a declared object.
     objects: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     owners: Owners<'a>,
 }
 
 impl<'a> Seen<'a> {
-    /// Records an object as part of the tree. Returns false if the tree already contained it.
+    /// Adds an object to those of the tree; returns false if the tree already contained it.
     fn add(&mut self, cluster: &'a str, key: ObjectKeyRef<'a>, is_dependent: bool) -> bool {
         match self.objects.entry((cluster, key)) {
             Entry::Vacant(place) => {
@@ -283,22 +288,23 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The apps and objects that any tree of the answer already contains, and the number of repeated ones.
+/// The apps and objects that the trees of the answer contain so far, and the number of repeated ones.
 #[derive(Default)]
 struct Told<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
-    /// The objects of the last tree; they are recorded only when another tree follows.
+    /// The objects of the last tree, as in [`Seen::objects`]; its dependents are added to `objects` when another tree
+    /// follows.
     last: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     repeated: usize,
 }
 
-/// The owners whose dependents were already listed: cluster, UID and namespace. Several objects may have one UID.
+/// The owners whose dependents were already returned, by cluster, UID and namespace: several objects may have one UID.
 #[derive(Default)]
 struct Owners<'a>(HashSet<(&'a str, String, String)>);
 
 impl<'a> Owners<'a> {
-    /// Returns the dependents of `owner`; nothing if they were returned before.
+    /// Returns the dependents of `owner` in its cluster; none if they were returned before.
     fn dependents(
         &mut self,
         objects: &'a dyn Objects,
@@ -313,15 +319,14 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// The objects of apps whose dependents were already collected, so that an object that several apps list is
-/// examined once.
+/// The objects that [`Forest::objects`] has collected, so that an object that several apps list is examined once.
 #[derive(Default)]
 pub(super) struct Walked<'a> {
     objects: HashSet<(&'a str, ObjectKey)>,
     owners: Owners<'a>,
 }
 
-/// The clusters and apps from which trees are built.
+/// The clusters, apps, rules and options from which the trees of an answer are built.
 pub(super) struct Forest<'a> {
     clusters: HashMap<&'a str, Ground<'a>>,
     /// The apps by their declaring object and its cluster.
@@ -332,7 +337,7 @@ pub(super) struct Forest<'a> {
     told: RefCell<Told<'a>>,
 }
 
-/// The data of one cluster for its trees.
+/// A cluster of which trees are built, and the costs of judging its dependents.
 struct Ground<'a> {
     objects: &'a dyn Objects,
     costs: Costs,
@@ -360,14 +365,14 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Returns the cluster called `name`; `None` if there is none.
+    /// Returns the cluster state of the cluster called `name`; `None` if there is none.
     pub(super) fn cluster(&self, name: &str) -> Option<&'a dyn Objects> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// Returns the objects that an app declares and that confirm it (or, if `unconfirmed`, those that do not), and
-    /// their dependents, each with its cluster. Leaves out objects in `walked`, and those of apps that this app
-    /// delivers.
+    /// Returns the objects that an app declares and that carry its mark (or, if `unconfirmed`, those that do not), and
+    /// their dependents at all levels, each with its cluster. Leaves out objects in `walked`, to which it adds those
+    /// that it returns, and those of apps that this app delivers.
     pub(super) fn objects(
         &self,
         app: &'a App,
@@ -397,8 +402,8 @@ impl<'a> Forest<'a> {
         found
     }
 
-    /// Returns true if an object may be shown: it is in no other tree, or the number of repetitions is below
-    /// [`MOST_REPEATED`].
+    /// Returns true if a dependent may be shown: no earlier tree contains it, or at most [`MOST_REPEATED`] nodes were
+    /// repeated, this one included.
     fn tells(&self, cluster: &'a str, key: ObjectKeyRef<'a>) -> bool {
         let mut told = self.told.borrow_mut();
         if !told.objects.contains(&(cluster, key)) {
@@ -408,8 +413,8 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// Records an app as part of a tree, and returns true if it may be shown: it is in no other tree, or the number
-    /// of repetitions is below [`MOST_REPEATED`].
+    /// Records an app as part of a tree, and returns true if its objects may be shown: no tree contained it, or at most
+    /// [`MOST_REPEATED`] nodes were repeated, its own included.
     fn tells_app(&self, app: &App) -> bool {
         let mut told = self.told.borrow_mut();
         if told.apps.insert(std::ptr::from_ref(app)) {
@@ -419,7 +424,7 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// Returns the tree of an app, in which each object has a node of its own.
+    /// Returns the root of the tree of an app, in which each object has a node of its own.
     pub(super) fn tree(&self, app: &'a App) -> TreeNode {
         let last = std::mem::take(&mut self.told.borrow_mut().last);
         let dependents = last.into_iter().filter(|(_, is_dependent)| *is_dependent);
@@ -496,7 +501,7 @@ const TOLD_ABOVE: &str = "its dependents are shown above";
 
 const TOO_DEEP: &str = "its dependents are left out: too many levels";
 
-/// The nodes below the declared objects of one app, while they are built.
+/// Builds the nodes of the dependents of the declared objects of one app.
 struct Below<'b, 'a> {
     forest: &'b Forest<'a>,
     app: &'a App,
@@ -555,7 +560,7 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// The note of an object that carries no mark of the app that lists it.
+/// The note of a declared object that carries no mark of the app.
 const UNCONFIRMED: &str = "unconfirmed";
 
 /// The note of an old ReplicaSet that a Deployment keeps for rollbacks.
@@ -582,7 +587,8 @@ fn created_at(observed: &Observed<'_>) -> Option<Timestamp> {
     observed.object.text(&["metadata", "creationTimestamp"]).parse().ok()
 }
 
-/// Replaces equal children by a shared line, at all levels of the tree.
+/// Replaces children that are alike by a shared line, at all levels below `node`. Of children without a note the first
+/// [`SHOWN`] keep a line of their own; one child is never replaced by one line.
 pub(super) fn fold(node: &mut TreeNode) {
     node.children.iter_mut().for_each(fold);
     if node.children.len() < 2 {
@@ -619,18 +625,18 @@ pub(super) fn fold(node: &mut TreeNode) {
         .collect();
 }
 
-/// A group of equal children: their total number, and the number already handled.
+/// A group of children that are alike: their total number, and the number handled so far.
 #[derive(Default)]
 struct Group {
     count: usize,
     met: usize,
 }
 
-/// The decision for a child of a node when equal children are folded.
+/// The decision about a child of a node when children that are alike are folded.
 enum Fate {
     Kept,
-    /// The child and all later equal ones are replaced by a line for `count` children; `kept` others have lines of
-    /// their own.
+    /// A line for `count` children replaces this child and all later ones that are alike; `kept` earlier ones have
+    /// lines of their own.
     Collapsed {
         count: usize,
         kept: usize,
@@ -638,7 +644,7 @@ enum Fate {
     Gone,
 }
 
-/// The properties in which children must be equal to share a line.
+/// The properties in which children are equal that share a line.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,
@@ -654,7 +660,7 @@ struct Likeness<'n> {
 }
 
 /// Returns the properties by which a node is compared with its siblings; `None` for nodes that never share a line:
-/// apps, and objects with something unhealthy below.
+/// apps, and objects above an app or above an object that is not Ready or not synced.
 fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     let object = node.object.as_ref()?;
     if node.app.is_some() || !node.children.iter().all(is_well) {
@@ -677,13 +683,13 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     })
 }
 
-/// Returns true if a node and all nodes below it are Ready and synced.
+/// Returns true if a node and all nodes below it are objects (not apps) that are Ready and synced.
 fn is_well(node: &TreeNode) -> bool {
     let is_ready = node.status == Status::Current && node.sync.is_none();
     node.app.is_none() && is_ready && node.children.iter().all(is_well)
 }
 
-/// Makes the shared line for `count` children equal to `child`; `kept` others have lines of their own.
+/// Makes the shared line for `count` children that are like `child`; `kept` others have lines of their own.
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };

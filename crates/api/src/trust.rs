@@ -1,4 +1,4 @@
-//! The answer of `trust`: the findings why a green status may be wrong.
+//! The answer of `trust`: findings, each a reason why a green status may be wrong.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use taffrail_status::Status;
 use crate::together::{earlier, grouped};
 use crate::{API_VERSION, AppOfHome, ErrorRow, InClusters};
 
-/// The maximum number of objects and apps that a finding names; the others are counted. Namespaces take turns, so that an
-/// author in one displaces none of others.
+/// The maximum number of objects and apps that a finding names; the others are counted. Namespaces take turns, so that
+/// an author in one displaces none of others.
 const MAX_NAMED: usize = 10;
 
-/// The answer of `trust` about some apps.
+/// The answer of `trust`: the findings about some apps, and what was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -40,9 +40,10 @@ pub struct TrustReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustFinding {
-    /// The kind of doubt.
+    /// The category of the finding.
     pub category: FindingCategory,
-    /// The severity: high if the status is probably wrong, low if it only covers little.
+    /// The severity: high if a sign says that the status is wrong, medium if nothing proves it right, low if it only
+    /// covers little, or if no green app is concerned.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: Cow<'static, str>,
@@ -71,16 +72,18 @@ pub struct TrustFinding {
     /// Command lines that show more about the finding, or repair its cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// True if the finding concerns different apps in several clusters.
+    /// True if the finding is joined of several clusters, and concerns different apps there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apps_differ: bool,
-    /// True if `next` applies only to the first of several clusters.
+    /// True if the finding is joined of several clusters that have different `next`: its `next` is that of the first
+    /// one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_of_first: bool,
 }
 
 impl TrustFinding {
-    /// Converts the finding for display. Its severity is low if it concerns apps but no green one.
+    /// Converts a finding in the cluster called `cluster`; its apps are places in `list`. The severity is low if the
+    /// finding concerns apps but no green one.
     fn new(mut found: Finding, cluster: &str, list: &apps::AppList) -> TrustFinding {
         found.objects.sort();
         found.objects.dedup();
@@ -114,7 +117,8 @@ impl TrustFinding {
         }
     }
 
-    /// Returns a copy without the parts that may differ between clusters, to find equal findings.
+    /// Returns a copy without the parts in which joined findings may differ: cluster, times, commands, the number of
+    /// green apps, and, if it names objects, its apps.
     fn alike(&self) -> TrustFinding {
         let (apps, app_count) = match self.objects.is_empty() {
             true => (self.apps.clone(), self.app_count),
@@ -133,7 +137,8 @@ impl TrustFinding {
         }
     }
 
-    /// Joins equal findings of several clusters: counts are summed, and the earliest times are kept.
+    /// Joins findings of several clusters that are equal by [`TrustFinding::alike`] into one: sums the counts, keeps
+    /// the earliest times, and names ten of all apps. Returns `None` without findings.
     fn together(mut findings: Vec<TrustFinding>) -> Option<TrustFinding> {
         findings.sort_by(|one, other| one.place.first().cmp(other.place.first()));
         let names = findings.iter().map(|finding| finding.place.first().to_owned()).collect();
@@ -174,7 +179,7 @@ pub struct FindingObject {
     pub since: Option<Timestamp>,
 }
 
-/// Returns at most [`MAX_NAMED`] of the items, of which namespaces take turns, in their order.
+/// Returns at most [`MAX_NAMED`] of the items, chosen from each namespace in turn, in their original order.
 fn few<T>(items: Vec<T>, namespace: impl Fn(&T) -> &str) -> Vec<T> {
     let items: Vec<(usize, T)> = items.into_iter().enumerate().collect();
     let mut few = round_robin(items, |(_, item)| namespace(item));
@@ -191,8 +196,8 @@ fn is_green(app: &App) -> bool {
 }
 
 impl TrustReport {
-    /// Makes the report about `asked`, which are apps of `list`, at the time `now`; `list` has the apps of
-    /// `clusters`.
+    /// Makes the report about the apps `asked` at the time `now`. `list` has all apps of `clusters`, among them
+    /// `asked`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -204,8 +209,8 @@ impl TrustReport {
         each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), &list.errors))
     }
 
-    /// Makes a report for each of several selections, like [`TrustReport::new`]; the work that they share is
-    /// done once.
+    /// Makes a report for each selection of apps, as [`TrustReport::new`] does for one; work that they share is done
+    /// once.
     pub fn each(
         selections: &[Vec<&App>],
         list: &apps::AppList,
@@ -227,7 +232,7 @@ impl TrustReport {
         trust::findings(selections, list, clusters, now, shape).into_iter().map(of_selection).collect()
     }
 
-    /// Makes the report of these findings and errors.
+    /// Makes a report with these findings, in this order, and these errors.
     pub fn of<'e>(
         items: Vec<TrustFinding>,
         checked: Vec<CheckedCluster>,
@@ -237,7 +242,7 @@ impl TrustReport {
         TrustReport { api_version: API_VERSION.into(), kind: "TrustReport".into(), items, checked, errors }
     }
 
-    /// Joins findings that are equal in several clusters into one each.
+    /// Returns the report with findings that are equal in several clusters joined into one each, sorted again.
     #[must_use]
     pub fn together(self) -> TrustReport {
         let groups = grouped(self.items, |finding| (finding.place.first().to_owned(), finding.alike()));
@@ -247,7 +252,8 @@ impl TrustReport {
     }
 }
 
-/// Sorts findings by severity, the worst first; then those with most green apps first.
+/// Sorts findings by severity, the worst first; of equal severity those with most green apps first, then those with
+/// most apps, then by category, cluster, reason and scope.
 fn sort(findings: &mut [TrustFinding]) {
     findings.sort_by_cached_key(|finding| {
         let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;

@@ -1,4 +1,4 @@
-//! Rows of `wait`: the state of each target, and the result.
+//! The output of `wait`: the state of each target after a change, and the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,10 +45,10 @@ pub struct WaitChange {
     /// The status of the target; left out if it was not observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// The reason in one CamelCase word.
+    /// The reason of the status in one CamelCase word; left out if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The message of the root cause.
+    /// The message of the root cause, in one line; left out if there is none.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The time since when the target is not well, if known.
@@ -57,13 +57,14 @@ pub struct WaitChange {
     /// The cause chain, from the object to the root cause; left out for a target that is well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<Arc<CauseStep>>,
-    /// Command lines that show more about the target.
+    /// Command lines that show more about the target; left out if it meets the condition, or if none helps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
 }
 
 impl WaitChange {
-    /// Makes the row of a target at the time `now`. If `context` is given, the commands name it.
+    /// Makes the row of a target whose state was determined at the time `now`. If `context` is given, the commands name
+    /// it.
     pub fn new(row: &Row, now: Timestamp, context: Option<&str>) -> WaitChange {
         let judgement = &row.judgement;
         let (object, app) = match &judgement.subject {
@@ -90,7 +91,8 @@ impl WaitChange {
     }
 }
 
-/// Returns the command that shows more about a target that does not meet the condition; `None` if none helps.
+/// Returns the `taffrail explain` command for a target, with `context` if that is given; `None` if the target meets the
+/// condition, does not exist, or cannot be named in a command.
 fn next(row: &Row, context: Option<&str>) -> Option<String> {
     let judgement = &row.judgement;
     if judgement.verdict == WaitState::Met {
@@ -113,17 +115,17 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
     }
 }
 
-/// The result of the whole command `wait`.
+/// The reason why `wait` ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitResult {
     /// All targets meet the condition.
     Met,
-    /// A target can no longer meet it.
+    /// All targets that do not meet the condition have failed, so that Taffrail stopped waiting.
     Failed,
-    /// The deadline passed.
+    /// The time of `--timeout` passed.
     Timeout,
-    /// A target could not be observed.
+    /// The targets that do not meet the condition cannot be read.
     Unobservable,
 }
 
@@ -138,7 +140,7 @@ pub struct WaitSummary {
     pub kind: Cow<'static, str>,
     /// The time at which waiting ended.
     pub time: Timestamp,
-    /// The condition, as in `--for`.
+    /// The condition, as `--for` takes it.
     pub until: String,
     /// The result of waiting: `Met`, `Failed`, `Timeout` or `Unobservable`.
     pub result: WaitResult,
@@ -148,13 +150,13 @@ pub struct WaitSummary {
     pub targets: usize,
     /// Number of targets that met the condition.
     pub met: usize,
-    /// All targets, in their state at the end.
+    /// All targets, each with its state at the end.
     pub items: Vec<WaitChange>,
 }
 
 impl WaitSummary {
-    /// Makes the summary of a run that waited for `until`, ended with `end` after `took`, and left the targets in
-    /// the states `items`.
+    /// Makes the summary of a run that waited for `until`, ended for the reason `end` at the time `now` after `took`,
+    /// and left the targets in the states `items`.
     pub fn new(
         until: &Until,
         end: End,

@@ -13,7 +13,7 @@ use crate::reading::ReadStats;
 use crate::scope::Scope;
 
 /// The facts about a cluster as a whole, beside its objects.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ClusterFacts {
     /// The name by which the user gave the cluster: a context or a file name.
     pub(crate) name: String,

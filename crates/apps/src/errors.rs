@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::scope::{Scope, ScopeError};
 
 /// The errors of reading one cluster, with an index by scope: lookups are far more frequent than errors.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Errors {
     list: Vec<ScopeError>,
     /// The scopes of all errors, for a fast check. It may also contain scopes whose errors were removed.

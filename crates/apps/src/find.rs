@@ -279,7 +279,7 @@ impl AppQuery {
     }
 
     /// Returns the full names of at most five apps whose names are similar to that of the query, the most similar
-    /// first.
+    /// first. If the query names a cluster where it should name a namespace, its apps come first, named with the cluster.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 
@@ -290,10 +290,13 @@ impl AppQuery {
             let apart = distance(wanted, name);
             let similar = apart <= (wanted.chars().count() / 3).max(2);
             let inside = name.contains(wanted) || wanted.contains(name.as_str());
-            (similar || inside).then(|| (apart, full_name(&app.app)))
+            let full = full_name(&app.app);
+            let is_there = name == wanted && self.namespace.as_deref() == Some(&*app.app.target);
+            let full = if is_there { format!("{}/{full}", app.app.target) } else { full };
+            (similar || inside).then_some((!is_there, apart, full))
         };
-        let names: BTreeSet<(usize, String)> = list.apps.iter().filter_map(near).collect();
-        names.into_iter().map(|(_, name)| name).take(MAX_SUGGESTIONS).collect()
+        let names: BTreeSet<(bool, usize, String)> = list.apps.iter().filter_map(near).collect();
+        names.into_iter().map(|(.., name)| name).take(MAX_SUGGESTIONS).collect()
     }
 }
 

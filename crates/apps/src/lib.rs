@@ -114,7 +114,7 @@ pub use reads::{
     Target, Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,
 };
 pub use reconciliation::{
-    ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, application_details,
+    ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, Suspension, application_details,
     reconciliation_details,
 };
 pub use round_robin::round_robin;

@@ -7,7 +7,7 @@ use taffrail_object::json::Value;
 use taffrail_status::{Observed, Presence};
 
 use crate::app::App;
-use crate::delivery::{argo, config_sync, flux};
+use crate::delivery::{argo, author, config_sync, flux, suspending_field, written};
 use crate::identity::Delivery;
 use crate::objects::Objects;
 use crate::sync::{Source, SyncState};
@@ -88,6 +88,36 @@ pub struct ReconciledRow {
     /// True if the object is suspended; left out if it cannot be suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
+    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<Suspension>,
+}
+
+/// The act by which somebody suspended an app or a source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Suspension {
+    /// The field manager that wrote the field, such as `kubectl-patch`; left out if the API server recorded none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The time at which it wrote the field, or another of its fields since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+}
+
+impl Suspension {
+    /// Returns the suspension of `app`, which is declared in the cluster `home`; `None` if it is not suspended, or if
+    /// managed fields do not tell.
+    pub fn of(app: &App, home: Option<&dyn Objects>) -> Option<Suspension> {
+        let declaring = found(home, app.declaring.as_ref()).filter(|_| app.suspended)?;
+        Suspension::at(&declaring, suspending_field(app.app.delivery))
+    }
+
+    fn at(observed: &Observed<'_>, field: &[&str]) -> Option<Suspension> {
+        let (by, at) = (author(&observed.object, field), written(&observed.object, field));
+        (by.is_some() || at.is_some()).then_some(Suspension { by, at })
+    }
 }
 
 /// A cache of the parsed Flux sources in one cluster, for several calls of [`FluxSources::of`].
@@ -209,6 +239,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
             message: error.clone().unwrap_or_default(),
             revision: own.map(str::to_owned),
             suspended: None,
+            suspension: None,
         })
     };
     sources.iter().enumerate().filter_map(row).collect()
@@ -250,6 +281,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         message,
         revision,
         suspended: (app.app.delivery == Delivery::ArgoApplication).then_some(app.suspended),
+        suspension: Suspension::of(app, home),
     }]
 }
 
@@ -267,9 +299,10 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
         message: String::new(),
         revision: None,
         suspended: None,
+        suspension: None,
     };
-    let object = match objects.get(key.as_ref()) {
-        Presence::Present(observed) => observed.object,
+    let observed = match objects.get(key.as_ref()) {
+        Presence::Present(observed) => observed,
         Presence::Absent => {
             let message = format!("{} {} not found", key.kind, key.path());
             return ReconciledRow { ready: Some("False".to_owned()), message, ..row };
@@ -279,10 +312,12 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
             return ReconciledRow { ready: Some("Unknown".to_owned()), message, ..row };
         }
     };
+    let object = &observed.object;
     let text = |path: &[&str]| Some(object.text(path).into_owned()).filter(|text| !text.is_empty());
     let suspended = object.at(&["spec", "suspend"]).and_then(Value::as_bool).unwrap_or_default();
     let revision = revision.unwrap_or_else(|| text(&["status", "artifact", "revision"]));
-    let row = ReconciledRow { revision, suspended: Some(suspended), ..row };
+    let suspension = suspended.then(|| Suspension::at(&observed, &["spec", "suspend"])).flatten();
+    let row = ReconciledRow { revision, suspended: Some(suspended), suspension, ..row };
     let Some(ready) = object.condition("Ready") else {
         // A repository of OCI charts is never fetched as a whole, so it has no conditions.
         if key.kind == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {

@@ -134,7 +134,7 @@ impl Stored {
 }
 
 /// The state of an object that is not in the snapshot and that no read would have returned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Rest {
     /// The object counts as absent, because a dump contains all objects.
     Absent,
@@ -194,6 +194,23 @@ impl Snapshot {
         other.facts.version.clone_from(version);
         errors.into_iter().for_each(|error| other.facts.errors.push(error));
         other
+    }
+
+    /// Returns a copy of the cluster with its objects, for looks that come later.
+    #[must_use]
+    pub fn copied(&self) -> Snapshot {
+        Snapshot {
+            facts: self.facts.clone(),
+            objects: self.objects.clone(),
+            size: self.size,
+            declared_scopes: self.declared_scopes.clone(),
+            kinds: self.kinds.clone(),
+            unread: self.unread.clone(),
+            rest: self.rest.clone(),
+            lost: self.lost.clone(),
+            indexes: Indexes::default(),
+            changes: None,
+        }
     }
 
     /// Makes an empty dump called `name`; an object that is not inserted counts as absent.

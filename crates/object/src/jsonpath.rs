@@ -24,7 +24,7 @@ pub struct JsonPath {
     query: JpQuery,
 }
 
-/// The reason why a text is not a JSONPath.
+/// The reason why a text is not a JSONPath, or why a path cannot be evaluated on an object, as a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct JsonPathError(&'static str);
@@ -34,10 +34,11 @@ impl FromStr for JsonPath {
 
     fn from_str(text: &str) -> Result<JsonPath, JsonPathError> {
         if text.len() > MAX_PATH_BYTES {
-            return Err(JsonPathError("the path is too long"));
+            return Err(JsonPathError("the path is longer than 1024 bytes"));
         }
         let standard = standard(text).map_err(JsonPathError)?;
-        let query = parse_json_path(&standard).map_err(|_| JsonPathError("write it like {.status.phase}"))?;
+        let query = parse_json_path(&standard)
+            .map_err(|_| JsonPathError("the path is not written like {.status.phase}"))?;
         Ok(JsonPath { text: text.to_owned(), query })
     }
 }
@@ -49,7 +50,7 @@ impl fmt::Display for JsonPath {
 }
 
 impl JsonPath {
-    /// Returns the path as it was written.
+    /// Returns the path as it was written, such as `{.status.phase}`.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -57,7 +58,7 @@ impl JsonPath {
     /// Returns the values at the path in `tree`; values that are `null` are included.
     ///
     /// # Errors
-    /// If the path cannot be evaluated on this tree.
+    /// If the JSONPath library fails on this tree. A path that matches nothing is not an error: the list is then empty.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
         let found = js_path_process(&self.query, tree)
             .map_err(|_| JsonPathError("the path cannot be evaluated on this object"))?;
@@ -65,7 +66,8 @@ impl JsonPath {
     }
 }
 
-/// Converts a path of kubectl to standard JSONPath, or returns the reason why that is impossible.
+/// Converts a path of kubectl to standard JSONPath (`spec.a\.b` to `$.spec['a.b']`); returns the reason, as a clause,
+/// if it is not a path or nests too deeply.
 fn standard(path: &str) -> Result<String, &'static str> {
     let inside = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path).trim();
     let rest = inside.strip_prefix('$').or_else(|| inside.strip_prefix('@')).unwrap_or(inside);
@@ -125,7 +127,7 @@ fn standard(path: &str) -> Result<String, &'static str> {
                     standard.push(character);
                 }
                 _ if character.is_whitespace() || "{}()'\"".contains(character) => {
-                    return Err("write it like {.status.phase}");
+                    return Err("the path is not written like {.status.phase}");
                 }
                 _ => {
                     is_odd |= !(character.is_alphanumeric() || character == '_' || character == '*');
@@ -134,7 +136,7 @@ fn standard(path: &str) -> Result<String, &'static str> {
             }
         }
         if depth > MAX_PATH_DEPTH {
-            return Err("the path is nested too deeply");
+            return Err("the brackets of the path nest deeper than 16 levels");
         }
     }
     end(&mut key, &mut is_odd, &mut standard);

@@ -23,7 +23,7 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// Builds the name of a kind in a group.
+    /// Creates a [`GroupKind`] from an API group (empty for the core group) and a kind.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> GroupKind {
         GroupKind { group: group.into(), kind: kind.into() }
     }
@@ -36,7 +36,7 @@ impl fmt::Display for GroupKind {
     }
 }
 
-/// The key of one object of a cluster.
+/// The key of one object within a cluster: API group, kind, namespace and name.
 ///
 /// The API serves an object in several versions; it stays one object, so a key has no version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Builds the key of the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    /// Creates a key from its parts; `namespace` is empty for cluster-scoped objects.
     pub fn new(
         group: impl Into<String>,
         kind: impl Into<String>,
@@ -65,7 +65,7 @@ impl ObjectKey {
         ObjectKey { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 
-    /// Returns the key of `object`.
+    /// Returns the key of `object`; a missing namespace or name is empty in it.
     pub fn of(object: &Object<'_>) -> ObjectKey {
         ObjectKey::new(object.group(), object.kind(), object.namespace(), object.name())
     }
@@ -76,8 +76,8 @@ impl ObjectKey {
         ObjectKeyRef { group: &self.group, kind: &self.kind, namespace: &self.namespace, name: &self.name }
     }
 
-    /// Parses `CLUSTER/group/Kind/namespace/name` into the name of a cluster and the key of an object in it; `None` if
-    /// a part is missing, or cluster, kind or name is empty.
+    /// Splits `CLUSTER/group/Kind/namespace/name` into the name of the cluster, which may contain slashes, and the key
+    /// of an object in it. Returns `None` if a part is missing, or cluster, kind or name is empty.
     pub fn in_cluster(text: &str) -> Option<(&str, ObjectKey)> {
         let (at, _) = text.rmatch_indices('/').nth(3)?;
         let (cluster, key) = (&text[..at], &text[at + 1..]);
@@ -103,7 +103,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// A text that is not the key of an object.
+/// The error for a text that is not the key of an object; holds the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not the name of an object; write group/Kind/namespace/name, such as apps/Deployment/shop/web, /Service/shop/web or \
@@ -140,7 +140,7 @@ pub struct ObjectKeyRef<'a> {
 }
 
 impl<'a> ObjectKeyRef<'a> {
-    /// Builds the key of the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    /// Creates a key from its parts; `namespace` is empty for cluster-scoped objects.
     #[inline]
     pub fn new(group: &'a str, kind: &'a str, namespace: &'a str, name: &'a str) -> ObjectKeyRef<'a> {
         ObjectKeyRef { group, kind, namespace, name }
@@ -166,7 +166,7 @@ impl<'a> ObjectKeyRef<'a> {
     }
 }
 
-/// Formats as [`ObjectKey`] does.
+/// Formats `group/Kind/namespace/name`, as [`ObjectKey`] does.
 impl fmt::Display for ObjectKeyRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
@@ -180,8 +180,8 @@ impl<'a> From<&'a ObjectKey> for ObjectKeyRef<'a> {
     }
 }
 
-/// A key of an object, owned or borrowed. `&key as &dyn AsObjectKey` finds an entry in a map with [`ObjectKey`]s
-/// without an owned key.
+/// An [`ObjectKey`] or [`ObjectKeyRef`]. `&key as &dyn AsObjectKey` looks up a borrowed key in a map whose keys are
+/// [`ObjectKey`]s, without cloning it.
 pub trait AsObjectKey {
     /// Returns a borrowed form of the key.
     fn as_object_key(&self) -> ObjectKeyRef<'_>;

@@ -1,4 +1,4 @@
-//! The names of kinds: the built-in kinds, short names, plurals, and the words that people use for a kind.
+//! The built-in kinds, and the names of kinds: short names, plurals, and the words that people use for a kind.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -36,7 +36,8 @@ pub struct BuiltInKind {
     pub subresources: Vec<&'static str>,
 }
 
-/// Listable kinds that exist only with a feature gate or on an old server: group, kind, and true if namespaced.
+/// Built-in kinds that can be listed, but exist only with a feature gate or on an old server: group, kind, and true if
+/// namespaced.
 const GATED: [(&str, &str, bool); 4] = [
     ("", "ComponentStatus", false),
     ("certificates.k8s.io", "ClusterTrustBundle", false),
@@ -44,7 +45,8 @@ const GATED: [(&str, &str, bool); 4] = [
     ("resource.k8s.io", "DeviceTaintRule", false),
 ];
 
-/// Other built-in kinds: one that cannot be listed, and those whose groups repeat kinds of other groups.
+/// Built-in kinds that [`listable`] omits: one that cannot be listed, and two that other groups serve as well; group,
+/// kind, and true if namespaced.
 const REPEATED: [(&str, &str, bool); 3] = [
     ("authentication.k8s.io", "TokenReview", false),
     ("events.k8s.io", "Event", true),
@@ -72,7 +74,7 @@ const SHORT_NAMES: [(&str, &str); 16] = [
     ("vapb", "ValidatingAdmissionPolicyBinding"),
 ];
 
-/// Lists the kinds that every API server has, in the order of its discovery.
+/// Lists the kinds that every API server has, in the order of kube-apiserver's discovery document.
 pub fn built_in() -> &'static [BuiltInKind] {
     static KINDS: LazyLock<Vec<BuiltInKind>> = LazyLock::new(|| TABLE.lines().filter_map(parse).collect());
     &KINDS
@@ -98,7 +100,8 @@ fn parse(line: &'static str) -> Option<BuiltInKind> {
     })
 }
 
-/// Lists group and kind of the built-in kinds that can be listed; a kind that several groups serve comes once.
+/// Lists the group and kind of each built-in kind that supports the verb `list`, then those that exist only with a
+/// feature gate or on an old server. A kind that several groups serve comes once.
 pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
     let served = built_in().iter().filter(|kind| kind.verbs.contains(&"list"));
     served.map(|kind| (kind.group, kind.kind)).chain(GATED.map(|(group, kind, _)| (group, kind)))
@@ -122,7 +125,7 @@ pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
 
 /// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.
 ///
-/// In lower case it is the resource of every built-in kind. The rules are those of Kubernetes'
+/// In lower case it is the resource name of every built-in kind. The rules are those of Kubernetes'
 /// `UnsafeGuessKindToResource`, except for `Gateways` and `Mailboxes`, where that guesses `gatewaies` and `mailboxs`.
 pub fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {
@@ -133,8 +136,8 @@ pub fn plural(kind: &str) -> String {
     }
 }
 
-/// Returns true if a person's word names a kind: `Deployment`, `deployments`, `deploy`, `deployment.apps`,
-/// `deployments.v1.apps`.
+/// Returns true if `word`, as a person writes it, names this kind: `Deployment`, `deployments`, `deploy`,
+/// `deployment.apps`, `deployments.v1.apps`.
 ///
 /// The case does not matter, and the first parts of the group are enough: `kustomization.kustomize`.
 pub fn names_kind(word: &str, group: &str, kind: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Kubernetes objects as text: reading them, and naming them.
 //!
-//! This crate reads objects exactly as Go's API machinery does and builds no trees of them. It does no I/O, reads no clock, and
-//! no input makes it panic or run without bound.
+//! This crate reads objects exactly as Go's API machinery does, in their text: it builds no tree of an object to read
+//! its fields. It does no I/O, reads no clock, and no input makes it panic or run without bound.
 //!
 //! ```
 //! use taffrail_object::{Object, json::Parser};
@@ -13,12 +13,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`json`] validates every byte of a document the way Go's decoder does, and reads values in place. It is the most
-//!   particular part: a scanner that builds nothing.
+//! * [`json`] validates every byte of a document the way Go's decoder does, and reads values in place: it builds no
+//!   tree.
 //! * [`protobuf`] converts the Protobuf of API servers to such a document.
 //! * [`yaml`] reads YAML, as Go does or by the strict rules of Taffrail's own files.
-//! * [`Object`] is a document with a kind, and [`ItemKind`] gives that to the items of a list; [`ObjectKey`] names an
-//!   object of a cluster.
+//! * [`Object`] is a document with a kind, and [`ItemKind`] gives the items of a list their kind; [`ObjectKey`] names
+//!   an object of a cluster.
 //! * [`kinds`] has the names and scopes of the built-in kinds, and finds the kind that a person's word names. Scope,
 //!   plural and short names come from `kinds.tsv`, which is kube-apiserver's discovery; the simulation uses it as well.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.

@@ -1,28 +1,28 @@
-//! A Kubernetes object as rules see it.
+//! Kubernetes objects: JSON objects with a kind, alone or as items of a list.
 
 use std::borrow::Cow;
 
 use crate::json::{self, DocumentBuilder, Kind, OwnedDocument, TooDeep, Value, write_string};
 
-/// The annotation in which `kubectl apply`, Argo CD and others keep a copy of the object as they applied it, perhaps with
-/// Secret values.
+/// The annotation in which `kubectl apply`, Argo CD and others keep a copy of the object as they applied it, perhaps
+/// with Secret values.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The annotation with the present leader of replicas that elect one; it is written every few seconds.
+/// The annotation in which replicas that elect a leader record it; the leader writes it every few seconds.
 pub const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
-/// The reasons a value is not a Kubernetes object.
+/// The reasons why a JSON value is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
     /// A value that is not a JSON object.
-    #[error("is not an object")]
+    #[error("the value is not a JSON object")]
     NotAnObject,
     /// A missing or empty `kind`, or one that is not a string.
-    #[error("has no kind")]
+    #[error("the object has no kind")]
     NoKind,
     /// An `apiVersion` that is neither `version` nor `group/version`; the API machinery then reads no kind either.
-    #[error("has an apiVersion that is not group/version")]
+    #[error("the object's apiVersion is neither version nor group/version")]
     BadApiVersion,
 }
 
@@ -39,8 +39,8 @@ pub struct Object<'a> {
     status: Option<Value<'a>>,
 }
 
-/// Returns the text of a frequent value of `apiVersion` or `kind`, else `None`: comparing is cheaper than checking
-/// UTF-8.
+/// Returns the string `value` if it is one of the frequent values of `apiVersion` and `kind` listed here, else `None`:
+/// comparing bytes is cheaper than checking UTF-8.
 fn usual_word(value: Value<'_>) -> Option<&'static str> {
     Some(match value.text()? {
         br#""v1""# => "v1",
@@ -110,8 +110,9 @@ impl<'a> Object<'a> {
         Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
-    /// Iterates over the objects of a list (`List`, `PodList`, …); returns `None` if this object is not a list. Items
-    /// without a kind get theirs from the list, see [`ItemKind`].
+    /// Iterates over the items of a list (`List`, `PodList`, …), each an object or the reason why it is not one;
+    /// returns `None` if the kind does not end in `List`, or there is no array `items`. Items without a kind get theirs
+    /// from the list, see [`ItemKind`].
     #[inline]
     pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
         let kind = ItemKind::of_list(self.api_version.clone(), self.kind.clone())?;
@@ -125,7 +126,7 @@ impl<'a> Object<'a> {
         self.root
     }
 
-    /// Returns `apiVersion` as it is written, or an empty text.
+    /// Returns `apiVersion` as it is written; empty if the object has none.
     #[inline]
     pub fn api_version(&self) -> &str {
         &self.api_version
@@ -163,19 +164,20 @@ impl<'a> Object<'a> {
         self.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten()
     }
 
-    /// Returns `metadata.name`, or an empty text.
+    /// Returns `metadata.name`; empty if the object has none.
     #[inline]
     pub fn name(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default()
     }
 
-    /// Returns `metadata.namespace`, or an empty text.
+    /// Returns `metadata.namespace`; empty if the object has none.
     #[inline]
     pub fn namespace(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
-    /// Returns the values of `metadata.namespace` and `metadata.name`, found in one pass; `None` for an absent one.
+    /// Returns the values of `metadata.namespace` and `metadata.name`, in this order, found in one pass; `None` for an
+    /// absent one.
     #[inline]
     pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
         self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
@@ -199,16 +201,16 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the string at a path of keys, or an empty text.
+    /// Returns the string at a path of keys; empty if there is no string.
     #[inline]
     pub fn text(&self, path: &[&str]) -> Cow<'a, str> {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Builds a tree of the object with its `apiVersion` and `kind`, which items of typed lists lack.
+    /// Builds a `serde_json` tree of the object, and sets its `apiVersion` and `kind`, which items of typed lists lack.
     ///
     /// # Errors
-    /// If the object nests too deeply.
+    /// If the object nests deeper than 128 levels.
     pub fn to_tree(&self) -> Result<serde_json::Value, TooDeep> {
         let mut tree = self.root.to_tree()?;
         if let Some(members) = tree.as_object_mut() {
@@ -222,7 +224,7 @@ impl<'a> Object<'a> {
     /// them.
     ///
     /// # Errors
-    /// If the object is a part of a tree that nests too deeply.
+    /// If the object is a view of a `serde_json` tree and nests deeper than 128 levels.
     pub fn to_json(&self) -> Result<Cow<'a, [u8]>, TooDeep> {
         let Some(text) = self.root.text() else {
             return self.to_tree().map(|tree| Cow::Owned(tree.to_string().into_bytes()));
@@ -235,7 +237,8 @@ impl<'a> Object<'a> {
         Ok(Cow::Owned(ItemKind::new(&self.api_version, &self.kind).said_by(text)))
     }
 
-    /// Copies the object into a document with its `apiVersion` and `kind`; indexed parts are not parsed again.
+    /// Copies the object into a document of its own, with its `apiVersion` and `kind`; the copy reuses the index of the
+    /// original instead of parsing again.
     ///
     /// # Errors
     ///
@@ -250,7 +253,7 @@ impl<'a> Object<'a> {
         ItemKind::new(&self.api_version, &self.kind).document(self.root)
     }
 
-    /// Returns the first condition of type `name` in `status.conditions`; `None` if there is none.
+    /// Returns the first item of `status.conditions` whose `type` is `name`; `None` if there is none.
     #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
@@ -270,14 +273,14 @@ pub struct ItemKind<'a> {
 }
 
 impl<'a> ItemKind<'a> {
-    /// Creates the kind of items with this `apiVersion` and kind.
+    /// Creates the kind for items that have this `apiVersion` and kind, such as `apps/v1` and `Deployment`.
     #[inline]
     pub fn new(api_version: &'a str, kind: &'a str) -> ItemKind<'a> {
         ItemKind { api_version: api_version.into(), kind: kind.into() }
     }
 
-    /// Returns the kind of the items of a list of this kind: `Pod` for `PodList`. It is empty for `List`, whose items
-    /// state their own. `None` if the kind is not that of a list.
+    /// Removes the suffix `List` from the kind of a list: the kind of a `PodList`'s items is `Pod`. That of a `List` is
+    /// empty, because its items state their own. Returns `None` if `kind` does not end in `List`.
     pub fn of_list(api_version: Cow<'a, str>, kind: Cow<'a, str>) -> Option<ItemKind<'a>> {
         let length = kind.strip_suffix("List")?.len();
         let kind = match kind {
@@ -309,8 +312,8 @@ impl<'a> ItemKind<'a> {
         !self.kind.is_empty() && api_version.is_empty() && kind.is_empty()
     }
 
-    /// Returns the JSON text `item` with this `apiVersion` and kind appended to its members; of duplicate keys the last
-    /// one counts. A text that is not a JSON object is returned without surrounding white space.
+    /// Returns the JSON text `item` with this `apiVersion` and kind appended as its last members, which hide members of
+    /// the same name before them. A text that is not a JSON object is returned without surrounding white space.
     pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
         let text = item.trim_ascii();
         let Some(members) = text.strip_suffix(b"}") else { return text.to_vec() };
@@ -345,7 +348,8 @@ impl<'a> ItemKind<'a> {
         copy.finish()
     }
 
-    /// Interprets an item as an object; gives it this kind if it states none, or only `PartialObjectMetadata`.
+    /// Interprets an item as an object. It gets this `apiVersion` and kind if it states neither, or states the kind
+    /// `PartialObjectMetadata`; this requires a kind that is not empty.
     ///
     /// # Errors
     /// If it is not a JSON object, or has no kind or an invalid `apiVersion` of its own.
@@ -369,7 +373,7 @@ impl<'a> ItemKind<'a> {
     }
 }
 
-/// Returns the byte position of the slash; `None` if `api_version` is not `group/version`.
+/// Returns the byte position of the only slash in `api_version`; `None` if it has no slash or several.
 #[inline]
 fn slash(api_version: &str) -> Option<usize> {
     let find = |text: &str| text.bytes().position(|byte| byte == b'/');

@@ -11,8 +11,8 @@ pub trait Predicate: fmt::Debug + Send + Sync {
     /// Returns the text of the expression, as it was written.
     fn text(&self) -> &str;
 
-    /// Returns true if the expression reads only `apiVersion`, `kind` and `metadata` of its variable `object`, so
-    /// that metadata is all that must be read from the cluster.
+    /// Returns true if the expression reads only `apiVersion`, `kind` and `metadata` of its variable `object`, so that
+    /// the rest of the object need not be read from the cluster. The default is false.
     fn asks_for_metadata_only(&self) -> bool {
         false
     }
@@ -21,13 +21,13 @@ pub trait Predicate: fmt::Debug + Send + Sync {
     fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer;
 
     /// Evaluates as [`Predicate::evaluate`]; also returns the CPU time known to be spent on threads other than the
-    /// caller's.
+    /// caller's, which the default takes for zero.
     fn evaluate_at_cost(&self, variables: &[(&str, &Value)]) -> (PredicateAnswer, Duration) {
         (self.evaluate(variables), Duration::ZERO)
     }
 }
 
-/// The answer of a [`Predicate`].
+/// The result of evaluating a [`Predicate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PredicateAnswer {
     /// The expression is true.
@@ -36,6 +36,6 @@ pub enum PredicateAnswer {
     False,
     /// A field that the expression reads does not exist yet; the text names it.
     Missing(String),
-    /// The expression fails, and will fail on later states too; the text is the reason.
+    /// The expression fails, and would fail on later states of the object too; the text is the reason.
     Fault(String),
 }

@@ -9,14 +9,14 @@ pub struct ApiResource {
     pub version: String,
     /// The kind, such as `Deployment`.
     pub kind: String,
-    /// The name in paths, such as `deployments`.
+    /// The name in URL paths, such as `deployments`.
     pub plural: String,
-    /// True if its objects live in namespaces.
+    /// True if the kind's objects live in namespaces.
     pub namespaced: bool,
 }
 
 impl ApiResource {
-    /// Returns the namespaces of the core group, which every API server serves.
+    /// Returns the resource `namespaces` of the core group, version `v1`, which every API server serves.
     pub fn namespaces() -> ApiResource {
         ApiResource {
             group: String::new(),
@@ -27,7 +27,7 @@ impl ApiResource {
         }
     }
 
-    /// Returns the `apiVersion` of its objects: `v1`, `apps/v1`.
+    /// Returns the `apiVersion` of the kind's objects: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),

@@ -48,13 +48,13 @@ pub enum Operator {
     LessThan,
 }
 
-/// A text that is not a label selector.
+/// The error for a text that is not a label selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a label selector; write LABEL, !LABEL, LABEL=VALUE, LABEL!=VALUE or LABEL in (VALUE,VALUE)"
 )]
 pub struct InvalidSelector {
-    /// The text.
+    /// The text as written.
     pub text: String,
     /// The reason, in the words of the API server.
     pub reason: String,
@@ -146,7 +146,8 @@ impl LabelSelector {
 /// Returns true if `selector`, a `LabelSelector` field of an object, selects `labels`, another object's
 /// `metadata.labels`.
 ///
-/// The answer is that of [`LabelSelector::of_object`], without building a selector.
+/// Returns what [`LabelSelector::of_object`] and [`LabelSelector::matches_labels`] return together, without building a
+/// selector.
 pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
     let Some(selector) = selector.filter(|selector| selector.kind() == Kind::Object) else { return false };
     let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
@@ -189,8 +190,8 @@ fn list(value: Option<Value<'_>>) -> Option<impl Iterator<Item = Value<'_>>> {
     }
 }
 
-/// Returns a requirement of equality for each label of a map, the last of duplicate keys; `None` if it is not a map
-/// of strings.
+/// Returns a requirement `key=value` for each label of a map, the last of duplicate keys, sorted by key; none for an
+/// absent or null map, and `None` if it is not a map of strings.
 fn equalities(labels: Option<Value<'_>>) -> Option<Vec<Requirement>> {
     let Some(labels) = labels.filter(|labels| !labels.is_null()) else { return Some(Vec::new()) };
     let mut last = BTreeMap::new();
@@ -205,7 +206,8 @@ fn equalities(labels: Option<Value<'_>>) -> Option<Vec<Requirement>> {
 }
 
 impl Operator {
-    /// Returns key and operator of an item of `matchExpressions`; `None` if one is missing or invalid.
+    /// Returns the key and operator of an item of `matchExpressions`; `None` if one is missing or not a string, or the
+    /// operator is unknown.
     fn of_expression<'a>(expression: Value<'a>) -> Option<(Cow<'a, str>, Operator)> {
         let operator = match &*expression.get("operator")?.as_str()? {
             "In" => Operator::In,
@@ -217,8 +219,8 @@ impl Operator {
         Some((expression.get("key")?.as_str()?, operator))
     }
 
-    /// Returns true if a requirement with this operator may have values (`some` is true) or no values (`some` is
-    /// false).
+    /// Returns true if a requirement with this operator may have values (`some` is true), or may have none (`some` is
+    /// false): `Exists` and `DoesNotExist` have none, all others have some.
     fn takes(self, some: bool) -> bool {
         some != matches!(self, Operator::Exists | Operator::DoesNotExist)
     }
@@ -268,7 +270,8 @@ impl Requirement {
     }
 }
 
-/// Formats the selector as the API server does, in the order of the keys.
+/// Formats the selector as the API server does, in the order of the keys; empty for a selector of everything, and of
+/// nothing.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, requirement) in self.requirements().enumerate() {
@@ -462,7 +465,8 @@ fn expected(found: Token<'_>, wanted: &str) -> String {
 }
 
 impl Requirement {
-    /// Lists the errors of a requirement with a valid key, as `labels.NewRequirement` does.
+    /// Lists the reasons why the values of a requirement are invalid, in the words of `labels.NewRequirement`; empty if
+    /// they are valid.
     fn refused(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let is_compared = matches!(self.operator, Operator::GreaterThan | Operator::LessThan);

@@ -1,7 +1,7 @@
 //! A macro for enums whose variants have names in outputs.
 
-/// Gives an enum `ALL`, its variants in the order of the list; `as_str`, the word of each variant; and `Display`. The
-/// default word is the name of the variant.
+/// Gives an enum `ALL`, its variants in the order listed here; `as_str`, the word of each variant; and `Display`, which
+/// prints that word. The word is the name of the variant unless another is given.
 ///
 /// ```
 /// #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,10 +18,10 @@
 macro_rules! words {
     ($name:ident { $($variant:ident $(= $word:literal)?),* $(,)? }) => {
         impl $name {
-            /// All variants, in order.
+            /// All variants, in the order in which outputs list them.
             pub const ALL: [$name; [$(stringify!($variant)),*].len()] = [$($name::$variant),*];
 
-            /// Returns the word of the variant, as outputs and programs use it.
+            /// Returns the word that outputs print for this variant.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $crate::words!(@word $variant $($word)?),)*

@@ -175,8 +175,8 @@ impl ClusterRuleCache {
         parsed
     }
 
-    /// Lists the `readyExpr`s of a Flux object that do not hold for its dependencies, one message each; evaluates
-    /// at most [`MAX_EVALUATED_DEPENDENCIES`] dependencies.
+    /// Lists a message for each dependency of a Flux object for which its `readyExpr` is not true or was not evaluated;
+    /// evaluates at most [`MAX_EVALUATED_DEPENDENCIES`]. Stops once `goes_on` returns false.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -220,8 +220,12 @@ impl ClusterRuleCache {
                     let (began, expression) = (computed(), ReadyExpr::of(expression));
                     let tree = dependency.root().to_tree();
                     let asked = tree.map(|dependency| expression.ask_at_cost(&own, &dependency));
-                    let too_deep =
-                        |_| (PredicateAnswer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
+                    let too_deep = |_| {
+                        (
+                            PredicateAnswer::Fault("the dependency nests deeper than 128 levels".to_owned()),
+                            Duration::ZERO,
+                        )
+                    };
                     let (answer, took) = asked.unwrap_or_else(too_deep);
                     let took = took.saturating_add(computed_since(began));
                     look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
@@ -261,8 +265,8 @@ fn called(object: &Object<'_>) -> String {
     format!("{} {}/{}", object.kind(), object.namespace(), object.name())
 }
 
-/// Returns the texts of the `readyExpr`s of a Flux object, by namespace and name of the dependency. The first wins
-/// if two name the same one.
+/// Returns the texts of the `readyExpr`s of a Flux object, by namespace and name of the dependency; an empty text for a
+/// dependency without one. If two entries name the same dependency, the first counts.
 fn ready_exprs(object: &Object<'_>) -> HashMap<(String, String), String> {
     let mut written = HashMap::new();
     if !delivers(object) {
@@ -294,7 +298,8 @@ fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
-/// Reads the scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is one.
+/// Reads the health and action scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is
+/// one.
 #[cfg(feature = "lua")]
 fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
@@ -331,7 +336,7 @@ impl TaughtRules<'_> {
     /// Returns true if all expressions are valid. Parses the rest of them first.
     ///
     /// # Errors
-    /// The reason they may not be parsed in this pass over the cluster.
+    /// If parsing exceeds its time in this pass over the cluster, or the parser fails: the reason, for people.
     fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::Read(before) = *state {
@@ -393,7 +398,7 @@ impl TaughtRules<'_> {
         format!("not judged: the expressions of {} were not parsed: {why}", self.called)
     }
 
-    /// Returns the verdict for an object whose rules exceeded their time.
+    /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit.
     fn over(&self, message: String) -> Verdict {
         Verdict::new(Status::Unknown, message, format!("{}/budget", self.origin().as_str()))
     }

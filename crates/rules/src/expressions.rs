@@ -52,7 +52,7 @@ pub(crate) struct Author<'a> {
     pub(crate) namespace: &'a str,
 }
 
-/// The reasons an expression cannot be evaluated.
+/// The reasons why a text is not available as a parsed expression.
 #[derive(Debug)]
 pub(crate) enum Unread {
     /// The text is not a valid expression and never will be.

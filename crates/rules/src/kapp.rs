@@ -76,16 +76,16 @@ pub struct WaitRuleError {
 #[non_exhaustive]
 pub enum WaitRuleProblem {
     /// An unknown key; it is refused because its effect would be missing.
-    #[error("'{0}' is not a known key or matcher")]
+    #[error("the wait rule has '{0}', which is not a known key or matcher")]
     UnknownKey(String),
-    /// A rule that a program in ytt decides.
-    #[error("a function in ytt decides the rule, and Taffrail does not run ytt")]
+    /// A rule that a function in ytt decides.
+    #[error("a ytt function decides the wait rule, and Taffrail does not run ytt")]
     Ytt,
     /// A value of the wrong type: the key, and the expected type.
-    #[error("'{0}' should be {1}")]
+    #[error("'{0}' of the wait rule should be {1}")]
     Shape(&'static str, &'static str),
-    /// Matchers nested too deeply.
-    #[error("matchers are nested too deeply")]
+    /// Matchers that nest deeper than 8 levels.
+    #[error("the matchers of the wait rule nest deeper than {MAX_MATCHER_DEPTH} levels")]
     TooDeep,
 }
 
@@ -95,7 +95,7 @@ impl WaitRules {
     /// Reads the `waitRules` of a kapp configuration; returns `None` if it has none.
     ///
     /// # Errors
-    /// If any of them cannot be used.
+    /// If a rule has an unknown key, a value of the wrong type or too deep matchers, or needs ytt.
     pub fn of_config(origin: Origin, config: &Tree) -> Result<Option<WaitRules>, WaitRuleError> {
         let Some(list) = config.get("waitRules").and_then(Tree::as_array) else { return Ok(None) };
         let rules = list

@@ -49,13 +49,15 @@ impl Found<'_> {
         format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
     }
 
-    /// Returns the lines of these rules in their file; `None` if the rules have no lines of their own.
+    /// Returns the lines of the file that define these rules, as written; `None` if the kind has no lines of its own
+    /// there.
     pub fn text(&self) -> Option<&str> {
         self.texts.iter().find_map(|text| excerpt(text, self.kind))
     }
 }
 
-/// Returns the lines for a kind in the text of a rules file; `None` if the kind has no lines of its own.
+/// Returns the lines that define the rules of `kind` in the text of a rules file; `None` if the kind does not begin a
+/// line below `kinds`.
 fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let is_of_kind = |line: &str| {
@@ -106,7 +108,7 @@ impl Layer {
     ///
     /// # Errors
     ///
-    /// All errors in all files.
+    /// If a file is invalid, or two files have rules for the same kind: all errors of all files.
     pub fn read<'t>(
         origin: Origin,
         files: impl IntoIterator<Item = (&'t str, &'t str)>,
@@ -133,7 +135,7 @@ impl Layer {
         if errors.is_empty() { Ok(layer) } else { Err(RuleErrors(errors)) }
     }
 
-    /// Builds a layer whose groups are parsed at the first use.
+    /// Creates a layer from pairs of a group and the text of its rules, which is parsed at the first use.
     pub(crate) fn lazy(origin: Origin, groups: &[(&'static str, &'static str)]) -> Layer {
         let mut layer = Layer::empty(origin);
         for &(name, text) in groups {
@@ -187,7 +189,7 @@ impl Layer {
         })
     }
 
-    /// Returns true if the rules for a kind may read the children of its objects.
+    /// Returns true if the rules of this layer for a kind read the objects that name its objects as owner.
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
         self.may_read_children && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }
@@ -213,7 +215,7 @@ pub struct RuleErrors(pub Vec<RuleFileError>);
 impl std::fmt::Display for RuleErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.as_slice() {
-            [] => f.write_str("nothing is wrong"),
+            [] => f.write_str("the rules files have no errors"),
             [one] => one.fmt(f),
             [first, rest @ ..] => write!(f, "{first}, and {} more", rest.len()),
         }

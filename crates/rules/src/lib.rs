@@ -1,8 +1,8 @@
 //! Rules for the health of Kubernetes objects, besides those of kstatus.
 //!
-//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`yaml_rules`]), as Flux and kapp
-//! write them, and a library for widely used kinds. A [`RuleSet`] consults the user's rules first, then those of the
-//! cluster, then the library, then [`taffrail_status`]; its verdicts name the rule that decided.
+//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`yaml_rules`]), as Flux and
+//! kapp write them, and a library for widely used kinds. A [`RuleSet`] consults the user's rules first, then those of
+//! the cluster, then the library, then [`taffrail_status`]; its verdicts name the rule that decided.
 //!
 //! ```
 //! use taffrail_rules::{Layer, Origin, RuleSet};
@@ -35,8 +35,8 @@
 //! * The folder `library` has the shipped rules, a folder for each API group (`_` for the `*` of a group family) with
 //!   `rules.yaml` and `cases.yaml`. The build script includes them; a group is parsed when its first object is judged.
 //! * `set` has the order in which rules are consulted.
-//! * `lua` runs Argo CD's scripts: `mod.rs` has the limits of a script, `machine.rs` the pool of Luau VMs, `prelude.luau`
-//!   the names that a script sees.
+//! * `lua` runs Argo CD's scripts: `mod.rs` has the limits of a script, `machine.rs` the pool of Luau VMs,
+//!   `prelude.luau` the names that a script sees.
 //! * The folder `actions` has the actions on objects of a kind, as scripts in Argo CD's layout with their cases. The
 //!   command `taffrail action` runs, shows and writes them.
 //! * [`cel`] and [`kapp`] evaluate Flux' expressions and kapp's `waitRules`.

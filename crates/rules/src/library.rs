@@ -13,8 +13,8 @@ use crate::set::RuleSet;
 const GROUPS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
 impl RuleSet {
-    /// Returns the shipped rules over the built-in ones. The rules of a group are parsed when an object of it is first
-    /// judged.
+    /// Returns the rule set with the rules in YAML that are part of Taffrail; [`taffrail_status`] decides where these
+    /// do not. The rules of a group are parsed when an object of it is first judged.
     pub fn shipped() -> RuleSet {
         RuleSet::bare().with(Layer::lazy(Origin::Shipped, GROUPS))
     }
@@ -24,13 +24,13 @@ impl RuleSet {
 #[cfg(feature = "lua")]
 const ACTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/actions.rs"));
 
-/// Returns the shipped actions, for widely used kinds.
+/// Returns the action scripts that are part of Taffrail, for widely used kinds.
 #[cfg(feature = "lua")]
 pub fn shipped_actions() -> Customizations {
     Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
 }
 
-/// Returns the names of the shipped actions of all kinds.
+/// Returns the names of the actions that are part of Taffrail, of all kinds together, such as `restart`.
 #[cfg(feature = "lua")]
 pub fn shipped_action_names() -> BTreeSet<&'static str> {
     // `GROUP/KIND/actions/NAME/action.lua`

@@ -51,14 +51,14 @@ pub struct FailedCase {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A branch that no case reaches.
+    /// A branch that no case reaches, or a script without cases.
     #[error("{rule}: no test case reaches this rule")]
     WithoutCase {
-        /// The branch as `group/Kind#number`, its number counted from 1.
+        /// The branch as `group/Kind#number`, its number counted from 1; or the path of a script.
         rule: String,
     },
     /// A folder that does not have the name of its group.
-    #[error("{file}: its group is {group}, so its folder should be {}", group.replacen('*', "_", 1))]
+    #[error("{file}: the rules are for the group {group}, so the folder should be {}", group.replacen('*', "_", 1))]
     Folder {
         /// The file.
         file: String,
@@ -77,8 +77,10 @@ pub enum Fault {
     },
 }
 
-/// Tests rules with their cases. Each case is judged by the rules of all the folders, and where they do not decide by
-/// those of [`taffrail_status`]. If a file of rules has errors, no case runs and the report has these errors.
+/// Tests rules with their cases, and checks them for gaps. Each case is judged by the rules of all the folders, and
+/// where they do not decide by those of [`taffrail_status`]. The report also has the branches that no case reaches,
+/// folders without the name of their group, and cases with the same name. If a file of rules has errors, no case runs
+/// and the report has these errors.
 pub fn test_rules(folders: &[Folder]) -> RuleTestReport {
     let mut report = RuleTestReport::default();
     for folder in folders {
@@ -116,7 +118,7 @@ pub fn test_rules(folders: &[Folder]) -> RuleTestReport {
 }
 
 impl RuleTestReport {
-    /// Adds the results of another report.
+    /// Returns this report with the results of `other` added.
     #[must_use]
     pub fn and(mut self, other: RuleTestReport) -> RuleTestReport {
         self.passed += other.passed;
@@ -126,8 +128,8 @@ impl RuleTestReport {
         self
     }
 
-    /// Iterates over the file names in failed cases and in errors, but not over those in faults, for a caller that
-    /// changes them.
+    /// Iterates over the file names in failed cases and in errors, but not over those in faults, so that the caller can
+    /// change them.
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let of_failed = self.failed.iter_mut().map(|failed| &mut failed.file);
         of_failed.chain(self.errors.iter_mut().map(|error| &mut error.file))
@@ -154,7 +156,8 @@ impl RuleTestReport {
     }
 }
 
-/// Lists, as faults, the branches whose rule names are not in `reached`. Kinds that share their rules count once.
+/// Returns a fault for each branch that no case reached: no name of it, such as `user/example.com/Widget#1`, is in
+/// `reached`. Kinds that share their rules count once.
 fn unreached(rules: &RuleSet, reached: &FxHashSet<String>) -> Vec<Fault> {
     let mut shared: FxHashMap<_, Vec<_>> = FxHashMap::default();
     let all = rules.all();

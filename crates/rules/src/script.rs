@@ -21,13 +21,15 @@ pub trait Script: std::fmt::Debug + Send + Sync {
     /// Judges an object that is not being deleted; `None` if the rules do not decide.
     fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict>;
 
-    /// Returns true if the rules are for objects of this kind. If not, they are not run and cost nothing.
+    /// Returns true if the rules are for objects of the kind of `object`. If not, they are not run and cost nothing.
+    /// The default is true.
     fn is_about(&self, object: &Object<'_>) -> bool {
         let _ = object;
         true
     }
 
-    /// Returns true if verdicts on a kind may depend on the children of its objects.
+    /// Returns true if verdicts on objects of a kind may depend on the objects that name them as owner. The default is
+    /// false.
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         let _ = (group, kind);
         false
@@ -67,7 +69,8 @@ pub(crate) fn cut(mut message: String) -> String {
 /// The field in which rules find the objects whose owner reference names this object.
 pub(crate) const CHILDREN: &str = "children";
 
-/// Adds the children to the object as a field, unless it has a field of that name.
+/// Adds the objects that name `object` as owner to it, as the field `children`, unless it has a field of that name or
+/// they are unknown.
 pub(crate) fn add_children(object: &mut Tree, context: &ObjectContext<'_>) {
     if let (Some(fields), Some(children)) = (object.as_object_mut(), context.children)
         && !fields.contains_key(CHILDREN)

@@ -160,8 +160,8 @@ impl RuleSet {
     }
 }
 
-/// Runs the script with the index `number` and charges its CPU time to the namespace of `object`, or to the claimant;
-/// `None` if it does not decide.
+/// Runs the script with the index `number`, if it is about the kind of `object`, and charges its CPU time to the
+/// namespace of `object`, or to the claimant; `None` if it does not decide.
 fn at_cost(
     costs: &Costs,
     number: usize,

@@ -34,7 +34,8 @@ const RESTS: [&str; 7] =
     ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
 
 /// Returns `verdict`, or a worse one if kstatus called `object` Current only by its `Ready` condition or by default,
-/// and the object has an adverse condition, phase or state.
+/// and the object has an adverse condition, phase or state. Beside `Ready=True`, only conditions of [`BESIDE_READY`]
+/// count, and neither phase nor state.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;
@@ -84,8 +85,8 @@ fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     })
 }
 
-/// Returns the adverse condition that decides: the one of type `Failed`, else the first in the list; `None` if none
-/// counts.
+/// Returns the adverse condition that decides: the one of type `Failed`, else the first in the list; `None` if no
+/// condition is adverse.
 fn condition<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let conditions = object.at(&["status", "conditions"])?;
     let is_ready = || {

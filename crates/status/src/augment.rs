@@ -7,24 +7,26 @@ use taffrail_object::{Object, ObjectError};
 use crate::rules::{ObjectContext, Rules};
 use crate::verdict::ComputeError;
 
-/// The reason why conditions cannot be written into an object.
+/// The reason why [`augment`] cannot write conditions into an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
     /// The value is not a Kubernetes object.
-    #[error("the value {0}")]
+    #[error("{0}")]
     Object(ObjectError),
-    /// Its status cannot be computed.
+    /// The status of the object cannot be computed.
     #[error("the status of the object cannot be computed")]
     Compute(#[source] ComputeError),
-    /// `status` or `status.conditions`, named by the text, has the wrong type.
-    #[error("the field '{0}' of the object does not have the expected type")]
+    /// `status` is not an object, or `status.conditions` is not an array; holds the name of that field.
+    #[error(
+        "the object's field '{0}' has the wrong type: status must be an object, status.conditions an array"
+    )]
     Section(&'static str),
     /// An item of `status.conditions` is not an object.
     #[error("an item of status.conditions is not an object")]
     Condition,
-    /// The named field of a condition is missing or not a string.
-    #[error("the field '{0}' of a condition is missing or not a text")]
+    /// A field of a condition is missing or not a string; holds its name.
+    #[error("the field '{0}' of an item of status.conditions is missing or not a string")]
     Field(&'static str),
 }
 
@@ -43,7 +45,7 @@ pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<
     // The API writes times in whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
 
-    let root = object.as_object_mut().ok_or(AugmentError::Section("the object"))?;
+    let root = object.as_object_mut().ok_or(AugmentError::Object(ObjectError::NotAnObject))?;
     let status = root.entry("status").or_insert_with(|| Value::Object(Map::new()));
     if status.is_null() {
         *status = Value::Object(Map::new());

@@ -12,13 +12,13 @@ use crate::event::Event;
 pub struct Observed<'a> {
     /// The object's key.
     pub key: ObjectKeyRef<'a>,
-    /// The object; without a body if `projection` is metadata.
+    /// The object; it has only metadata if `projection` is metadata.
     pub object: Object<'a>,
     /// The part of the object that was read.
     pub projection: Projection,
 }
 
-/// The answer to "does this object exist?".
+/// The result of looking up an object: there, not there, or not known.
 #[derive(Debug, Clone)]
 pub enum Presence<'a, T = Observed<'a>> {
     /// The object exists.
@@ -48,11 +48,11 @@ pub type Listing<'e> = Box<dyn Iterator<Item = Observed<'e>> + 'e>;
 /// Objects may come in any order. Listings omit objects that were not read;
 /// [`is_observed`](ClusterState::is_observed) tells whether a listing is complete.
 pub trait ClusterState {
-    /// Returns the object with this key, or the reason why there is none.
+    /// Looks up the object with this key.
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
 
-    /// Lists the objects whose controller owner reference has this UID: in one namespace (empty for cluster-scoped
-    /// objects), or with `None` everywhere.
+    /// Lists the objects whose controller owner reference has this UID, in `namespace`: a namespace, empty for
+    /// cluster-scoped objects, or `None` for all objects.
     ///
     /// An implementation must not visit objects in other namespaces: their authors can name any owner.
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
@@ -61,7 +61,7 @@ pub trait ClusterState {
     /// [`owned`](ClusterState::owned).
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// Lists the objects of a kind in one namespace, or in all with `None`.
+    /// Lists the objects of a kind in `namespace`, or in all namespaces if that is `None`.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
     /// Lists the Pods that use the claim `namespace`/`claim` as a volume; see [`claims`](crate::assess::claims).
@@ -70,13 +70,14 @@ pub trait ClusterState {
     /// time.
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
 
-    /// Returns true if [`users`](ClusterState::users) sees all Pods of a namespace, so that a claim it finds no Pod
-    /// for is unused.
+    /// Returns true if [`users`](ClusterState::users) sees all Pods of `namespace`, so that a claim for which it finds
+    /// none is unused.
     fn knows_users(&self, namespace: &str) -> bool {
         self.is_observed("", "Pod", Some(namespace))
     }
 
-    /// Lists the PodDisruptionBudgets of a namespace that may select Pods with `labels`: all that do, perhaps more.
+    /// Lists the PodDisruptionBudgets of a namespace whose selectors match Pods with `labels`, and perhaps others of
+    /// that namespace.
     ///
     /// `assess` calls it for every Deployment that is not well: an implementation should not list all budgets each
     /// time.
@@ -102,7 +103,7 @@ pub trait ClusterState {
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>>;
 
     /// Returns true if a kind has a status subresource in `version`, so that status is written separately; `None` if
-    /// the server did not tell it.
+    /// the server did not tell it, which is the default.
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let _ = (group, version, kind);
         None
@@ -111,14 +112,15 @@ pub trait ClusterState {
     /// Lists all objects in a namespace, of any kind.
     fn in_namespace(&self, namespace: &str) -> Listing<'_>;
 
-    /// Lists the events about an object, each once; see [`Event::read`] and [`Regarding::is`](crate::assess::Regarding::is).
+    /// Lists the events about an object, each once; see [`Event::read`] and
+    /// [`Regarding::is`](crate::assess::Regarding::is).
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>>;
 
-    /// Returns true if all objects of a kind in a namespace (or in all) were read.
+    /// Returns true if all objects of a kind in `namespace` were read, or in all namespaces if that is `None`.
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
 
-    /// Returns true if an [`Absent`](Presence::Absent) object of this kind and namespace (empty: cluster-scoped)
-    /// certainly does not exist. Returns false for a dump without any object of the kind there, which may have
-    /// omitted the whole kind.
+    /// Returns true if an object of this kind and namespace (empty: cluster-scoped) that [`get`](ClusterState::get)
+    /// calls [`Absent`](Presence::Absent) certainly does not exist. Returns false for a dump without any object of the
+    /// kind there, which may have omitted the whole kind.
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }

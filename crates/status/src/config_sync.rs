@@ -10,7 +10,9 @@ use crate::verdict::Verdict;
 
 const RULE: &str = "builtin/configsync.gke.io";
 
-/// Returns the verdict on a stalled object of Config Sync, or `None` if kstatus' generic rules decide.
+/// Returns the verdict Failed for a RootSync or RepoSync with `Stalled=True`. Returns `None`, so that kstatus' generic
+/// rules decide, for any other object, for one that is being deleted, and for one whose newest generation was not
+/// observed.
 pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     let is_own = object.group() == "configsync.gke.io" && matches!(object.kind(), "RootSync" | "RepoSync");
     if !is_own || !object.text(&["metadata", "deletionTimestamp"]).is_empty() {

@@ -16,7 +16,7 @@ use crate::verdict::{Status, Verdict};
 const FREE_PER_NAMESPACE: u64 = 100_000;
 
 /// Steps that each object adds to the limit of its namespace, and that its own assessment may always take: many times
-/// those of an honest object, so that many honest objects stay below the limit.
+/// those of a usual object, so that many usual objects stay below the limit.
 const FREE_PER_OBJECT: u64 = 100;
 
 /// The number of parts into which the time limit is divided: each namespace may take one part as long as time is
@@ -61,8 +61,8 @@ pub const UNJUDGED: &str = "unjudged";
 /// The account to which the cost of an assessment is charged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Account {
-    /// The namespace that lists the objects without their agreement, and pays; `None` if the objects' own namespace
-    /// pays.
+    /// The namespace whose apps list the objects without the objects' agreement, and which pays; `None` if the objects'
+    /// own namespace pays.
     claimant: Option<String>,
     /// The namespace of the assessed objects; empty for cluster-scoped ones.
     namespace: String,
@@ -103,7 +103,7 @@ pub struct Costs {
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// The steps that objects took above `FREE_PER_OBJECT`, the number that each may take in any case, by account.
+/// The steps that objects took above `FREE_PER_OBJECT` each, summed up by account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExcessSteps(BTreeMap<Account, u64>);
 
@@ -147,7 +147,7 @@ pub struct Unjudged {
 }
 
 impl Costs {
-    /// Starts a new pass over the same cluster: clears the costs, but keeps which scripts were stopped.
+    /// Starts a new pass over the same cluster: clears the costs, but keeps the counts of stopped scripts.
     pub fn begin(&mut self) {
         *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
     }
@@ -171,9 +171,9 @@ impl Costs {
     }
 
     /// Runs the user's script `number` on an object through `run`, which returns the verdict, the computing time, and
-    /// true if the script was stopped. It is not run if it was stopped too often in the object's namespace, or if the
-    /// payer (`claimant`, else the object's namespace) has used up its time: the verdict then says so. `None` if the
-    /// script has none.
+    /// true if the script was stopped. Returns that verdict, `None` if the script gives none. Does not run it, and
+    /// returns a verdict that says why, if the script was stopped too often in the object's namespace, or if the payer
+    /// (`claimant`, else the object's namespace) has used up its time.
     pub fn run(
         &self,
         number: usize,
@@ -208,13 +208,13 @@ impl Costs {
         verdict
     }
 
-    /// Returns the time accounts of scripts and expressions.
+    /// Returns the record of the computing time that scripts and expressions took so far in this pass, by account.
     pub(crate) fn scripts(&self) -> &Look {
         &self.scripts
     }
 
-    /// Returns the objects that were not judged, by the namespace that pays; the key is empty for cluster-scoped
-    /// objects.
+    /// Returns how many objects were not judged and the limit they exceeded, by the namespace that pays; the key is
+    /// empty for cluster-scoped objects.
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()
     }
@@ -289,7 +289,7 @@ impl<'c> Bill<'c> {
         bill
     }
 
-    /// Charges `steps` steps. Returns false if a limit is exceeded, so that the object is not judged.
+    /// Charges `steps` steps. Returns false if a limit is exceeded, now or before: the object is then not judged.
     pub(crate) fn charge(&self, steps: usize) -> bool {
         if self.is_over() {
             return false;
@@ -318,8 +318,8 @@ impl<'c> Bill<'c> {
         self.charge(usize::try_from(STEPS_PER_CLOCK_READ).unwrap_or(usize::MAX))
     }
 
-    /// Returns the namespace that pays because it lists the object without its agreement; `None` if the object's own
-    /// pays.
+    /// Returns the namespace that pays because its apps list the object without the object's agreement; `None` if the
+    /// object's own namespace pays.
     pub(crate) fn claimant(&self) -> Option<&str> {
         self.account.claimant.as_deref()
     }
@@ -329,7 +329,7 @@ impl<'c> Bill<'c> {
         self.over.borrow().is_some()
     }
 
-    /// Returns the message about the exceeded limit; `None` if none is exceeded.
+    /// Returns a message that names the exceeded limit; `None` if no limit is exceeded.
     pub(crate) fn over(&self) -> Option<String> {
         self.over.borrow().clone()
     }

@@ -39,7 +39,8 @@ pub struct Regarding<'a> {
 }
 
 impl Regarding<'_> {
-    /// Returns true if the event is about `object`, and not about an earlier object of the same name.
+    /// Returns true if the event is about `object`: kind, name and namespace are equal, and the UIDs are too if both
+    /// are known, so that it is not about an earlier object of the same name.
     pub fn is(&self, object: &Object<'_>) -> bool {
         // The kubelet puts the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);
@@ -53,8 +54,8 @@ impl Regarding<'_> {
             && same_uid
     }
 
-    /// Returns true if an event with this namespace may be about a cluster-scoped object. The API keeps such events
-    /// only where administrators write.
+    /// Returns true if `namespace` is empty, `default` or `kube-system`: an event with this namespace may be about a
+    /// cluster-scoped object. The API keeps such events only where administrators write.
     pub fn is_of_cluster(namespace: &str) -> bool {
         Regarding::OF_CLUSTER.contains(&namespace)
     }

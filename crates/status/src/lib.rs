@@ -1,9 +1,9 @@
 //! The status of Kubernetes objects.
 //!
-//! [`Rules`] judge an object alone, exactly as [kstatus] does: they return one of six statuses with a message, the
-//! standard conditions, and the rule that decided. [`assess`] also uses evidence: the objects behind it, and events.
-//! The crate does no I/O and reads no clock: the current time is a parameter. No input makes it panic or run without
-//! bound.
+//! [`Rules`] judge an object alone, [`Kstatus`] exactly as [kstatus] does: they return one of six statuses with a
+//! message, the standard conditions, and the rule that decided. [`assess`] also uses evidence: the objects behind it,
+//! and events. The crate does no I/O and reads no clock: the current time is a parameter. No input makes it panic or
+//! run without bound.
 //!
 //! ```
 //! use taffrail_status::{Kstatus, Object, ObjectContext, Rules, Status, json::Parser};
@@ -23,15 +23,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`json`] reads objects the way the API machinery does, without building trees; [`protobuf`] converts Protobuf to JSON.
+//! * [`json`] reads objects the way the API machinery does, without building trees; [`protobuf`] converts Protobuf to
+//!   JSON.
 //! * [`Rules`] judges an object; [`Kstatus`] exactly as kstatus, [`Taffrail`] as Taffrail shows it.
-//! * `compute` has kstatus' rules, a file for each API group; `flux` and `adverse` have the exceptions that [`Taffrail`]
-//!   makes.
-//! * [`ClusterState`] is the one interface by which a cluster is queried, and [`Presence`] its answer for one object; a
-//!   snapshot, the index, a dump and a single file implement it.
+//! * `compute` has kstatus' rules, a file for each API group; `flux` and `adverse` have the exceptions that
+//!   [`Taffrail`] makes.
+//! * [`ClusterState`] is the one interface by which a cluster is queried, and [`Presence`] the result of looking up one
+//!   object; a snapshot, the index, a dump and a single file implement it.
 //! * [`assess`] uses evidence: the objects that an object owns and names, and events; it returns the cause, too. It has
-//!   a file for each family of kinds and one table of edges. Its `Evidence` decides in one place that metadata alone proves
-//!   nothing about a body, and its `changes` finds the changes before a failure.
+//!   a file for each family of kinds and one table of edges. Its `Evidence` decides in one place that metadata alone
+//!   proves nothing about a body, and its `changes` finds the changes before a failure.
 //! * [`augment()`] adds the standard conditions to an object; [`aggregate`] is kstatus' own roll-up.
 //! * [`rollup`] finds the worst of many objects, and counts them by status.
 //!

@@ -31,7 +31,7 @@ impl Subject<'_> {
     }
 }
 
-/// A type with a status that can be rolled up.
+/// A value that a roll-up can order: it has a status, a time and a key.
 pub trait AsSubject {
     /// Returns the sort key of this value in a roll-up.
     fn subject(&self) -> Subject<'_>;
@@ -43,7 +43,8 @@ impl AsSubject for Subject<'_> {
     }
 }
 
-/// Returns the worst object, or `None` if there is none.
+/// Returns the object with the worst status, among equals the one not well for longest, then the one with the least
+/// key; `None` if there are no objects.
 ///
 /// The status of the returned object is that of the whole. The order of the input does not matter, and worsening one
 /// object never improves the result.
@@ -80,17 +81,17 @@ pub fn worst_of_app<'s, S: AsSubject>(
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Counts {
-    /// Objects whose actual state is the desired one.
+    /// The number of objects whose actual state is the desired one.
     pub current: usize,
-    /// Objects whose actual state is approaching the desired one.
+    /// The number of objects whose actual state is approaching the desired one.
     pub in_progress: usize,
-    /// Objects with an error, or without progress within the deadline.
+    /// The number of objects with an error, or without progress within the deadline.
     pub failed: usize,
-    /// Objects that are being deleted.
+    /// The number of objects that are being deleted.
     pub terminating: usize,
-    /// Objects that do not exist.
+    /// The number of objects that do not exist.
     pub not_found: usize,
-    /// Objects whose status is not known.
+    /// The number of objects whose status is not known.
     pub unknown: usize,
 }
 

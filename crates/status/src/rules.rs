@@ -25,9 +25,9 @@ pub trait Rules: Send + Sync {
         now: Timestamp,
     ) -> Result<Verdict, ComputeError>;
 
-    /// Returns true if verdicts on objects of this kind may depend on the objects'
-    /// [children](ObjectContext::children). A caller that caches verdicts then judges an object again when one of its
-    /// children changes.
+    /// Returns true if verdicts on objects of this kind may depend on the objects that name them as owner
+    /// ([`ObjectContext::children`]). A caller that caches verdicts then judges an object again when one of those
+    /// changes.
     ///
     /// The default is false.
     fn reads_children(&self, group: &str, kind: &str) -> bool {
@@ -36,8 +36,8 @@ pub trait Rules: Send + Sync {
     }
 }
 
-/// The rule name in verdicts on objects without a status whose controller may still write one; time alone changes
-/// such a verdict.
+/// The rule name in verdicts on objects that have no status yet, but whose controller may still write one; time alone
+/// changes such a verdict.
 pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
 /// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
@@ -104,8 +104,8 @@ pub struct ObjectContext<'s> {
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
     /// The cost so far of judging the objects of the same cluster; `None` for no limit.
     pub costs: Option<&'s Costs>,
-    /// The namespace charged for the cost because it lists the object without its agreement; `None` for the object's
-    /// own.
+    /// The namespace charged for the cost because its apps list the object without the object's agreement; `None` to
+    /// charge the object's own namespace.
     pub claimant: Option<&'s str>,
 }
 

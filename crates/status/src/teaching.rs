@@ -9,13 +9,14 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// The time that rules may always take per pass for the objects of one kind in one namespace; [`PER_OBJECT`] is added.
+/// The time that rules may always take per pass for the objects of one kind in one namespace; each judged object adds
+/// [`PER_OBJECT`].
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
-/// The time that all rules defined in one namespace may always take per pass; [`PER_OBJECT`] is added.
+/// The time that all rules defined in one namespace may always take per pass; each judged object adds [`PER_OBJECT`].
 const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// The time that each judged object adds to a time limit: many times the run of an honest script, so that many honest
+/// The time that each judged object adds to a time limit: many times the run of a usual script, so that many usual
 /// objects stay within it.
 const PER_OBJECT: Duration = Duration::from_micros(500);
 
@@ -28,7 +29,7 @@ pub struct Teacher<'t> {
     pub home: &'t str,
     /// The name of the target cluster, which contains the judged objects.
     pub target: &'t str,
-    /// The weight of the teacher's verdicts.
+    /// The effect of the teacher's verdicts.
     pub voice: Voice,
     /// The account to which the time of the teacher's rules is charged.
     pub payer: Payer,
@@ -37,7 +38,7 @@ pub struct Teacher<'t> {
 }
 
 impl<'t> Teacher<'t> {
-    /// Creates a teacher with full weight for objects of its own cluster.
+    /// Creates a teacher for objects of its own cluster: its verdicts decide, and its own namespace pays.
     pub fn of_cluster(cluster: &'t str, object: Object<'t>) -> Teacher<'t> {
         let claimant = object.namespace().into_owned().into();
         Teacher {
@@ -51,7 +52,7 @@ impl<'t> Teacher<'t> {
     }
 }
 
-/// The weight of the verdicts of a teacher.
+/// The effect of the verdicts that a teacher's rules give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
     /// The teacher's verdicts can only worsen a status.
@@ -76,7 +77,7 @@ pub enum Payer {
 pub struct Trust {
     /// Trusted namespaces with an Argo CD: `NAMESPACE` in any cluster, or `CLUSTER/NAMESPACE`.
     pub argocd: Vec<String>,
-    /// Names of home clusters whose rules have full weight for objects of other clusters.
+    /// Names of home clusters whose rules decide the status of objects in other clusters too ([`Voice::Full`]).
     pub homes: Vec<String>,
 }
 
@@ -93,7 +94,7 @@ impl Trust {
         })
     }
 
-    /// Returns true if the rules of this cluster have full weight for objects of other clusters.
+    /// Returns true if the user trusts the rules of this cluster to decide the status of objects in other clusters.
     pub fn names_home(&self, cluster: &str) -> bool {
         self.homes.iter().any(|home| home == cluster)
     }
@@ -180,11 +181,11 @@ impl Look {
     }
 }
 
-/// Number of times that a script may be stopped before it is no longer run.
+/// Number of times that a script is stopped for objects of one kind and namespace before it is no longer run on them.
 const MAX_STRIKES: u8 = 2;
 
-/// Maximum number of pairs of a kind and a namespace (`inside`) for which stopped scripts are counted; beyond it,
-/// counting starts again.
+/// Maximum number of pairs of a kind and a namespace (`inside`) for which stopped scripts are counted; at this number
+/// all counts are cleared.
 const MAX_STRUCK: usize = 10_000;
 
 /// The number of times that one script was stopped, by the objects' `group/Kind` and a text that the caller chooses,
@@ -199,8 +200,8 @@ struct Strike {
 }
 
 impl Strikes {
-    /// Returns the stored verdict for `object` if the script was stopped too often for objects of its kind with the
-    /// text `inside`, such as the namespace; `None` if it may run.
+    /// Returns the stored verdict, its message extended by the reason, if the script was stopped at least two times for
+    /// objects of the kind of `object` with the text `inside`, such as the namespace; `None` if it may run.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Strike { verdict, .. } = strikes
@@ -212,8 +213,8 @@ impl Strikes {
         Some(Verdict { message: message.into(), ..verdict })
     }
 
-    /// Counts that the script was stopped for `object` with the text `inside`, such as the namespace, and stores the
-    /// first such verdict.
+    /// Counts that the script was stopped for an object of this kind with the text `inside`, such as the namespace;
+    /// stores `verdict` if it is the first time.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if strikes.len() >= MAX_STRUCK {

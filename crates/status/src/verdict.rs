@@ -48,7 +48,7 @@ pub struct UnknownStatus(pub String);
 impl FromStr for Status {
     type Err = UnknownStatus;
 
-    /// Parses a name of [`Status::as_str`] or [`Status::word`], in any case.
+    /// Parses the name of a status, or `Ready` for Current, in upper or lower case.
     fn from_str(text: &str) -> Result<Status, UnknownStatus> {
         let named = |status: &Status| {
             status.as_str().eq_ignore_ascii_case(text) || status.word().eq_ignore_ascii_case(text)
@@ -122,9 +122,9 @@ impl fmt::Display for ComputeError {
             ComputeError::BadCondition { field: Some(field), found } => {
                 write!(f, "field .{field} of a condition should be a string, but is {}", name_of(*found))
             }
-            ComputeError::BadContainerStatus => {
-                f.write_str("an item of .status.containerStatuses is not shaped like one")
-            }
+            ComputeError::BadContainerStatus => f.write_str(
+                "an item of .status.containerStatuses does not have the structure of a container status",
+            ),
             ComputeError::UnknownPhase(phase) => write!(f, "unknown phase {phase}"),
         }
     }

@@ -1,4 +1,4 @@
-//! CEL expressions from users and clusters.
+//! Parses and evaluates CEL expressions from users and clusters.
 //!
 //! The interpreter recurses while it parses and evaluates, so it runs on a thread of its own with a deep stack. The
 //! cost of an evaluation is bounded; if one does not end all the same, that thread is abandoned and a new one takes its
@@ -26,7 +26,7 @@ pub(crate) struct Interpreter {
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
-/// A parsed CEL expression whose result is true or false, and the thread that evaluates it.
+/// A parsed CEL expression, and the interpreter that evaluates it. A result other than true or false is a fault.
 pub(crate) struct Expression {
     text: String,
     program: Arc<Program>,
@@ -43,12 +43,13 @@ impl Interpreter {
     /// Parses an expression that may use only the variables `names`.
     ///
     /// # Errors
-    /// Returns an error if the text is not an expression, or is too large.
+    /// Fails if the text is not an expression, is too large, uses another variable, or takes longer than [`LIMIT`] to
+    /// parse.
     pub(crate) fn read(&self, text: &str, names: Names) -> Result<Expression, InvalidExpression> {
         self.read_at_cost(text, names).0
     }
 
-    /// Parses like [`Interpreter::read`]; also returns the interpreter's computing time.
+    /// Parses like [`Interpreter::read`]; also returns the CPU time that it took: [`LIMIT`] if it was given up.
     fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
@@ -68,8 +69,8 @@ impl Interpreter {
         }
     }
 
-    /// Parses an expression from an object of a cluster; the result also holds the computing time, which is charged
-    /// to the object's author.
+    /// Parses an expression from an object of a cluster, like [`Interpreter::read`]; the result also holds the CPU time
+    /// that it took, which is charged to the object's author.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
@@ -99,7 +100,9 @@ impl Interpreter {
             *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
             match error {
                 RecvTimeoutError::Timeout => Lost::TooSlow,
-                RecvTimeoutError::Disconnected => broken(&"the interpreter broke down"),
+                RecvTimeoutError::Disconnected => {
+                    broken(&"the CEL interpreter crashed while it worked on the expression")
+                }
             }
         })
     }
@@ -130,22 +133,23 @@ impl Predicate for Expression {
         });
         match answer {
             Ok(answer) => answer,
-            Err(Lost::TooSlow) => {
-                (PredicateAnswer::Fault(format!("its evaluation took longer than {LIMIT:?}")), LIMIT)
-            }
+            Err(Lost::TooSlow) => (
+                PredicateAnswer::Fault(format!("evaluating the expression took longer than {LIMIT:?}")),
+                LIMIT,
+            ),
             Err(Lost::Broken(why)) => (PredicateAnswer::Fault(why), Duration::ZERO),
         }
     }
 }
 
-/// Runs `work` on this thread; also returns the CPU time that it took.
+/// Runs `work` on this thread; also returns the CPU time that it took, zero if that cannot be measured.
 fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = computed();
     let done = work();
     (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
-/// The reason why the interpreter's thread returned no result.
+/// The reason why the interpreter's thread returned no result: it took longer than [`LIMIT`], or ended.
 enum Lost {
     TooSlow,
     Broken(String),

@@ -1,4 +1,5 @@
-//! The arguments that commands share, and those of the views.
+//! The arguments that several commands share, and those of the views (`get`, `explain`, `app`, `tree`, `events`,
+//! `trust`).
 
 mod values;
 
@@ -21,56 +22,64 @@ use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
+    /// On a terminal
     Auto,
     Always,
     Never,
 }
 
-/// The clusters or dumps to read; the same for every command.
+/// The arguments that select the clusters or dumps to read, and bound the time for it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct SourceArguments {
-    /// Read the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
+    /// Read the clusters of these contexts of the kubeconfig: names separated by commas, in which * stands for any text
+    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
-    /// Read the clusters of all contexts
+    /// Read the clusters of all contexts of the kubeconfig
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Read this kubeconfig [default: $KUBECONFIG, or ~/.kube/config]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Read dumps instead of clusters: a file is a cluster, a folder a fleet
+    /// Read dump files instead of clusters, or - for stdin: each file is one cluster, and a folder stands for all YAML,
+    /// JSON and JSONL files directly in it; may be given more than once
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
     pub(crate) from: Vec<PathBuf>,
 
-    /// Judge as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
+    /// Judge objects and compute ages as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
+    /// [default: now; with --from the time of the newest dump]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long the command may take to answer, such as 30s or 2m; with -w, to answer first. In this release, without
-    /// --request-timeout, this is instead how long each cluster may take
+    /// How long the command may take to answer, such as 30s or 2m (with -w: until its first answer). What was not read
+    /// by then is shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it is instead
+    /// how long each cluster may take, and the command may take twice as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// How long one request to a cluster may take, such as 5s; 0 for no limit [default: no limit]
+    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit
+    /// but --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print timings to stderr; -vv: also each request; -vvv: also the purpose of each request
+    /// Print to stderr how many requests each cluster got, and how long reading and answering took; -vv: also each
+    /// request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The Argo CDs and clusters whose own rules the user trusts, from the settings `argocd` and `trusted-homes`.
+    /// The Argo CDs and clusters whose own rules the user trusts, set from the settings `argocd` and `trusted-homes`;
+    /// not an option.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
 
 impl SourceArguments {
-    /// Returns the time limits of reading clusters once. For one release `--timeout` without `--request-timeout` is the
-    /// time for each cluster.
+    /// Returns the time limits of reading clusters once. In this release `--timeout` is the time for each cluster if
+    /// `--request-timeout` is not given, else the time for the whole answer.
     pub(crate) fn limits(&self) -> TimeLimits {
         let total = match self.request_timeout {
             None => TimeBudget::PerCluster(self.timeout),
@@ -79,12 +88,14 @@ impl SourceArguments {
         TimeLimits { total, request: self.request_timeout }
     }
 
-    /// Returns the time limit for judging the objects of a cluster while it is read, or of a dump.
+    /// Returns the time limit for judging the objects of one cluster while it is read, or of a dump: `--timeout` if
+    /// that is the time for each cluster, else a quarter of it. It starts now.
     pub(crate) fn patience(&self) -> Patience {
         self.patience_after(self.timeout / 4 * 3)
     }
 
-    /// Returns the time limit for judging the objects of a cluster, `spent` after the command began.
+    /// Returns the time limit for judging the objects of one cluster, if `spent` has passed since the command began:
+    /// `--timeout` if that is the time for each cluster, else the rest of it, but at least an eighth. It starts now.
     pub(crate) fn patience_after(&self, spent: Duration) -> Patience {
         let limit = match self.limits().total {
             TimeBudget::PerCluster(time) => time,
@@ -93,7 +104,7 @@ impl SourceArguments {
         patience(format!("--timeout {:?}", self.timeout), limit)
     }
 
-    /// Reads all clusters of a kubeconfig, each for `timeout` at most.
+    /// Makes the arguments that select all contexts of the kubeconfig at `path`, each with `timeout` for its cluster.
     #[cfg(any(feature = "demo", test))]
     pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
         SourceArguments {
@@ -110,12 +121,12 @@ impl SourceArguments {
     }
 }
 
-/// The hub to ask in place of clusters and dumps.
+/// The arguments that name a hub to ask in place of clusters and dumps.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubSource {
-    /// Ask the hub at this URL instead of clusters, such as https://HOST:7655, or http://127.0.0.1:7655 on this machine; the
-    /// fragment may be its token: http://127.0.0.1:7655#TOKEN
+    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
+    /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
         "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
     ])]
@@ -125,23 +136,23 @@ pub(crate) struct HubSource {
     pub(crate) files: HubFiles,
 }
 
-/// The files that are needed to ask a hub.
+/// The arguments that name the files with which a hub is asked: its token and its certificate authority.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct HubFiles {
-    /// Read the token of the hub from this file [default: $TAFFRAIL_HUB_TOKEN]
+    /// Read the token for the hub from this file [default: the token in the URL of --hub, else $TAFFRAIL_HUB_TOKEN]
     #[arg(long, value_name = "FILE", requires = "hub")]
     pub(crate) hub_token_file: Option<PathBuf>,
 
-    /// Trust the certificate of a hub at an https URL only by the authorities in this PEM file [default: those of the
-    /// system]
+    /// Accept an https hub only if one of the certificate authorities in this PEM file issued its certificate [default:
+    /// those of the system]
     #[arg(long, value_name = "FILE", requires = "hub")]
     pub(crate) hub_ca_file: Option<PathBuf>,
 }
 
 impl HubSource {
-    /// Returns true if commands about the clusters of an answer name the context: `source` or the hub may have others than
-    /// that of the current one.
+    /// Returns true if suggested commands must name a context, because the answer is that of a hub, or of contexts that
+    /// the user chose.
     pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
         // Of a hub's clusters none is that of the current context.
         let is_chosen = source.all_contexts || !source.context.is_empty();
@@ -149,18 +160,20 @@ impl HubSource {
     }
 }
 
-/// The clusters or dumps to read, and the options for judging objects; the same for every view.
+/// The arguments of every view: the clusters or dumps to read, and the options for judging objects.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
+    /// enough available Pods make it ready (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder, which come before Taffrail's
+    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
+    /// are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Keep watching, and show changes until Ctrl-C
+    /// Show the answer, then watch the clusters and show each change until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
 
@@ -170,14 +183,15 @@ pub(crate) struct ViewArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pdb {
-    /// No effect: a Deployment is ready when all its replicas are
+    /// No effect: a Deployment is ready when all of its replicas are available
     Advisory,
     /// A Deployment is ready when as many Pods are available as its budget requires
     Sufficient,
 }
 
 impl ViewArguments {
-    /// Returns the rules of `--rules` with the options `--pdb` and `--timeout` and the trust settings.
+    /// Returns the rules that `--rules` selects, with the effect of `--pdb`, the time limit of `--timeout`, and the
+    /// trust that the settings state.
     pub(crate) fn rules(&self) -> RulesWithOptions {
         self.rules.with_options(self.pdb.into(), self.source.patience(), &self.source.trust)
     }
@@ -201,7 +215,7 @@ Examples:
   taffrail get clusters --context prod --context edge
   taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
   taffrail get apps --problems=sync --exit-status     exit with 1 when a sync has failed, whatever the health
-  taffrail get resources --kind deploy --image nginx   Deployments that declare an image
+  taffrail get resources --kind deploy --image nginx   Deployments that declare or run an image
   taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
@@ -210,16 +224,18 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
 read (the rest is still shown).")]
 pub(crate) struct GetArguments {
-    /// List to show
+    /// The list to show
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps, or their objects: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by
-    /// `get apps -o name` [default: all]
+    /// Only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
+    /// [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by `get apps -o name`. A name that several apps have selects all
+    /// of them [default: all apps]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace, or their objects; see also --in-namespace [default: all]
+    /// Only apps declared in this namespace; with `resources`: only their objects, in whichever namespace these are
+    /// (see --in-namespace); with --orphaned: only objects in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -227,7 +243,8 @@ pub(crate) struct GetArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Treat these objects as one app: group/Kind/namespace/name,…
+    /// Judge these objects as one app, in place of the apps that tools declare: group/Kind/namespace/name, separated by
+    /// commas (the group of core kinds is empty: /Service/shop/web)
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
@@ -238,20 +255,21 @@ pub(crate) struct GetArguments {
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     pub(crate) output: ListOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS: of
-    /// that one); notices are no problems
+    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS:
+    /// on that axis); a notice (suspended, OutOfSync without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Show only these columns, in this order; names as in the header row, separated by commas
+    /// Show only these columns of the table, in this order: names as in the header row, in any case, separated by
+    /// commas [default: those of the output format]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Sort the rows by this field
+    /// Sort the rows by this field [default: cluster, then namespace, then name]
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
 
@@ -282,12 +300,13 @@ Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wron
 several apps; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
-    /// [CLUSTER/]group/Kind/namespace/name) [default: every app that is not ready]
+    /// [CLUSTER/]group/Kind/namespace/name) to explain [default: every app that is not ready, or whose sync or source
+    /// has a problem]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Only apps declared in this namespace, and objects in it [default: all; for objects of live clusters the
-    /// context's]
+    /// Namespace in which the apps are declared, and of objects named KIND/NAME [default: any for apps; for objects of
+    /// live clusters that of the context, in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -295,19 +314,21 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
+    /// are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Print the last ten lines of the container that is the cause; of its previous run if that crashed
+    /// Print also the last ten lines of the log of the container that is the cause; of its previous run if that crashed
     #[arg(long, conflicts_with_all = ["watch", "hub"])]
     pub(crate) logs: bool,
 
-    /// Treat these objects as one app: group/Kind/namespace/name,…
+    /// Judge these objects as one app, in place of the apps that tools declare: group/Kind/namespace/name, separated by
+    /// commas (the group of core kinds is empty: /Service/shop/web)
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace", "hub"])]
     pub(crate) declared: Vec<ObjectKey>,
 
@@ -318,7 +339,8 @@ pub(crate) struct ExplainArguments {
     #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
     pub(crate) output: ExplainOutput,
 
-    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when an explained app or object has a problem of health, sync, source or freshness; a notice
+    /// (suspended, OutOfSync without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -337,11 +359,11 @@ pub(crate) enum ExplainOutput {
     Yaml,
 }
 
-/// Options for grouping objects that no tool declares.
+/// The option for grouping objects that no tool declares into apps.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Labels whose value names the app of an object that no tool declares; the first one that the object has is used
-    /// [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
+    /// Labels whose value names the app of an object that no tool declares, separated by commas; of several the first
+    /// one that the object has counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -356,55 +378,64 @@ impl GroupingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// Only rows with one of these statuses, or after '!' with none: Ready,InProgress or '!Ready'. A healthy app with
-    /// another problem does not count as Ready, unless it is a notice (suspended, OutOfSync without automatic sync)
+    /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
+    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness counts as
+    /// '!Ready', unless that is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Only apps with a problem, on any axis or on these: --problems=sync,source; --exit-status then judges these alone
+    /// Only apps with a problem, notices included, on one of these axes: --problems=sync,source; --problems alone
+    /// stands for any axis. --exit-status then judges these axes alone
     #[arg(
         long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
     )]
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
-    /// Only apps with one of these sync states, or after '!' with none: Failed,OutOfSync or '!Synced,Syncing'. Apps
-    /// known only by labels have no sync state
+    /// Only apps with one of these sync states, separated by commas, or after '!' with none of them: Synced, OutOfSync,
+    /// Syncing, Failed, Suspended, Unknown. Apps known only by labels have no sync state and are left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Only apps of these delivery tools: flux-kustomization or ks, helm, …
+    /// Only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
+    /// argo-application (argo), config-sync, kpt, porch, helm, label (apps known only by labels)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only apps that are suspended
+    /// Only apps that are suspended in their delivery tool
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object has these labels, such as team=web
+    /// Only apps whose declaring object (such as the Kustomization) has these labels: team=web,tier!=db. An app known
+    /// only by labels has the labels that all of its objects share
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Only rows of these clusters, named as in the CLUSTER column
+    /// Only rows of these clusters: names as in the CLUSTER column, separated by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Only objects in these namespaces, or apps with objects there, wherever they are declared
+    /// With `resources`: only objects in these namespaces; with `apps`: only apps with an object there. It does not
+    /// matter where the apps are declared (see -n). Separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// Only objects of these kinds, such as deploy,Certificate
+    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n, of the apps
+    /// declared in that namespace; for the Deployments in a namespace: --kind deploy --in-namespace shop
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
-    /// List the objects that no app declares and that have no owner, instead of the objects of apps. Live clusters need
-    /// --in-namespace or -n; dumps are searched in all namespaces but those of Kubernetes
+    /// With `resources`: list the objects that no app declares and no other object owns, instead of the objects of
+    /// apps. Live clusters need --in-namespace or -n; dumps are searched in all namespaces but kube-system, kube-public
+    /// and kube-node-lease
     #[arg(
         long,
         conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
     )]
     pub(crate) orphaned: bool,
 
-    /// Only declared objects whose containers name an image with one of these texts, whatever their Pods still run
+    /// With `resources`: only objects that declare a container image whose name contains one of these texts, separated
+    /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless a namespace, a name or a
+    /// condition about apps is given
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -412,13 +443,13 @@ pub(crate) struct FilterArguments {
 /// An axis on which apps have problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemAxis {
-    /// The status of the app's objects
+    /// An object of the app is not ready
     Health,
-    /// Applying the desired revision to the cluster
+    /// The desired revision is not applied to the cluster
     Sync,
-    /// Fetching the desired revision from Git, an OCI registry or a chart repository
+    /// The desired revision could not be fetched from Git, an OCI registry or a chart repository
     Source,
-    /// Reading the app's clusters: one does not answer, or its data is old
+    /// A cluster of the app does not answer, or its data is old
     Freshness,
 }
 
@@ -435,15 +466,15 @@ impl From<ProblemAxis> for Axis {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortBy {
-    /// Name, then namespace
+    /// Name, then namespace, in alphabetical order
     Name,
-    /// Worst status first
+    /// Worst status first; of one status, the oldest first
     Status,
-    /// Name of the cluster
+    /// Name of the cluster, in alphabetical order
     Cluster,
-    /// Oldest problem first
+    /// Oldest problem first; rows without a problem last
     Since,
-    /// Name of the delivery tool
+    /// Delivery tool, so that apps of one tool are together
     Delivery,
 }
 
@@ -459,18 +490,19 @@ impl From<SortBy> for SortField {
     }
 }
 
-/// Options for selecting an app by name.
+/// Options that restrict the apps among which a name is searched.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
-    /// Namespace in which the app is declared
+    /// Only apps declared in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Find the app in any namespace, which is the default
+    /// Apps declared in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
+    /// are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -490,7 +522,8 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
+    /// name; one app in several clusters is shown for each
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
@@ -500,7 +533,8 @@ pub(crate) struct AppArguments {
     #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
     pub(crate) output: AppOutput,
 
-    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when the app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -513,6 +547,7 @@ pub(crate) struct AppArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AppOutput {
+    /// For people
     Table,
     Json,
     Yaml,
@@ -531,31 +566,34 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
+    /// name; one app in several clusters is shown for each
     pub(crate) name: AppQuery,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show only the app and the apps that it delivers, without other objects
+    /// Show only the app and, below it, the apps that it delivers; leave out all other objects
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
-    /// Show each object on its own line, even if many are alike
+    /// Show each object on its own line; by default, siblings of one kind and status share a line if they are many
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Only objects with one of these statuses, or after '!' with none, and those above them: Failed,InProgress or
-    /// '!Ready'. A healthy app or object with another problem does not count as Ready, unless it is a notice (suspended,
-    /// OutOfSync without automatic sync)
+    /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
+    /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
+    /// sync, source or freshness counts as '!Ready', unless that is a notice (suspended, OutOfSync without automatic
+    /// sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Output format; json contains all objects
+    /// Output format; json has an entry for each object, also for those that are alike
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 
-    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when the app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -568,9 +606,10 @@ pub(crate) struct TreeArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TreeOutput {
+    /// For people
     Text,
     Json,
-    /// For Graphviz
+    /// A graph in the language of Graphviz
     Dot,
 }
 
@@ -580,25 +619,34 @@ pub(crate) enum TreeOutput {
 Examples:
   taffrail events shop
   taffrail events --all-contexts                 of all apps in all clusters
+  taffrail events shop --since 1h                those that occurred in the last hour
+
+Warnings about Pods that are gone count for the workload after which they were named. Kubernetes deletes an event an
+hour after it last occurred, unless the cluster is configured otherwise.
 
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 some data could not be read (the rest is still
 shown).")]
 pub(crate) struct EventsArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
+    /// if different apps have the name [default: all apps]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
+
+    /// Only warnings that last occurred in this time, such as 10m or 1h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]
     pub(crate) output: EventsOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -611,6 +659,7 @@ pub(crate) struct EventsArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsOutput {
+    /// For people
     Table,
     Json,
 }
@@ -634,17 +683,18 @@ Nodes and controllers are checked unless -n is given: their leases are in other 
 Exit codes: 0 answered; 1 with --exit-status when a finding of high or medium severity concerns green apps; 2 wrong
 usage, no such app, or several; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct TrustArguments {
-    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
+    /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
+    /// if different apps have the name [default: all apps]
     pub(crate) name: Option<AppQuery>,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster, instead of merging equal entries of several clusters
+    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only findings of these categories
+    /// Only findings of these categories, separated by commas [default: all]
     #[arg(long, value_parser = values::categories(), value_name = "LIST", value_delimiter = ',')]
     pub(crate) category: Vec<FindingCategory>,
 
@@ -652,11 +702,11 @@ pub(crate) struct TrustArguments {
     #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
     pub(crate) output: TrustOutput,
 
-    /// Omit the header row
+    /// Omit the header row of the table
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a finding of high or medium severity concerns green apps
+    /// Exit with 1 when a finding of high or medium severity that is shown concerns at least one green app
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -671,11 +721,11 @@ pub(crate) struct TrustArguments {
 pub(crate) enum TrustOutput {
     /// For people
     Table,
-    /// A line for each finding
+    /// A table with a line for each finding
     Wide,
     Json,
     Yaml,
-    /// Category, reason, cluster and scope, to compare with an earlier run
+    /// A line with category, reason, cluster and scope of each finding, to compare with an earlier run
     Name,
 }
 
@@ -687,14 +737,13 @@ pub(crate) enum What {
     /// One row for each cluster
     #[value(alias = "cluster")]
     Clusters,
-    /// One row for each object of each app
+    /// One row for each object that an app declares
     #[value(alias = "resource")]
     Resources,
 }
 
 impl What {
-    /// Returns the plural for the first argument of `get`, which may be singular: `apps` for `app`. Returns an
-    /// unknown word unchanged.
+    /// Returns the plural of a word for a list of `get`: `apps` for `app` and `apps`. Returns any other word unchanged.
     pub(crate) fn full_name(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",
@@ -707,9 +756,12 @@ impl What {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListOutput {
+    /// For people, as wide as the terminal
     Table,
+    /// A table with all columns
     Wide,
     Json,
     Yaml,
+    /// The full name of each row, as other commands take it
     Name,
 }

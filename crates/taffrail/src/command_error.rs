@@ -1,4 +1,4 @@
-//! Errors for the user, and exit codes.
+//! Errors and warnings for the user, and exit codes.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ pub(crate) enum Exit {
     Yes,
     /// The command answered, and the condition that it tests does not hold.
     No,
-    /// Some requested data could not be read.
+    /// Some requested data could not be read or written.
     Incomplete,
     /// The command line is invalid.
     Usage,
@@ -58,12 +58,12 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Creates an error about data that could not be read.
+    /// Creates an error about data that could not be read: exit code 3.
     pub(crate) fn unreadable(what: impl Display) -> CommandError {
         CommandError { exit: Exit::Incomplete, what: what.to_string(), hint: None }
     }
 
-    /// Creates an error about an invalid command line.
+    /// Creates an error about an invalid command line or setting: exit code 2.
     pub(crate) fn usage(what: impl Display) -> CommandError {
         CommandError { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
@@ -81,13 +81,13 @@ impl CommandError {
         CommandError { hint: hint.or(self.hint), ..self }
     }
 
-    /// Appends `error` and its causes to the message.
+    /// Appends `: ` and the texts of `error` and of its causes to the message.
     pub(crate) fn with_source(mut self, error: &dyn Error) -> CommandError {
         add_causes(&mut self.what, Some(error));
         self
     }
 
-    /// Prints the error and its hint to stderr.
+    /// Prints the error, or the warning if its exit code is 0, and its hint to stderr.
     pub(crate) fn print(&self, console: &Console) {
         console.tell(self.text());
     }
@@ -153,11 +153,12 @@ impl From<ObserveError> for CommandError {
     }
 }
 
-/// Converts the result of writing to stdout. A closed stdout ends the command without an error.
+/// Converts the result of writing to stdout: `Ok` also if stdout was closed, since that ends the command without an
+/// error.
 pub(crate) fn written(result: std::io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CommandError::unreadable("cannot write the answer").with_source(&error))
+            Err(CommandError::unreadable("cannot write the answer to stdout").with_source(&error))
         }
         _ => Ok(()),
     }

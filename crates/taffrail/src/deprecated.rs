@@ -1,4 +1,4 @@
-//! Flags that keep their former meaning for one release, and the warnings about that.
+//! Warns about flags that keep their former meaning in this release and will have another one later.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use clap::parser::ValueSource;
 
 use crate::command_error::CommandError;
 
-/// Returns the warning about a flag on the command line that later releases understand in another way; `None` if no
-/// such flag is given.
+/// Returns the warning about a flag that the command line gives, and that later releases will understand in another
+/// way; `None` if it gives no such flag, or if both meanings are the same for this command line.
 pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
     let (name, matches) = matches.subcommand()?;
     let is_given = |id: &str| {

@@ -12,10 +12,10 @@ use clap::{Arg, Command, CommandFactory};
 use crate::commands::Cli;
 use crate::{config, reasons};
 
-/// Environment variable: if set, the tests write the files.
+/// The environment variable that makes the tests write the files, if it is set.
 const VARIABLE: &str = "WRITE_DOCS";
 
-/// The command that updates the files.
+/// The command that writes the files.
 const HOW: &str = "cargo xtask docs";
 
 /// Compares the files below `docs/` with their expected text, or writes them.

@@ -1,4 +1,4 @@
-//! URLs of hubs.
+//! Parses URLs of hubs.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,14 +6,14 @@ use std::net::IpAddr;
 /// The scheme of the URL of a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Without TLS, on this machine alone.
+    /// Without TLS; only for a hub on this machine.
     Http,
     /// With TLS.
     Https,
 }
 
 impl Scheme {
-    /// Returns the scheme as URLs have it.
+    /// Returns the scheme as it stands in URLs: `http` or `https`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -22,14 +22,14 @@ impl Scheme {
     }
 }
 
-/// The URL of a hub.
+/// The parsed URL of a hub.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HubUrl {
     pub(crate) scheme: Scheme,
     /// The name or address of the host, an IPv6 address without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The host and port as the header `Host` has them: without the port that the scheme has by default.
+    /// The value of the header `Host`: the host and the port, without the port for an https URL with port 443.
     pub(crate) authority: String,
     /// The token in the fragment; `None` without one.
     pub(crate) token: Option<String>,
@@ -44,7 +44,8 @@ impl fmt::Debug for HubUrl {
 }
 
 impl HubUrl {
-    /// Parses a URL, with the token of the hub as its fragment or without one.
+    /// Parses a URL, whose fragment, if it has one, is the token of the hub. Fails for a path, a query or a user in it,
+    /// and for an http URL of another machine; the error is a message for the user.
     pub(crate) fn parse(text: &str) -> Result<Box<HubUrl>, String> {
         const EXAMPLE: &str = "write a URL like https://hub.example.com:7655 or http://127.0.0.1:7655";
         let (url, token) = match text.split_once('#') {

@@ -1,4 +1,4 @@
-//! Signal handling: the terminal is restored on Ctrl-C.
+//! Handles signals: cleans up and ends the process on Ctrl-C and the like.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -11,11 +11,12 @@ use crate::commands::dump;
 use crate::output::answer::Console;
 use crate::output::{progress, screen};
 
-/// Base of the exit code after a signal, as shells report it: the number of the signal is added.
+/// The number to which that of the signal is added for the exit code after a signal, as shells report it.
 const INTERRUPTED: i32 = 128;
 
-/// Starts a thread that handles interrupts: it removes the progress line, colours and partial dumps, and ends the
-/// running exec plugins. Those are in process groups of their own, which no signal to this process reaches.
+/// Starts a thread that ends the process on SIGINT, SIGTERM and SIGHUP, after it has restored the terminal, removed
+/// partial dumps, and ended the running exec plugins. Those are in process groups of their own, which no signal to this
+/// process reaches. While a pager runs, it ignores SIGINT.
 pub(crate) fn watch(console: Console) {
     // Without the thread an interrupt ends the process without cleaning up.
     let _ = std::thread::Builder::new().spawn(move || {

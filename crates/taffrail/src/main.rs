@@ -1,14 +1,15 @@
 //! The `taffrail` command-line program.
 //!
-//! * `commands` has a file or folder for each command; `cli` has their arguments, and `config` the settings, which become
-//!   the defaults of flags.
-//! * `source` passes the arguments to `taffrail_observe`; `runtime` is the one Tokio runtime.
-//! * `output` prints: `table` and `text` for people, `answer` to stdout, a pager or memory, `screen` redraws a frame in place.
+//! * `commands` has a file or folder for each command; `cli` has their arguments, and `config` the settings, which
+//!   become the defaults of flags.
+//! * `source` passes the arguments to `taffrail_observe`; `runtime` is the only Tokio runtime.
+//! * `output` prints: `table` and `text` for people, `answer` to stdout, a pager or memory, `screen` redraws a frame in
+//!   place.
 //! * `cel` runs the expressions of users and clusters.
 //! * `commands/demo` declares a fleet in YAML (`world/fleet.yaml`, `world/templates`) and faults in it (`world/faults`,
-//!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD (`world/tools`)
-//!   that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with the kubeconfig that
-//!   it wrote.
+//!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD
+//!   (`world/tools`) that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with the
+//!   kubeconfig that it wrote.
 
 mod cel;
 mod cli;
@@ -44,7 +45,8 @@ use crate::commands::{Cli, Command, watch};
 use crate::config::Config;
 use crate::output::answer::Console;
 
-/// Views of thousands of objects consist of small strings, and take half as long again with glibc's allocator.
+/// The allocator of the process. Views of thousands of objects consist of small strings, and take half as long again
+/// with glibc's.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -63,8 +65,8 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// The open-file limit for a fleet of thousands of clusters. Not higher: some child programs examine every descriptor
-/// that may be open.
+/// The limit of open files that [`open_many_files`] sets, enough for thousands of clusters. Not higher: some child
+/// programs examine every descriptor that may be open.
 const MAX_OPEN_FILES: u64 = 65_536;
 
 /// Raises the soft limit of open files towards [`MAX_OPEN_FILES`]. A fleet takes a connection for each cluster, and the
@@ -78,8 +80,8 @@ fn open_many_files() {
     }
 }
 
-/// Starts the threads of the allocator that return free memory to the kernel while the process rests. A command that looks
-/// once ends before they would, and starts faster without them.
+/// Starts the threads of the allocator that return free memory to the kernel while the process rests. A command that
+/// looks once ends before they would, and starts faster without them.
 fn return_memory_in_background() {
     // Without them the process only keeps more memory.
     let _ = tikv_jemalloc_ctl::background_thread::write(true);
@@ -146,8 +148,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
     }
 }
 
-/// Parses the command line and reads the settings. It parses twice: the second time with the settings as defaults
-/// of the flags.
+/// Parses the command line and reads the settings, and returns both. It parses twice: the second time with the settings
+/// as defaults of the flags. Ends the process if the command line is invalid or asks for help.
 fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     let root = program::command();
     // The first parse tells which settings concern the command.
@@ -182,8 +184,8 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     Ok((cli, config))
 }
 
-/// Resolves fleets and trust settings, which clap's defaults cannot express, and drops columns from the settings if the
-/// output is not a table.
+/// Completes `cli` by settings that clap's defaults cannot express: replaces fleets by their contexts, sets the trust,
+/// and drops columns that come from the settings if the output is not a table.
 fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), CommandError> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");

@@ -1,4 +1,4 @@
-//! The name under which the program was called, and commands to copy.
+//! The name under which the program was called, and commands for users to copy.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -19,41 +19,41 @@ pub(crate) fn name() -> &'static str {
     }
 }
 
-/// The options by which the user chose what this process reads.
+/// The options of this process' command line that choose what is read; set by [`remember`].
 static GIVEN: OnceLock<Given> = OnceLock::new();
 
-/// The options of a command line without any.
+/// The options of a command line that chooses nothing.
 static NOTHING: Given = Given { options: Vec::new() };
 
-/// Keeps the options of the command line by which the user chose what to read, for [`typed`].
+/// Stores the options of the command line that choose what is read, for [`typed`] and its like.
 pub(crate) fn remember(matches: &ArgMatches) {
     let _ = GIVEN.set(Given::of(matches));
 }
 
-/// Returns a command for the user to copy, which begins with `taffrail`, `kubectl` or `helm`: with [`name`] in place of
-/// `taffrail`, and with the options of this process' command line that choose what is read, as far as the command takes
-/// them.
+/// Returns `command`, which begins with `taffrail`, `kubectl` or `helm`, for the user to copy: with [`name`] in place
+/// of `taffrail`, and with the options of this process' command line that choose what is read, as far as the command
+/// takes them.
 pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }
 
-/// Returns a command to copy, as [`typed`] does, between backticks, for a hint.
+/// Returns what [`typed`] does between backticks, for a hint.
 pub(crate) fn hinted(command: &str) -> String {
     format!("`{}`", typed(command))
 }
 
-/// Returns a command for a hint, as [`hinted`] does; kubectl and helm ask `cluster` if the user chose contexts.
+/// Returns what [`hinted`] does; if the user chose contexts, kubectl and helm get the option that names `cluster`.
 pub(crate) fn hinted_for(cluster: &str, command: &str) -> String {
     typed_in(cluster, &format!("`{command}`"))
 }
 
-/// Returns a hint with its commands, which stand between backticks, as [`hinted_for`] returns them.
+/// Returns the hint `text` with each command between backticks changed as [`hinted_for`] does.
 pub(crate) fn typed_in(cluster: &str, text: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed_in(cluster, text)
 }
 
-/// Returns a command that begins with `taffrail`, with [`name`] in its place, for a shell that finds the clusters without
-/// options.
+/// Returns a command that begins with `taffrail`, with [`name`] in its place and without further options, for a shell
+/// that finds the clusters without them.
 #[cfg(feature = "demo")]
 pub(crate) fn named_as_called(command: &str) -> String {
     NOTHING.typed(command, None)
@@ -80,7 +80,8 @@ struct Given {
 }
 
 impl Given {
-    /// Reads the options that stand on the command line; defaults and settings are the same for the next command.
+    /// Takes those of [`OF_INPUT`] that the command line itself gives, not defaults and settings, which are the same
+    /// for the next command; none for `demo`. The token in a URL of `--hub` is left out.
     fn of(matches: &ArgMatches) -> Given {
         let mut options = Vec::new();
         let mut inner = matches;
@@ -117,12 +118,13 @@ impl Given {
         self.options.iter().any(|(own, ..)| *own == id)
     }
 
-    /// Returns `cluster` if the user chose contexts: then it is not that of the current one.
+    /// Returns `cluster` if the user chose contexts, so that it need not be that of the current one; else `None`.
     fn chosen<'c>(&self, cluster: &'c str) -> Option<&'c str> {
         (self.has("context") || self.has("all_contexts")).then_some(cluster)
     }
 
-    /// Returns a command with the options; kubectl and helm ask `cluster`, if it is given, unless they name a context.
+    /// Returns a command with those of the options that it takes. If `cluster` is given, kubectl and helm get the
+    /// option that names it, unless the command names a context.
     fn typed(&self, command: &str, cluster: Option<&str>) -> String {
         let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
         let names = |options: &[&str]| options.iter().any(|option| has(rest, option));
@@ -159,7 +161,7 @@ impl Given {
         line
     }
 
-    /// Returns a text in which the commands between backticks have the options.
+    /// Returns `text` with the options added to each command between backticks.
     fn typed_in(&self, cluster: &str, text: &str) -> String {
         let mut typed = String::with_capacity(text.len());
         let mut rest = text;
@@ -184,14 +186,14 @@ fn end(command: &str) -> Option<usize> {
     })
 }
 
-/// Returns true if a word of a command line is `option`, and not a part of a quoted name.
+/// Returns true if `option` is a word of the command line `command`, outside of quotes.
 fn has(command: &str, option: &str) -> bool {
     let plain = command.replace(r"\'", "");
     let outside = plain.split('\'').step_by(2);
     outside.into_iter().any(|part| part.split(' ').any(|word| word == option))
 }
 
-/// Returns the ids of the options of [`OF_INPUT`] that a command of Taffrail takes.
+/// Returns the ids of those of [`OF_INPUT`] that the subcommand with which `command` begins takes.
 fn taken(command: &str) -> Vec<&'static str> {
     // Building the definition of all commands takes longer than many lines of a view.
     static CLI: OnceLock<Command> = OnceLock::new();
@@ -207,7 +209,7 @@ fn taken(command: &str) -> Vec<&'static str> {
     OF_INPUT.into_iter().map(|(id, _)| id).filter(|id| takes(id)).collect()
 }
 
-/// Returns the clap command with [`name`] in its help.
+/// Returns the definition of the command line, with [`name`] in place of `taffrail` in its help.
 pub(crate) fn command() -> Command {
     named(Cli::command(), name())
 }
@@ -219,7 +221,7 @@ fn named(command: Command, name: &str) -> Command {
     rewritten(command.bin_name(name), name)
 }
 
-/// Replaces `taffrail` by `name` in the examples of a command and its subcommands.
+/// Returns a command with `taffrail` replaced by `name` in its examples and those of its subcommands.
 fn rewritten(command: Command, name: &str) -> Command {
     let examples = command.get_after_help().map(ToString::to_string);
     let mut command = command;

@@ -1,11 +1,11 @@
-//! The table of reasons for which data could not be read, with hints.
+//! The table of the reasons of errors, each with its meaning and a hint.
 
 use taffrail_cluster::Reason;
 
-/// The reason for a script of actions that failed.
+/// The reason of the error about a script of actions that failed.
 pub(crate) const SCRIPT_FAILED: &str = "ScriptFailed";
 
-/// Reasons of errors that Taffrail finds itself, not a server: name, meaning and hint.
+/// The reasons of errors that are not errors of a request to a server: name, meaning and hint.
 const OWN: [(&str, &str, &str); 11] = [
     (
         "DiscoveryFailed",
@@ -56,7 +56,7 @@ const OWN: [(&str, &str, &str); 11] = [
     ),
 ];
 
-/// Returns what the user can do about an error with this reason; `None` for an unknown reason.
+/// Returns the hint for an error with this reason: what the user can do about it; `None` for an unknown reason.
 pub(crate) fn hint(reason: &str) -> Option<&'static str> {
     let of_clusters = Reason::ALL.iter().find(|known| known.as_str() == reason).map(|known| known.hint());
     of_clusters.or_else(|| OWN.iter().find(|(word, ..)| *word == reason).map(|(.., hint)| *hint))

@@ -1,4 +1,4 @@
-//! The rules that judge objects, and their sources.
+//! Reads the rules that judge objects, as `--rules` selects them.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::command_error::chain;
 use taffrail_observe::FleetRules;
 use taffrail_observe::input::{self, Chunk, InputShape};
 
-/// The selected rules: Taffrail's, kstatus', or those in a folder before Taffrail's.
+/// The rules that `--rules` selects: Taffrail's, those of kstatus, or those in a folder before Taffrail's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleSource {
     /// The rules of the selected folder, then Taffrail's library. Without a folder the library is loaded at the
@@ -46,7 +46,8 @@ pub(crate) struct RulesWithOptions {
 }
 
 impl RuleSource {
-    /// Parses `taffrail`, `kstatus` or the name of a folder, whose rules it reads.
+    /// Parses the value of `--rules`: `taffrail`, `kstatus` or the name of a folder, whose rules it reads. The error is
+    /// a message for the user.
     pub(crate) fn read(text: &str) -> Result<RuleSource, String> {
         match text {
             "taffrail" => Ok(RuleSource::default()),
@@ -86,12 +87,12 @@ impl RuleSource {
 }
 
 impl RulesWithOptions {
-    /// Selects the variant of kstatus, if the rules of kstatus apply.
+    /// Returns the rules with this variant of kstatus, which only matters if the rules of kstatus apply.
     pub(crate) fn with_fork(self, fork: Fork) -> RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Replaces the time limit for judging each cluster's objects.
+    /// Returns the rules with another time limit for judging each cluster's objects.
     pub(crate) fn with_patience(mut self, patience: Patience) -> RulesWithOptions {
         self.options.patience = Some(patience);
         self
@@ -120,7 +121,7 @@ impl FleetRules for RulesWithOptions {
     }
 }
 
-/// Returns a time limit of `limit` for judging one cluster's objects, which starts now; messages call it `bound`.
+/// Returns a time limit of `limit` for judging one cluster's objects, which starts now; `bound` names it in messages.
 pub(crate) fn patience(bound: String, limit: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(limit, bound, move || began.elapsed())
@@ -136,13 +137,13 @@ pub(crate) enum FolderError {
         path.display()
     )]
     Nothing { path: PathBuf },
-    #[error("{}: {what}", path.display())]
+    #[error("the rules in {} cannot be used: {what}", path.display())]
     Foreign { path: PathBuf, what: String },
     #[error("{}", told(.0))]
     Rules(RuleErrors),
 }
 
-/// Formats all errors of rule files, one per line, each with its hint.
+/// Returns the texts of all errors of rule files, one per line, each with its hint in parentheses.
 fn told(errors: &RuleErrors) -> String {
     let told = errors.0.iter().map(|error| {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -217,7 +218,7 @@ fn script(object: &Object<'_>, interpreter: &Interpreter) -> Result<Option<Box<d
     }
 }
 
-/// Reads the scripts of a folder in the layout of Argo CD's `resource_customizations`, if there are any.
+/// Reads the scripts of a folder in the layout of Argo CD's `resource_customizations`; `None` if it has none.
 #[cfg(feature = "lua")]
 fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     let scripts = scripts_in_lua(path)?;
@@ -228,14 +229,15 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
 #[cfg(not(feature = "lua"))]
 pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the feature `lua`, which runs scripts";
 
-/// Refuses a folder with scripts in the layout of Argo CD's `resource_customizations`.
+/// Returns an error for a folder with scripts in the layout of Argo CD's `resource_customizations`, else `None`.
 #[cfg(not(feature = "lua"))]
 fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     match customizations(path, Wanted::Scripts)?.first() {
         None => Ok(None),
-        Some((file, _)) => {
-            Err(FolderError::Foreign { path: path.join(file), what: format!("cannot be run: {WITHOUT_LUA}") })
-        }
+        Some((file, _)) => Err(FolderError::Foreign {
+            path: path.join(file),
+            what: format!("they are Lua scripts, and {WITHOUT_LUA}"),
+        }),
     }
 }
 
@@ -251,14 +253,15 @@ pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Scripts,
-    /// Scripts and their cases.
+    /// The scripts and all YAML files, among them the scripts' cases.
     Cases,
 }
 
-/// Reads the files of a folder in the layout of Argo CD's `resource_customizations`: relative path with `/`, and
-/// content. Empty if the folder has no scripts.
+/// Reads the scripts (and with [`Wanted::Cases`] the YAML files) of a folder in the layout of Argo CD's
+/// `resource_customizations`: the path of each below the folder, with `/`, and its content, sorted by path. Empty if
+/// the folder has no scripts.
 pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
-    /// Maximum depth of the layout's files below the folder.
+    /// Maximum depth below the folder at which folders are searched.
     const DEEPEST: usize = 8;
 
     let mut folders = vec![(path.to_owned(), String::new(), 0)];
@@ -294,8 +297,8 @@ pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String,
     scripts.into_iter().map(read).collect()
 }
 
-/// Reads `rules.yaml` and `cases.yaml` of a folder and of the folders directly in it; leaves out those with neither
-/// file.
+/// Reads `rules.yaml` and `cases.yaml` of a folder and of the folders directly in it, these sorted by name; leaves out
+/// folders with neither file.
 pub(crate) fn folders(path: &Path) -> Result<Vec<Folder>, FolderError> {
     let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
     let mut inside: Vec<PathBuf> = fs::read_dir(path)

@@ -1,4 +1,4 @@
-//! The one Tokio runtime, in which clusters are read.
+//! The only Tokio runtime of the process, in which clusters are read and written.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -14,20 +14,23 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// Runs `work` on the runtime and waits for its result.
 ///
 /// # Errors
-/// Returns an error if no threads can be started.
+/// Fails if the threads of the runtime cannot be started.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = match RUNTIME.get() {
         Some(runtime) => runtime,
         None => {
-            let started =
-                start().map_err(|error| CommandError::unreadable("cannot start").with_source(&error))?;
+            let started = start().map_err(|error| {
+                CommandError::unreadable("Taffrail cannot start the threads that read clusters")
+                    .with_source(&error)
+            })?;
             RUNTIME.get_or_init(|| started)
         }
     };
     Ok(runtime.block_on(work))
 }
 
-/// Starts a runtime with several threads even on one processor, so that no cluster waits until another one was read.
+/// Creates a runtime with two to four threads, at least two even on one processor, so that no cluster waits until
+/// another one was read.
 fn start() -> std::io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Builder::new_multi_thread().worker_threads(threads.clamp(2, 4)).enable_all().build()

@@ -1,4 +1,4 @@
-//! `-vv` and `-vvv`: the traces of our own libraries, as lines on stderr.
+//! `-vv` and `-vvv`: prints the traces of Taffrail's own crates as lines to stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::output::answer::Console;
 
-/// Returns the number of `-v` flags of the subcommand in `matches`.
+/// Returns the number of `-v` flags of the innermost subcommand in `matches`.
 fn verbosity(matches: &ArgMatches) -> u8 {
     match matches.subcommand() {
         Some((_, inner)) => verbosity(inner),
@@ -18,9 +18,10 @@ fn verbosity(matches: &ArgMatches) -> u8 {
     }
 }
 
-/// Prints traces to stderr from now on, if `-v` was given two or three times in `matches`; else does nothing.
+/// Prints traces to stderr from now on, if `-v` was given at least twice in `matches`; else does nothing.
 ///
-/// A view that `redraws` the terminal stays readable: traces appear only if stderr goes elsewhere.
+/// Also does nothing if the command `redraws` the terminal and stderr is that terminal, so that the view stays
+/// readable.
 pub(crate) fn print(matches: &ArgMatches, redraws: bool, console: &Console) {
     let level = match verbosity(matches) {
         0 | 1 => return,
@@ -39,7 +40,7 @@ pub(crate) fn print(matches: &ArgMatches, redraws: bool, console: &Console) {
     let _ = tracing_subscriber::registry().with(lines).with(own).try_init();
 }
 
-/// A subscriber that writes each trace as a line of its own.
+/// A writer that prints each trace as a message of the console.
 struct Lines(Console);
 
 impl Write for Lines {

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppError, AppLabels, AppList, Changes, Delivery, FindError, ObjectSync, Objects, Ownership,
-    Ownerships, Problem, ReadQuery, Resource, Snapshot, Words, aliases, changes_of_each, declared_each,
-    differing_fields, last_changes,
+    Ownerships, Problem, ReadQuery, Resource, Snapshot, Suspension, Words, aliases, changes_of_each,
+    declared_each, differing_fields, last_changes,
 };
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -402,7 +402,9 @@ impl View for ExplainView {
             clusters.iter().filter(|it| !it.is_dump()).map(|it| it.name()).collect();
         let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
             let explanation = Explanation::new(&subject.app, self.context(&subject.app).as_deref());
+            let home = clusters.iter().copied().find(|it| it.name() == subject.app.app.home);
             let explanation = explanation.after(changed).differing(unsynced);
+            let explanation = explanation.suspended(Suspension::of(&subject.app, home));
             let explanation = match writable.contains(&*subject.app.app.home) {
                 true => explanation.resumable(&subject.app, self.contexts),
                 false => explanation,

@@ -1,20 +1,32 @@
-//! The questions of `get apps`, `get clusters` and `get resources`.
+//! The questions of `get apps`, `get clusters`, `get resources` and `overview`.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{App, AppError, AppLabels, AppList, AppQuery, ReadQuery, full_name};
-use taffrail_object::ObjectKey;
+use taffrail_apps::wait::Selection;
+use taffrail_apps::{App, AppError, AppLabels, AppList, AppQuery, Dependents, ReadQuery, full_name};
 use taffrail_object::kinds::names_kind;
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 
 use super::select::{asked_for, check_clusters, check_named_clusters, keep, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
-use crate::{AppRow, ClusterList, ClusterRow, ResourceList, ResourceRow, as_text};
+use crate::{AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
 
 /// Maximum number of names in [`AppsElsewhere::names`].
 const MAX_NAMED: usize = 3;
+
+/// The Pods and the kinds of Kubernetes that control them. ReplicaSets are left out: there are many, and a Deployment is
+/// found without them.
+const RUN_BY: [(&str, &str); 6] = [
+    ("", "Pod"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+];
 
 /// A selection of the rows of a list, and their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -75,6 +87,36 @@ pub struct AppsView {
 pub struct ClustersView {
     /// The clusters to list, and the conditions that their apps must meet to count.
     pub rows: RowSelection,
+}
+
+/// The parameters of `overview`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct OverviewView {
+    /// The namespace in which the apps are declared; `null` for all.
+    pub namespace: Option<String>,
+    /// Names of the clusters of which the apps are told; empty for all.
+    pub clusters: Vec<String>,
+    /// The labels by which undeclared objects are grouped into apps; never serialized.
+    #[serde(skip)]
+    pub app_labels: AppLabels,
+}
+
+/// The answer of `overview`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OverviewAnswer {
+    /// The facts about the queried fleet as a whole.
+    pub fleet: FleetFacts,
+    /// The clusters, in the order in which they were given.
+    pub clusters: Vec<ClusterRow>,
+    /// The apps in these clusters.
+    pub apps: Vec<AppRow>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AppError>,
 }
 
 /// The parameters of `get resources`.
@@ -144,10 +186,12 @@ struct Selected<T> {
 
 impl<T> Selected<T> {
     /// Selects the apps of `fleet`. If `orphaned_in` is given, these are the objects that no app declares in these
-    /// namespaces; `narrow` applies the conditions about the rows of an app.
+    /// namespaces; `narrow` applies the conditions about the rows of an app. The objects of `beside` are listed too: a
+    /// kind of which only they are is no misspelled one.
     fn of(
         rows: &RowSelection,
         orphaned_in: Option<&BTreeSet<String>>,
+        beside: &AppList,
         narrow: impl Fn(&Filter, &mut AppList),
         fleet: &dyn AskedFleet,
     ) -> Result<Selected<T>, QuestionError> {
@@ -174,7 +218,7 @@ impl<T> Selected<T> {
         };
         keep(&rows.names, rows.namespace.as_deref(), &mut list)?;
         if orphaned_in.is_none() {
-            check_kinds(&rows.filter.kinds, &list)?;
+            check_kinds(&rows.filter.kinds, [&list, beside])?;
         }
         let stateless = rows.stateless();
         let mut all = stateless.is_some().then(|| list.clone());
@@ -219,14 +263,15 @@ fn unseen(namespaces: BTreeSet<&String>, fleet: &dyn AskedFleet) -> Vec<String> 
     namespaces.into_iter().filter(|namespace| !is_seen(namespace)).cloned().collect()
 }
 
-/// Checks that some app declares an object of each kind in `wanted`, because a kind without objects may be
+/// Checks that some app of `lists` has an object of each kind in `wanted`, because a kind without objects may be
 /// misspelled. Accepts any kind if parts of the fleet could not be read.
-fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), QuestionError> {
-    let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
+fn check_kinds(wanted: &[String], lists: [&AppList; 2]) -> Result<(), QuestionError> {
+    let apps = || lists.into_iter().flat_map(|list| &list.apps);
+    let keys = || apps().flat_map(|app| &app.resources).map(|resource| &resource.key);
     let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
     match wanted.iter().find(missing) {
         // The unread part may contain that kind.
-        Some(wrong) if list.errors.is_empty() => {
+        Some(wrong) if lists.iter().all(|list| list.errors.is_empty()) => {
             let known: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
             let known = known.into_iter().map(str::to_owned).collect();
             Err(QuestionError::UnknownKind { kind: wrong.clone(), known })
@@ -267,7 +312,7 @@ impl View for AppsView {
     }
 
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<AppRow>, QuestionError> {
-        let selected = Selected::of(&self.rows, None, Filter::by_status, fleet)?;
+        let selected = Selected::of(&self.rows, None, &AppList::default(), Filter::by_status, fleet)?;
         Ok(selected.with_rows(|list| list.apps.iter().map(AppRow::from).collect()))
     }
 
@@ -294,7 +339,7 @@ impl View for ClustersView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
         let RowSelection { filter, sort, .. } = &self.rows;
         let stateless = self.rows.stateless();
-        let selected = Selected::of(&self.rows, None, |_, _| {}, fleet)?;
+        let selected = Selected::of(&self.rows, None, &AppList::default(), |_, _| {}, fleet)?;
         let rows = |list: &AppList, filter: &Filter| {
             let mut rows = ClusterList::new(&fleet.clusters(), list).items;
             rows.retain(|row| filter.admits_row(row));
@@ -315,7 +360,39 @@ impl View for ClustersView {
     }
 }
 
+impl View for OverviewView {
+    type Answer = OverviewAnswer;
+
+    fn reads(&self) -> ReadQuery {
+        reads_apps(self.namespace.as_ref(), &[], &self.app_labels)
+    }
+
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<OverviewAnswer, QuestionError> {
+        let clusters = fleet.clusters();
+        check_clusters(&self.clusters, &clusters)?;
+        let is_meant = |name: &String| self.clusters.is_empty() || self.clusters.contains(name);
+        let mut list = fleet.apps(&[]);
+        list.apps.retain(|app| {
+            let is_inside = self.namespace.as_ref().is_none_or(|own| *own == app.app.namespace);
+            is_inside && is_meant(&app.app.target)
+        });
+        list.errors.retain(|error| is_meant(&error.cluster));
+        let mut rows = ClusterList::new(&clusters, &list).items;
+        rows.retain(|row| is_meant(&row.name));
+        let apps = list.apps.iter().map(AppRow::from).collect();
+        Ok(OverviewAnswer { fleet: FleetFacts::of(fleet), clusters: rows, apps, errors: list.errors })
+    }
+}
+
 impl ResourcesView {
+    /// Returns true if the answer also lists the objects that run a wanted image and belong to no app. A condition that
+    /// only apps can meet excludes them.
+    fn lists_unclaimed(&self) -> bool {
+        let RowSelection { names, namespace, filter, declared, .. } = &self.rows;
+        let is_about_apps = !names.is_empty() || namespace.is_some() || filter.is_about_apps();
+        !filter.images.is_empty() && !is_about_apps && declared.is_empty() && !self.orphaned
+    }
+
     /// Returns the namespaces in which to search objects without an app, empty for all; `None` if the user did not
     /// ask for such objects.
     pub fn orphaned_in(&self) -> Option<BTreeSet<String>> {
@@ -328,11 +405,21 @@ impl View for ResourcesView {
     type Answer = ListAnswer<ResourceRow>;
 
     fn reads(&self) -> ReadQuery {
-        match self.orphaned_in() {
+        let reads = match self.orphaned_in() {
             None => self.rows.reads(self.rows.namespace.as_ref()),
             // The apps of any namespace may declare objects in these.
             Some(everything_in) => ReadQuery { everything_in, ..self.rows.reads(None) },
+        };
+        if self.rows.filter.images.is_empty() {
+            return reads;
         }
+        let everywhere = |(group, kind): (&str, &str)| Selection {
+            kind: GroupKind::new(group, kind),
+            namespace: None,
+            labels: None,
+        };
+        let selections = RUN_BY.into_iter().filter(|_| self.lists_unclaimed()).map(everywhere).collect();
+        ReadQuery { dependents: Dependents::All, selections, ..reads }
     }
 
     fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
@@ -345,23 +432,43 @@ impl View for ResourcesView {
     }
 
     fn shows_rows(&self) -> bool {
-        self.rows.declared.is_empty()
+        self.rows.declared.is_empty() && self.rows.filter.images.is_empty()
     }
 
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ResourceRow>, QuestionError> {
         let orphaned_in = self.orphaned_in();
-        let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, &fleet.clusters());
-        let selected = Selected::of(&self.rows, orphaned_in.as_ref(), narrow, fleet)?;
-        let mut answer = selected.with_rows(|list| {
+        let clusters = fleet.clusters();
+        let images = &self.rows.filter.images;
+        let uses = (!images.is_empty()).then(|| ImageUses::of(images, &clusters));
+        let beside = uses.as_ref().filter(|_| self.lists_unclaimed()).map(|uses| uses.unclaimed(fleet));
+        let beside = beside.unwrap_or_default();
+        let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, uses.as_ref());
+        let selected = Selected::of(&self.rows, orphaned_in.as_ref(), &beside, narrow, fleet)?;
+        let Selected { list, all, answer } = selected;
+        let rows = |list: &AppList, filter: &Filter| {
             let mut rows = match self.orphaned {
                 true => ResourceList::of_orphans(list).items,
                 false => ResourceList::from(list).items,
             };
+            let mut beside = beside.clone();
+            filter.apps(&mut beside, &clusters);
+            narrow(filter, &mut beside);
+            rows.extend(ResourceList::of_orphans(&beside).items);
+            if let Some(uses) = &uses {
+                for row in &mut rows {
+                    let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
+                    row.images = uses.get(&row.cluster, &key).to_vec();
+                }
+            }
             if let Some(by) = self.rows.sort {
                 filter::sort_resources(&mut rows, by);
             }
             rows
-        });
+        };
+        let stateless = self.rows.stateless();
+        let items = rows(&list, &self.rows.filter);
+        let left_out = all.iter().zip(&stateless).flat_map(|(list, filter)| rows(list, filter)).collect();
+        let mut answer = ListAnswer { items, left_out, ..answer };
         let Filter { status, kinds, images, namespaces, .. } = &self.rows.filter;
         // A condition about objects excludes what their app says.
         let are_chosen =

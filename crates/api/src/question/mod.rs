@@ -25,7 +25,10 @@ use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
 pub use explain::{ExplainAnswer, ExplainView, ExplainedSubject, InvalidSubject, OtherObject, SubjectName};
-pub use lists::{AppsElsewhere, AppsView, ClustersView, ListAnswer, ResourcesView, RowSelection};
+pub use lists::{
+    AppsElsewhere, AppsView, ClustersView, ListAnswer, OverviewAnswer, OverviewView, ResourcesView,
+    RowSelection,
+};
 pub use named::{
     AppAnswer, AppOfView, AppSelection, AppView, EventsAnswer, EventsView, TreeAnswer, TreeView, TrustAnswer,
     TrustView, differences,
@@ -132,6 +135,8 @@ pub enum ViewQuestion {
     Explain(ExplainView),
     /// The statuses of objects.
     Status(StatusView),
+    /// The clusters and apps, for what needs attention.
+    Overview(OverviewView),
 }
 
 /// The clusters that must be read to answer a question.
@@ -148,8 +153,8 @@ impl ViewQuestion {
     /// Returns true if the answer needs more of the clusters than the apps and their objects.
     pub fn is_drill_down(&self) -> bool {
         match self {
-            ViewQuestion::Apps(_) | ViewQuestion::Clusters(_) => false,
-            ViewQuestion::Resources(view) => view.orphaned,
+            ViewQuestion::Apps(_) | ViewQuestion::Clusters(_) | ViewQuestion::Overview(_) => false,
+            ViewQuestion::Resources(view) => view.orphaned || !view.rows.filter.images.is_empty(),
             ViewQuestion::App(_)
             | ViewQuestion::Tree(_)
             | ViewQuestion::Events(_)
@@ -192,6 +197,7 @@ of_views! {
     Trust(TrustView),
     Explain(ExplainView),
     Status(StatusView),
+    Overview(OverviewView),
 }
 
 /// The answer to a [`ViewQuestion`], as it goes over a wire: that of its view.
@@ -217,6 +223,8 @@ pub enum ViewAnswer {
     Explain(ExplainAnswer),
     /// The statuses of objects.
     Status(StatusAnswer),
+    /// The clusters and apps.
+    Overview(OverviewAnswer),
 }
 
 /// Facts about the queried fleet as a whole.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::command::quoted;
 use taffrail_apps::trust::{CheckedCluster, FindingCategory, TrustShape};
@@ -303,6 +304,8 @@ pub struct EventsView {
     pub apps: AppSelection,
     /// True for one row for each cluster, in place of one for all clusters with an equal event.
     pub per_cluster: bool,
+    /// The age of the oldest event to show, counted from when it last occurred, in seconds; `null` for any.
+    pub since: Option<u64>,
 }
 
 /// The answer of `events`.
@@ -337,6 +340,11 @@ impl View for EventsView {
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
         let mut events = EventList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
+        if let Some(since) = self.since {
+            let since = SignedDuration::from_secs(since.try_into().unwrap_or(i64::MAX));
+            let age = |event: &EventRow| fleet.now().duration_since(event.last_seen.unwrap_or_default());
+            events.items.retain(|event| age(event) <= since);
+        }
         if !self.per_cluster {
             events = events.together();
         }

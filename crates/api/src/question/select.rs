@@ -1,4 +1,4 @@
-//! The apps that a question names, and the errors that concern them.
+//! Finds the apps that a question names or selects, and the errors that concern them.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,10 +9,11 @@ use taffrail_status::assess::UNJUDGED;
 use super::{AskedClusters, QuestionError};
 use crate::filter::cluster_names;
 
-/// Checks that the cluster that each of the names gives was asked.
+/// Checks that each of `names` that begins with a cluster (`CLUSTER/DELIVERY/NAMESPACE/NAME`) begins with the name or
+/// an alias of one of `clusters`.
 ///
 /// # Errors
-/// If one was not.
+/// Returns [`QuestionError::UnknownCluster`] for the first one that does not.
 pub(super) fn check_named_clusters<'n>(
     names: impl IntoIterator<Item = &'n AppQuery>,
     clusters: &[&dyn Objects],
@@ -21,10 +22,10 @@ pub(super) fn check_named_clusters<'n>(
     check_clusters(&wanted, clusters)
 }
 
-/// Checks that the given cluster names exist.
+/// Checks that each of `wanted` is the name or an alias of one of `clusters`.
 ///
 /// # Errors
-/// If one does not.
+/// Returns [`QuestionError::UnknownCluster`] for the first one that is not.
 pub fn check_clusters(wanted: &[String], clusters: &[&dyn Objects]) -> Result<(), QuestionError> {
     let known = cluster_names(clusters);
     match wanted.iter().find(|wanted| !known.contains(wanted)) {
@@ -33,17 +34,18 @@ pub fn check_clusters(wanted: &[String], clusters: &[&dyn Objects]) -> Result<()
     }
 }
 
-/// Returns the first error that may hide apps of one of `clusters`.
+/// Returns the first error in `list` because of which apps of one of `clusters` may be missing; `None` if there is
+/// none.
 fn hidden_by(list: &AppList, clusters: &[String]) -> Option<Box<AppError>> {
     let mut errors = list.errors.iter().filter(|error| hides_apps(error));
     errors.find(|error| clusters.contains(&error.cluster)).cloned().map(Box::new)
 }
 
-/// Returns the app called `name`, declared in `namespace` if that is given, once for each of `clusters` that has it;
-/// without `clusters` for all.
+/// Returns the rows of the app called `name`, one for each cluster among `clusters` that holds its objects (for every
+/// such cluster if `clusters` is empty). A `namespace` restricts a name without one to apps declared there.
 ///
 /// # Errors
-/// If no app matches, or several, or if the app is in none of `clusters`.
+/// Fails if no app or several different apps match, or if the app has no objects in any of `clusters`.
 pub fn find<'l>(
     name: &AppQuery,
     namespace: Option<&str>,
@@ -62,10 +64,11 @@ pub fn find<'l>(
     Err(QuestionError::NotInClusters { name: name.to_string(), clusters: elsewhere, hidden_by })
 }
 
-/// Keeps in `list` the apps that one of the names matches; keeps all where no name is given.
+/// Removes from `list` the apps that none of `names` matches; without names removes nothing. A `namespace` restricts
+/// names without one to apps declared there.
 ///
 /// # Errors
-/// If a name matches no app.
+/// Fails if a name matches no app.
 pub fn keep(names: &[AppQuery], namespace: Option<&str>, list: &mut AppList) -> Result<(), QuestionError> {
     if names.is_empty() {
         return Ok(());
@@ -80,13 +83,13 @@ pub fn keep(names: &[AppQuery], namespace: Option<&str>, list: &mut AppList) -> 
     Ok(())
 }
 
-/// Returns the names of the clusters that hold the objects of these apps or declare them.
+/// Returns the names of the target clusters and of the home clusters of these apps.
 pub(super) fn places<'l>(apps: impl IntoIterator<Item = &'l App>) -> BTreeSet<String> {
     apps.into_iter().flat_map(|app| [app.app.target.clone(), app.app.home.clone()]).collect()
 }
 
-/// Returns the extent of a question about these clusters: also those that declare an app with objects there, which may
-/// claim any of their objects.
+/// Returns the clusters that an answer about `clusters` depends on: these, and the home clusters of the apps in `list`
+/// that have one of them as target cluster, since such an app may claim any object there.
 pub(super) fn reaching(mut clusters: BTreeSet<String>, list: &AppList) -> AskedClusters {
     let homes = list.apps.iter().filter(|app| clusters.contains(&app.app.target));
     let homes: BTreeSet<String> = homes.map(|app| app.app.home.clone()).collect();
@@ -94,7 +97,8 @@ pub(super) fn reaching(mut clusters: BTreeSet<String>, list: &AppList) -> AskedC
     AskedClusters::Clusters(clusters)
 }
 
-/// Makes the error for a name that matches no app of `list`, or several.
+/// Converts `error`, that a name matches no app of `list` or several. If it matches none, the result names the first
+/// error of `list` because of which apps may be missing.
 pub fn not_single(error: FindError, list: &AppList) -> QuestionError {
     // An app that was not found may be in a part that could not be read.
     let hidden_by = match &error {
@@ -106,7 +110,8 @@ pub fn not_single(error: FindError, list: &AppList) -> QuestionError {
     QuestionError::NoSingleApp { error, hidden_by }
 }
 
-/// Returns the apps of `list` that are declared in `namespace` and are in one of `clusters`; without these all apps.
+/// Returns the apps of `list` that are declared in `namespace` and whose target cluster is one of `clusters`. `None`
+/// stands for all namespaces, an empty slice for all clusters.
 pub fn inside<'l>(namespace: Option<&str>, clusters: &[String], list: &'l AppList) -> Vec<&'l App> {
     let here = |app: &&App| {
         namespace.is_none_or(|namespace| *namespace == app.app.namespace)
@@ -115,19 +120,21 @@ pub fn inside<'l>(namespace: Option<&str>, clusters: &[String], list: &'l AppLis
     list.apps.iter().filter(here).collect()
 }
 
-/// Returns true if apps may be missing because of an error.
+/// Returns true if apps may be missing because of `error`: if a whole cluster, a whole dump, or a kind could not be
+/// read.
 pub fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 
-/// Returns the errors that concern these apps, so that a view of one app does not list the errors of all others.
+/// Returns the errors of `list` that concern the apps `shown`: those of any cluster as a whole, of kinds and groups in
+/// the home and target clusters of these apps, and of their objects and the namespaces in which these were not judged.
 pub fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     let places = Places::of(shown);
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns the errors to show for a view of `namespace`: those of that namespace, those of no namespace, and those
-/// about the apps in `shown`. Without a namespace returns all errors.
+/// Returns the errors of `list` to show in a view of `namespace`: those of that namespace and its objects, those of no
+/// namespace, and those that concern the apps in `shown`. Returns all errors if `namespace` is `None`.
 pub fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);
@@ -140,8 +147,9 @@ pub fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-/// Places where an error concerns the shown apps: their clusters, their objects, and namespaces in which their
-/// objects could not be judged. Each object and namespace comes with the name of its cluster.
+/// The clusters, objects and namespaces of some apps, an error about which concerns these apps. Each object and
+/// namespace comes with the name of its cluster; the namespaces are those in which objects of the apps were not judged,
+/// or in which the apps are declared.
 struct Places<'l> {
     clusters: HashSet<&'l str>,
     objects: HashSet<(&'l str, &'l ObjectKey)>,

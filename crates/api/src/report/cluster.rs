@@ -13,26 +13,28 @@ use crate::ReadingView;
 pub struct ClusterReport {
     /// The name by which users know the cluster.
     pub name: String,
-    /// Further names of the cluster.
+    /// Further names of the cluster, such as other contexts that lead to it.
     pub aliases: Vec<String>,
-    /// The name of another cluster with the same identity, if nothing proves that the two are one.
+    /// The name of another cluster that claims the same identity, though nothing proves that the two are one; `None` if
+    /// there is no such cluster.
     pub twin_of: Option<String>,
-    /// The UID of the cluster's `kube-system` Namespace; with the server's address if another cluster has the same
-    /// UID.
+    /// The UID of the cluster's `kube-system` Namespace; followed by the server's address if another cluster has the
+    /// same UID. `None` if the UID is not known.
     pub id: Option<String>,
-    /// The version of the API server.
+    /// The version of the API server, such as `v1.33.1`; `None` if it is not known.
     pub version: Option<String>,
     /// The reason why the certificate of the server was not verified; `None` if it was.
     pub unverified: Option<String>,
-    /// The failure because of which the cluster could not be read at all.
+    /// The failure because of which the cluster could not be read at all; `None` if some of it was read.
     pub lost: Option<LostCluster>,
-    /// The failure because of which apps of the cluster may be missing; `None` if none can be missing.
+    /// The message of the failure because of which apps declared in the cluster may be missing; `None` if none can be
+    /// missing.
     pub blind: Option<String>,
     /// True for a dump without objects.
     pub is_empty_dump: bool,
     /// The freshness that the source reports for the cluster; `None` if the cluster is live.
     pub not_live: Option<NotLive>,
-    /// Statistics of requests and watches.
+    /// Statistics of the source's requests and watches; `None` if it has none.
     pub reading: Option<ReadingView>,
 }
 
@@ -47,7 +49,8 @@ pub struct LostCluster {
 }
 
 impl ClusterReport {
-    /// Makes the report of a cluster as it is known now; its freshness is not part of it.
+    /// Makes the report of a cluster from its cluster state, without its freshness ([`ClusterReport::not_live`] is
+    /// `None`).
     pub fn of(member: &FleetMember<'_>) -> ClusterReport {
         let objects = member.objects;
         let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
@@ -67,13 +70,14 @@ impl ClusterReport {
         }
     }
 
-    /// Adds the freshness of the cluster as a whole, as its source knows it at the time `now`.
+    /// Returns the report with the freshness of the cluster as a whole, which its source knows at the time `now`.
     pub fn with_freshness(self, freshness: Freshness, now: Timestamp) -> ClusterReport {
         ClusterReport { not_live: NotLive::of(freshness, now), ..self }
     }
 }
 
-/// Returns true if apps of the cluster may be missing from its list because of this failure.
+/// Returns true if apps may be missing because of `error`: if the cluster, a dump, or a kind that declares apps could
+/// not be read.
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,

@@ -1,11 +1,12 @@
-//! Digests: whether two sides hold the same halves, and where they differ.
+//! Digests, by which a source and a hub find out if they hold the same halves, and which ones differ.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of buckets.
+/// The number of buckets: one for each bit of a set of buckets.
 const BUCKETS: usize = 64;
 
-/// A digest of a set of halves, in 64 buckets, so that only the halves of buckets that differ must be sent again.
+/// A digest of a set of halves in 64 buckets: for each bucket, the XOR of the fingerprints of its halves. If the
+/// digests of two sides differ, only the halves in the buckets that differ must be sent again.
 ///
 /// The source computes the fingerprint of each half with a secret key, so that an author of an app's texts cannot
 /// craft two halves with the same fingerprint. The hub only combines the fingerprints.
@@ -20,15 +21,16 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Adds a half with this fingerprint, or removes it if it is contained: the order does not matter.
+    /// Adds the half with this fingerprint to the set, or removes it if the set contains it. The order of calls does
+    /// not matter.
     pub fn toggle(&mut self, fingerprint: u64) {
         if let Some(bucket) = self.0.get_mut(bucket(fingerprint)) {
             *bucket ^= fingerprint;
         }
     }
 
-    /// Returns the set of the buckets whose halves differ from those of `other`, as 64 bits; all if one side is
-    /// malformed.
+    /// Returns the buckets that differ from those of `other`, as a set of 64 bits; 0 if none does, all bits if one of
+    /// the digests does not have 64 buckets.
     pub fn differing(&self, other: &Buckets) -> u64 {
         if self.0.len() != BUCKETS || other.0.len() != BUCKETS {
             return u64::MAX;

@@ -10,24 +10,24 @@ use super::{Report, StreamPosition};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceMessage {
-    /// A request to open a stream of reports about a cluster; the hub answers with [`SourceReply::Accepted`]. It ends
-    /// an earlier stream of the source about this cluster.
+    /// Opens a stream of reports about the cluster, and ends an earlier stream of the source about it; the hub answers
+    /// with [`SourceReply::Accepted`].
     Open(ClusterId),
     /// A report of an open stream. The hub answers as [`SourceReply::to_report`] says.
     Report(Box<Report>),
-    /// The source no longer reports this cluster; the hub drops everything that the source reported about it.
+    /// The source reports this cluster no more; the hub drops everything that the source reported about it.
     Close(ClusterId),
 }
 
-/// A message of the hub to a source of reports. If one gets lost, the source repeats its request or report.
+/// A reply of the hub to a message of a source. If one gets lost, the source repeats its request or report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceReply {
-    /// The hub accepted a stream.
+    /// The hub accepted a stream that the source asked to open.
     Accepted {
         /// The cluster.
         cluster: ClusterId,
-        /// The epoch of the stream, greater than those of all earlier ones of the source about the cluster.
+        /// The epoch of the stream; it is greater than those of all earlier streams of the source about the cluster.
         epoch: u64,
     },
     /// The digest of the hub differs from that of the source, which must send the halves of these buckets again.
@@ -36,7 +36,7 @@ pub enum SourceReply {
         cluster: ClusterId,
         /// The epoch of the stream whose digest was compared.
         epoch: u64,
-        /// The buckets, as a set of 64 bits.
+        /// The buckets that differ, as a set of 64 bits.
         buckets: u64,
     },
     /// The hub refused a report, because its stream has ended or never began: the source must open another one.
@@ -49,8 +49,8 @@ pub enum SourceReply {
 }
 
 impl SourceReply {
-    /// Returns the reply to the report about `cluster` at `position`, if one is needed. `taken` are the consequences of
-    /// the report; `None` if the hub refused it.
+    /// Returns the reply to a report about `cluster` at `position`: [`SourceReply::Refused`] if the hub refused it
+    /// (`taken` is `None`), [`SourceReply::Resend`] if its consequences `taken` ask for buckets, else `None`.
     pub fn to_report(
         cluster: &ClusterId,
         position: StreamPosition,

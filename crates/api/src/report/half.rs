@@ -20,13 +20,14 @@ use super::AppId;
 pub struct Half {
     /// The app.
     pub app: AppId,
-    /// A hash of the half by a key that only the source knows; equal halves of one stream have equal fingerprints.
+    /// A hash of the half, with a key that only the source knows. Halves of one stream that differ at most in the age
+    /// of their observation have equal fingerprints.
     pub fingerprint: u64,
     /// The contents.
     pub body: HalfBody,
 }
 
-/// The contents of a half.
+/// The contents of a half: a declaration or an observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HalfBody {
@@ -36,7 +37,7 @@ pub enum HalfBody {
     Observed(Box<ObservedHalf>),
 }
 
-/// The two halves of a row.
+/// One of the two sides of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HalfSide {
@@ -57,7 +58,7 @@ pub struct HalfId {
 }
 
 impl HalfBody {
-    /// Returns the side of the row.
+    /// Returns the side of the row that these contents are of.
     pub fn side(&self) -> HalfSide {
         match self {
             HalfBody::Declared(_) => HalfSide::Declared,
@@ -67,7 +68,7 @@ impl HalfBody {
 }
 
 impl Half {
-    /// Returns the identity of the half.
+    /// Returns the identity of the half: its app and its side.
     pub fn id(&self) -> HalfId {
         HalfId { app: self.app.clone(), side: self.body.side() }
     }
@@ -79,28 +80,30 @@ impl Half {
 pub struct DeclaredHalf {
     /// A text that identifies the app; copies of the app in other clusters have the same key.
     pub key: String,
-    /// The cluster that holds the app's objects; the home if that cluster is not known.
+    /// The cluster that holds the app's objects; the home cluster if that one is not known.
     pub target: ClusterId,
-    /// The sync state and revisions.
+    /// The sync state, with the desired, attempted and applied revisions.
     pub sync: Sync,
     /// True if the app is suspended in its delivery tool.
     pub suspended: bool,
-    /// The Git repository, OCI artifact or chart that the app comes from.
+    /// The Git repository, OCI artifact or chart that the app is made from; `None` if none is known.
     pub source: Option<Source>,
     /// The labels of the declaring object.
     pub labels: BTreeMap<String, String>,
-    /// The message of the delivery tool.
+    /// The message of the delivery tool about the app; may be empty.
     pub message: Words,
-    /// The declaring object, or the one that lists the app's objects, if it is worse than all of them.
+    /// The declaring object, or the one that lists the app's objects, if its status is worse than those of all objects
+    /// of the app; else `None`.
     pub own: Option<Speaker>,
-    /// The other problems of the app: with sync and source, and those that the delivery tool reports; the worst first.
+    /// The problems of the app except those of its objects and of freshness: with sync and source, and those that the
+    /// delivery tool reports; the worst first.
     pub problems: Vec<Problem>,
-    /// The syncs that the delivery tool remembers, the latest first, at most [`MAX_SYNCS`](taffrail_apps::MAX_SYNCS). A hub
-    /// takes them out of the half: its history keeps them.
+    /// The syncs that the delivery tool remembers, the latest first, at most [`MAX_SYNCS`](taffrail_apps::MAX_SYNCS). A
+    /// hub takes them out of the half: its history keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syncs: Vec<SyncAttempt>,
-    /// The freshness that the source reports for this half, if the half is less fresh than the cluster as a whole; else
-    /// left out.
+    /// The freshness of the half as its source reports it, if the half is not live although its cluster is; else
+    /// `None`.
     pub not_live: Option<NotLive>,
 }
 
@@ -108,22 +111,22 @@ pub struct DeclaredHalf {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObservedHalf {
-    /// The rolled-up status of the objects.
+    /// The status of the worst declared object; `Current` if the app has none.
     pub health: Status,
-    /// The worst object; `None` if all are well.
+    /// The worst declared object; `None` if all are `Current`.
     pub worst: Option<Speaker>,
     /// Number of declared objects by status.
     pub counts: Counts,
     /// Number of declared objects that exist but carry no mark of this app.
     pub unconfirmed: usize,
-    /// The notice that objects carry no mark of this app.
+    /// The notice that objects carry no mark of this app; `None` if all do.
     pub unmarked: Option<Problem>,
-    /// The freshness that the source reports for this half, if the half is less fresh than the cluster as a whole; else
-    /// left out.
+    /// The freshness of the half as its source reports it, if the half is not live although its cluster is; else
+    /// `None`.
     pub not_live: Option<NotLive>,
 }
 
-/// The object that decides the status of an app.
+/// The object that decides the status of an app, with its status and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Speaker {
@@ -133,15 +136,16 @@ pub struct Speaker {
     pub rule: String,
     /// True if the object exists but carries no mark of this app.
     pub unconfirmed: bool,
-    /// The problem that the object is not well: the object, the message of the root cause in one line, and since when.
+    /// The problem of the object: its key, the message of the root cause in one line, and the time since when it
+    /// exists.
     pub problem: Problem,
 }
 
-/// The freshness of a half, or of a cluster, of which the source could not read everything lately.
+/// The freshness of a half or a cluster that is not live, because its source could not read everything lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotLive {
-    /// Stale or lost.
+    /// `Stale` or `Lost`, never `Live`.
     pub state: FreshnessState,
     /// The age of the observation at the time of the report; `None` if there never was one.
     pub age: Option<Duration>,
@@ -156,10 +160,10 @@ impl NotLive {
     }
 }
 
-/// Splits an app as a source knows it at `now` into its halves.
+/// Splits an app, as a source knows it at `now`, into its identity, its declared half and its observed half.
 ///
-/// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object. The declared half has no
-/// syncs.
+/// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object. The declared half
+/// has an empty list of syncs.
 pub fn halves(
     app: &App,
     id: impl Fn(&str) -> ClusterId,

@@ -1,4 +1,4 @@
-//! A row from its two halves.
+//! Joins the two halves of a row.
 
 use taffrail_apps::{Freshness, Problem, Words, freshness_problem, order_problems};
 use taffrail_status::Status;
@@ -6,18 +6,19 @@ use taffrail_status::Status;
 use super::{AppId, DeclaredHalf, ObservedHalf, Speaker};
 use crate::{AppRow, SyncRow};
 
-/// A cluster as a row shows it.
+/// The facts about a cluster that the row of an app in it needs.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterView<'c> {
-    /// The name.
+    /// The name of the cluster.
     pub name: &'c str,
-    /// True if the cluster as a whole is live; then a half that is not live rests on a part of the cluster.
+    /// True if the cluster as a whole is live; then a half that is not live is so because a part of the cluster could
+    /// not be read.
     pub is_live: bool,
-    /// The failure because of which the cluster could not be read at all.
+    /// The message of the failure because of which the cluster could not be read at all; `None` if some of it was read.
     pub silence: Option<&'c str>,
 }
 
-/// A half that the hub holds, with its freshness and its cluster.
+/// A half that the hub holds, with its freshness and the cluster that reported it; `T` is the type of its contents.
 #[derive(Debug)]
 pub struct HeldHalf<'h, T> {
     /// The contents.
@@ -36,10 +37,11 @@ impl<T> Clone for HeldHalf<'_, T> {
 
 impl<T> Copy for HeldHalf<'_, T> {}
 
-/// The message of an app whose target cluster has not reported it.
+/// The message of an app without an observed half and without a worse declaring object.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
-/// Returns the problems of an app, the worst first. `target` is the cluster that should have reported the `observed`
+/// Returns the problems of an app, the worst first: that one of its clusters is not live (the target before the home),
+/// those of its objects, and those of its declaration. `target` is the cluster that should have reported the `observed`
 /// half.
 fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
@@ -57,7 +59,8 @@ fn problems(
     order_problems(found, unmarked)
 }
 
-/// Returns the object that decides the status of an app: the declaring object only if it is worse than all objects.
+/// Returns the object that decides the status of an app: the declaring object if its status is worse than the health of
+/// the `observed` half (Unknown without one), else the worst observed object; `None` if that is well.
 pub fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
     let health = health(observed);
     let own = declared.own.as_ref().filter(|own| own.status < health);
@@ -68,14 +71,15 @@ fn health(observed: Option<&ObservedHalf>) -> Status {
     observed.map_or(Status::Unknown, |observed| observed.health)
 }
 
-/// Returns the health of an app when it was last observed.
+/// Returns the health of an app when it was last observed: the worse one of the health of the `observed` half (Unknown
+/// without one) and of the status of the declaring object.
 pub fn last_health(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> Status {
     let own = declared.own.as_ref().map(|own| own.status);
     health(observed).min(own.unwrap_or(Status::Current))
 }
 
-/// Joins the halves of an app to its row. Without the `observed` half the health is Unknown; `target` is the cluster
-/// that should have reported it.
+/// Joins the halves of an app to its row. Without the `observed` half the health is Unknown, or worse if the declaring
+/// object is; `target` is the cluster that should have reported it.
 pub fn join(
     app: &AppId,
     declared: HeldHalf<'_, DeclaredHalf>,

@@ -1,7 +1,8 @@
-//! The greatest sizes of what is kept of a report. Whoever controls a cluster, or a namespace of one, writes the texts.
+//! Limits of the sizes of the parts of a report that a hub keeps: whoever controls a cluster, or a namespace of one,
+//! writes their texts.
 //!
-//! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the whole
-//! cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
+//! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the
+//! whole cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
 
 use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
 use taffrail_object::ObjectKey;
@@ -12,7 +13,7 @@ use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
-/// The maximum length of names, keys, revisions and other texts except messages, in bytes.
+/// The maximum length in bytes of names, keys, revisions and all other texts but messages.
 pub const MAX_NAME: usize = 512;
 
 /// The maximum number of labels that are kept of an app.
@@ -21,18 +22,19 @@ pub const MAX_LABELS: usize = 64;
 /// The maximum number of problems that are kept of an app, besides the one of its objects.
 const MAX_PROBLEMS: usize = 16;
 
-/// The maximum number of further names of a cluster, and of its scopes that are not live.
+/// The maximum number of further names that are kept of a cluster, and of its scopes that are not live.
 const MAX_LISTED: usize = 256;
 
 /// A part of a report whose size the hub limits before it keeps the part.
 pub(super) trait Limited {
-    /// Shortens texts and drops items beyond the limits; returns true if it changed anything.
+    /// Shortens texts and drops items beyond the limits; returns true if a text was shortened or an item dropped.
     fn limit(&mut self) -> bool;
 }
 
 impl HalfBody {
-    /// Cuts messages longer than 4 KiB and other texts longer than [`MAX_NAME`], and leaves out labels beyond
-    /// [`MAX_LABELS`] and problems beyond a few. Returns true if something was cut or left out.
+    /// Cuts messages to 4 KiB and other texts to [`MAX_NAME`]; drops labels beyond [`MAX_LABELS`] or with longer names
+    /// or values, problems beyond 16, and syncs beyond [`MAX_SYNCS`]. Returns true if it cut or dropped anything,
+    /// dropped syncs aside.
     pub fn limit(&mut self) -> bool {
         match self {
             HalfBody::Declared(declared) => declared.limit(),
@@ -166,7 +168,7 @@ impl<T: Limited> Limited for Vec<T> {
     }
 }
 
-/// Shortens a text that is not a message to [`MAX_NAME`] bytes; returns true if it was longer.
+/// Shortens a text that is not a message to [`MAX_NAME`] bytes, with `…` at its end; returns true if it was longer.
 fn name(text: &mut String) -> bool {
     let is_long = text.len() > MAX_NAME;
     if is_long {

@@ -1,46 +1,48 @@
-//! Liveness: how long ago the API server of a cluster proved itself, and what may be believed of it.
+//! Liveness: whether a cluster is live, stale or lost, by the time since its API server last proved that it answers.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{Freshness, FreshnessState};
 
-/// The age up to which an observation is live: three heartbeats.
+/// The age up to which an observation is live, inclusive: three heartbeats.
 pub const LIVE: Duration = Duration::from_secs(45);
 
-/// The age up to which an observation is stale; beyond, the cluster is lost: ten heartbeats.
+/// The age up to which an observation is stale, inclusive: ten heartbeats. A cluster with an older one is lost.
 pub const LOST: Duration = Duration::from_secs(150);
 
-/// The resolution of the moments at which states change: that of the times in the history of a hub.
+/// The time after the end of a state's age at which the state has changed, which is the resolution of the times in the
+/// history of a hub.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
-/// The number of proofs in a row after which a cluster that was not live is live again, so that one that flaps is not
-/// shown green between two silences.
+/// The number of proofs, each within [`LIVE`] of the one before, after which a cluster that was not live is live again,
+/// so that one that flaps is not shown green between two silences.
 const RECOVERED: u8 = 2;
 
-/// The proofs of life of one cluster through one source.
+/// The proofs of one source that the API server of one cluster answers.
 ///
 /// Moments are durations since some start, by a clock that runs on while the machine sleeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Liveness {
-    /// The moment of the last proof; `None` before the first one.
+    /// The moment at which the API server last answered the source; `None` before the first proof.
     proved: Option<Duration>,
-    /// The number of proofs in a row since the cluster was not live.
+    /// The number of proofs since the cluster was last found not to be live.
     proofs: u8,
-    /// True once the cluster was not live: from then on it is live only after [`RECOVERED`] proofs in a row. Before, one
-    /// proof suffices.
+    /// True once the cluster was not live: from then on it is live only after [`RECOVERED`] proofs in a row. Before,
+    /// one proof suffices.
     has_failed: bool,
 }
 
 impl Liveness {
-    /// Returns the liveness that an earlier run of the hub saved, with the last proof at the moment `heard`. It is not live
-    /// before two new proofs.
+    /// Returns the liveness that an earlier run of the hub saved, with the last proof at the moment `heard`. If there
+    /// was one, the cluster is not live before two new proofs; if `heard` is `None`, one suffices.
     pub fn restored(heard: Option<Duration>) -> Liveness {
         Liveness { proved: heard, proofs: 0, has_failed: heard.is_some() }
     }
 
-    /// Records the proof of life in a report that was received at the moment `at`: the API server had last answered its
-    /// source `age` before.
+    /// Records the proof in a report that was received at the moment `at`, when the API server's last answer to the
+    /// source was `age` old. A proof older than [`LIVE`], or no newer than the last one, does not count towards being
+    /// live again.
     pub fn prove(&mut self, at: Duration, age: Duration) {
         let moment = at.saturating_sub(age);
         if self.age(at).is_some_and(|age| age > LIVE) {
@@ -55,12 +57,13 @@ impl Liveness {
         self.proofs = self.proofs.saturating_add(1);
     }
 
-    /// Returns the time since the last proof; `None` before the first one.
+    /// Returns the time from the last proof to the moment `at`; `None` before the first one.
     pub fn age(&self, at: Duration) -> Option<Duration> {
         Some(at.saturating_sub(self.proved?))
     }
 
-    /// Returns the state at the moment `at`.
+    /// Returns the state at the moment `at`: lost before the first proof, and stale instead of live while a cluster
+    /// that was not live has had fewer than two new proofs.
     pub fn state(&self, at: Duration) -> FreshnessState {
         match self.age(at) {
             Some(age) if age <= LIVE && (!self.has_failed || self.proofs >= RECOVERED) => {
@@ -71,14 +74,16 @@ impl Liveness {
         }
     }
 
-    /// Returns the freshness at the moment `at`, which the wall clock shows as `now`.
+    /// Returns the state and the wall-clock time of the last proof at the moment `at`, which the wall clock shows as
+    /// `now`.
     pub fn freshness(&self, at: Duration, now: Timestamp) -> Freshness {
         let age = self.age(at);
         let observed_at = age.and_then(|age| before(now, age));
         Freshness { state: self.state(at), observed_at }
     }
 
-    /// Returns the moment after `at` at which the state changes without another report; `None` if it does not.
+    /// Returns the first moment after `at` at which the age of the last proof has passed [`LIVE`] or [`LOST`], if no
+    /// other proof comes; `None` if it has passed both, or without a proof.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         let proved = self.proved?;
         let ends = [LIVE, LOST].map(|age| proved + age + RESOLUTION);
@@ -86,7 +91,7 @@ impl Liveness {
     }
 }
 
-/// Returns the time `age` before `now`; `None` if it cannot be represented.
+/// Returns the time that is `age` before `now`; `None` if a [`Timestamp`] cannot represent it.
 pub(super) fn before(now: Timestamp, age: Duration) -> Option<Timestamp> {
     now.checked_sub(SignedDuration::try_from(age).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! The mark of a half, by which its source knows whether the half changed, and how soon the change must be told.
+//! The mark of a half, by which its source finds out if the half changed, and how urgent the report of the change is.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::together::{likeness, without_uids};
 /// The urgency of a change of a half, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HalfChange {
-    /// The half's status, sync state, freshness or problem got worse.
+    /// The half's status, sync state, freshness or severest problem got worse, or a new half is not well.
     Worse,
     /// The half got better, or changed without getting better or worse.
     Other,
@@ -20,15 +20,15 @@ pub enum HalfChange {
     Volatile,
 }
 
-/// The hashes and the rank of a half. A source compares them to find changes, and keeps those of each half that it has
-/// reported.
+/// Two hashes and the rank of a half. A source keeps those of each half that it has reported, and compares them with
+/// those of the half now to find changes.
 ///
 /// Two halves with equal fingerprints are equal except for the age of their observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HalfMark {
     /// The [fingerprint](super::Half::fingerprint).
     pub fingerprint: u64,
-    /// A hash of the half without its volatile parts.
+    /// A hash of the half without counts, times, and the changing parts of messages.
     steady: u64,
     rank: Rank,
 }
@@ -46,8 +46,8 @@ impl Rank {
     /// The rank of a half without any problem.
     const BEST: Rank = Rank { status: Status::Current, problem: 3, sync: 2, freshness: 2 };
 
-    /// The rank to which that of a new half is compared. It is the worst in `sync`, because a new app that is not
-    /// synced yet did not get worse.
+    /// The rank with which that of a new half is compared. It is the worst in `sync`, so that a new app that is not
+    /// synced yet does not count as worse.
     const NEW: Rank = Rank { sync: 0, ..Rank::BEST };
 
     fn is_worse_than(self, other: Rank) -> bool {
@@ -75,8 +75,8 @@ impl HalfMark {
         HalfMark { fingerprint: hash(false), steady: hash(true), rank: rank(body) }
     }
 
-    /// Returns the change from the half with the mark `old` to this one; `None` if they are equal. Without `old` the half
-    /// is new.
+    /// Returns the change from the half with the mark `old` to the half with this mark; `None` if their fingerprints
+    /// are equal. `old` is `None` for a new half.
     pub fn change(&self, old: Option<&HalfMark>) -> Option<HalfChange> {
         if old.is_some_and(|old| old.fingerprint == self.fingerprint) {
             return None;
@@ -177,7 +177,7 @@ fn hash_problems<H: Hasher>(problems: &[Problem], is_steady: bool, hasher: &mut 
     }
 }
 
-/// Adds a freshness to the hash, without its age, which changes all the time.
+/// Adds a freshness to the hash: its state, and if it has an age, but not the age itself, which changes all the time.
 fn hash_freshness<H: Hasher>(not_live: Option<NotLive>, hasher: &mut H) {
     not_live.map(|it| NotLive { age: it.age.map(|_| Duration::ZERO), ..it }).hash(hasher);
 }
@@ -189,17 +189,17 @@ fn hash_text<H: Hasher>(text: &str, is_steady: bool, hasher: &mut H) {
     }
 }
 
-/// The characters of the random part of a generated name.
+/// The characters of which Kubernetes makes the random part of a generated name.
 const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// The length of the random part of the name of a Pod.
+/// The number of characters in the random part of a Pod's name.
 const POD_SUFFIX: usize = 5;
 
-/// The greatest length of the hash of a Pod template in the name of a ReplicaSet.
+/// The maximum number of characters in the hash of the Pod template in a ReplicaSet's name.
 const TEMPLATE_HASH: usize = 10;
 
-/// Returns a message without the parts that differ each time: numbers, durations, UIDs, and the random parts of names
-/// of Pods.
+/// Returns a message in which the parts that differ each time are replaced: numbers, durations and UIDs by `#`, and the
+/// random part of Pod names by `*`.
 fn steady(message: &str) -> String {
     let without = without_uids(message);
     let mut told = String::with_capacity(without.len());
@@ -219,7 +219,8 @@ fn steady(message: &str) -> String {
     likeness(&told)
 }
 
-/// Returns the name of the workload in the name of a Pod; `None` if it does not look like one.
+/// Returns the name of the workload at the beginning of the Pod name `name`, without the hash of a ReplicaSet; `None`
+/// if `name` does not look like a Pod's.
 fn stem(name: &str) -> Option<&str> {
     let is_random = |part: &str| !part.is_empty() && part.chars().all(|character| RANDOM.contains(character));
     let (stem, suffix) = name.rsplit_once('-')?;

@@ -1,4 +1,4 @@
-//! Reports: what a source tells a hub about one cluster.
+//! Reports: the messages in which a source tells a hub about one cluster.
 //!
 //! Everything that knows something about a cluster (an observer that reaches in, an agent in the cluster, an adapter
 //! over a metrics pipeline) produces [`Report`]s, and a hub learns of clusters in no other way. A row of an app has two
@@ -6,14 +6,15 @@
 //! told of each cluster in a [`Received`], and puts the halves of the best sources together to an
 //! [`AppRow`](crate::AppRow) with [`join()`].
 //!
-//! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within it, reports are
-//!   numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means that a report
-//!   was lost: the stream then proves nothing until a [digest](Buckets) shows that both sides hold the same halves.
+//! * **Order.** The hub gives each accepted stream of reports an [epoch](StreamPosition::epoch) that grows; within
+//!   it, reports are numbered. Reports of older epochs and repeated numbers are dropped. A number that is missing means
+//!   that a report was lost: the stream then proves nothing until a [digest](Buckets) shows that both sides hold the
+//!   same halves.
 //! * **Age.** Sources report ages, never times of their own clocks. The age says how long ago the API server proved
 //!   itself to the source. [`Liveness`] adds the time since the hub received it, by a clock that runs on while the
 //!   machine sleeps.
 //!
-//! It is all pure: the present moment is a parameter, as a duration since some start.
+//! Nothing here reads a clock: the present moment is a parameter, as a duration since some start.
 
 mod cluster;
 mod digest;
@@ -55,7 +56,7 @@ pub struct AppId {
 }
 
 impl AppId {
-    /// Makes the identity of `app`, whose home cluster has the identity `home`.
+    /// Makes the identity of the app `app`, whose home cluster has the identity `home`.
     pub fn new(home: ClusterId, app: &AppRef) -> AppId {
         AppId { home, app: AppName::from(app) }
     }
@@ -65,20 +66,20 @@ impl AppId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamPosition {
-    /// The number that the hub gave the stream when it accepted it; it grows with each stream of a source about a
-    /// cluster.
+    /// The number that the hub gave the stream when it accepted it; each later stream of the source about the cluster
+    /// has a greater one.
     pub epoch: u64,
     /// The number of the report within the stream: 1 for the first, without gaps.
     pub seq: u64,
 }
 
-/// A message of one source about one cluster at one moment.
+/// A report of one source about one cluster at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The cluster.
     pub cluster: ClusterId,
-    /// The place of the report in its stream.
+    /// The stream of the report, and its number there.
     pub position: StreamPosition,
     /// The time since the API server of the cluster last proved itself to the source (an answer, an event, a bookmark);
     /// `None` if it never did.
@@ -91,15 +92,15 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
-    /// Halves that changed, and those that are gone.
+    /// Halves that changed or are new, and halves that are gone.
     Changes {
-        /// The new contents of halves.
+        /// The halves that changed or are new, with their new contents.
         changed: Vec<Half>,
-        /// The halves that the cluster has no more.
+        /// The identities of the halves that the cluster has no more.
         gone: Vec<HalfId>,
     },
-    /// A part of all halves of some [buckets](Buckets), which replace those that the hub holds of these buckets once the
-    /// last part has come.
+    /// One of the parts in which a source sends all of its halves in some [buckets](Buckets). Once the last part has
+    /// come, they replace the halves that the hub holds in these buckets.
     Snapshot {
         /// The buckets, as a set of 64 bits; all for the first snapshot of a stream.
         buckets: u64,
@@ -110,7 +111,7 @@ pub enum Content {
         /// The halves of this part.
         halves: Vec<Half>,
     },
-    /// The facts about the cluster as a whole, which replace the earlier ones.
+    /// The facts about the cluster as a whole, and its failures; both replace the earlier ones.
     Cluster {
         /// The facts.
         facts: Box<ClusterReport>,

@@ -1,4 +1,4 @@
-//! What a hub has received of one source about one cluster.
+//! The state of everything that a hub has received from one source about one cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::liveness::{Liveness, before};
 use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
 
-/// The maximum number of apps that are kept of those that a cluster declares, and of those that other clusters declare
-/// for it. The two are counted apart, so that others cannot displace its own.
+/// The maximum number of apps that are kept of those that a cluster declares itself, and the same number again of those
+/// that other clusters declare for it, so that others cannot displace its own.
 pub const MAX_APPS: usize = 20_000;
 
 /// The maximum number of failures that are kept of one cluster.
@@ -27,9 +27,10 @@ const MAX_ERRORS: usize = 1_000;
 pub struct Received {
     cluster: ClusterId,
     position: StreamPosition,
-    /// True once the source has sent all halves of its rows.
+    /// True once the source has sent a snapshot of all halves, or an equal digest.
     is_whole: bool,
-    /// True if a report was lost, or the digest of the source differs from that of the halves held.
+    /// True from a lost report, a new stream or a digest that differs, until a snapshot of all halves or an equal
+    /// digest.
     has_gap: bool,
     liveness: Liveness,
     apps: HashMap<AppId, Halves>,
@@ -38,17 +39,18 @@ pub struct Received {
     buckets: Buckets,
     pending: Option<Pending>,
     facts: Arc<ClusterReport>,
-    /// The moment at which the facts were received.
+    /// The moment at which `facts` were received.
     told: Duration,
     errors: Arc<[ErrorRow]>,
-    /// The number of halves of rows that were refused since the last snapshot.
+    /// The number of halves that were refused since the last snapshot.
     refused: usize,
-    /// The number of halves of rows that were shortened since the last snapshot.
+    /// The number of halves of which something was cut or dropped since the last snapshot.
     cut: usize,
     guards: Guards,
 }
 
-/// The halves of an app that one source reported; the row may have its other half from another cluster.
+/// The halves of an app that one source reported about one cluster; the other half of the row may come from another
+/// cluster.
 #[derive(Debug, Default)]
 struct Halves {
     declared: Option<KeptHalf<DeclaredHalf>>,
@@ -60,7 +62,7 @@ struct Halves {
 pub struct KeptHalf<T> {
     /// The contents.
     pub body: Arc<T>,
-    /// The moment of its receipt.
+    /// The moment at which the hub received it.
     pub received: Duration,
     fingerprint: u64,
 }
@@ -69,33 +71,33 @@ pub struct KeptHalf<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vitals {
     liveness: Liveness,
-    /// The freshness that the source reports for the cluster; `None` if it is live.
+    /// The freshness that the source reported for the cluster as a whole; `None` if it is live.
     own: Option<NotLive>,
     /// The moment at which the source reported `own`.
     told: Duration,
 }
 
 impl Vitals {
-    /// Returns the time since the API server last proved itself through this source; `None` before the first proof.
+    /// Returns the time from the API server's last proof through this source to the moment `at`; `None` before the
+    /// first proof.
     pub fn age(&self, at: Duration) -> Option<Duration> {
         self.liveness.age(at)
     }
 
-    /// Returns the state of the source itself at the moment `at`, regardless of the freshness that it reports for the
-    /// cluster.
+    /// Returns the state at the moment `at` by the proofs of the API server alone, whatever freshness the source
+    /// reports for the cluster.
     pub fn state(&self, at: Duration) -> FreshnessState {
         self.liveness.state(at)
     }
 
-    /// Returns the state of the cluster as a whole at the moment `at`: that of the source, or the worse one that the
-    /// source reports for the cluster.
+    /// Returns the state of the cluster as a whole at the moment `at`: the less fresh one of [`Vitals::state`] and of
+    /// the state that the source reports for the cluster.
     pub fn cluster_state(&self, at: Duration) -> FreshnessState {
         self.own.map_or(FreshnessState::Live, |own| own.state).max(self.state(at))
     }
 
-    /// Returns the state of a half at the moment `at`, if `cluster` is that of its cluster; `own` is the state that its
-    /// source reported for it. A cluster that is not live speaks for all of its halves; a half speaks for itself only
-    /// while its cluster is live.
+    /// Returns the state of a half: `cluster`, the state of its cluster, unless that is live; else `own`, the state
+    /// that the source reported for the half.
     pub fn state_of(cluster: FreshnessState, own: FreshnessState) -> FreshnessState {
         if cluster == FreshnessState::Live { own } else { cluster }
     }
@@ -105,8 +107,8 @@ impl Vitals {
         self.freshness_of(None, Duration::ZERO, at, now)
     }
 
-    /// Returns the freshness of a half that was received at the moment `received`; `own` is the freshness that its
-    /// source reported for it, `None` if it is live. It is that of the cluster unless that is live.
+    /// Returns the freshness at the moment `at` of a half that was received at the moment `received`: that of the
+    /// cluster unless the cluster is live, else `own`, which the source reported for the half (`None` if it is live).
     pub fn freshness_of(
         &self,
         own: Option<NotLive>,
@@ -121,8 +123,8 @@ impl Vitals {
         }
     }
 
-    /// Returns the age at the moment `at` of the last observation of a half, as [`freshness_of`](Vitals::freshness_of)
-    /// shows it; `None` if there never was one.
+    /// Returns the age at the moment `at` of the observation to which [`freshness_of`](Vitals::freshness_of) refers
+    /// with the same arguments; `None` if there never was one.
     pub fn age_of(&self, own: Option<NotLive>, received: Duration, at: Duration) -> Option<Duration> {
         let aged = |not_live: NotLive, told: Duration| {
             not_live.age.map(|age| age.saturating_add(at.saturating_sub(told)))
@@ -140,31 +142,31 @@ impl Vitals {
         told.max((state, of_source)).1
     }
 
-    /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
-    /// does not.
+    /// Returns the first moment after `at` at which the age of the last proof has passed [`LIVE`](super::LIVE) or
+    /// [`LOST`](super::LOST), if no other report comes; `None` if it has passed both, or without a proof.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)
     }
 }
 
-/// A snapshot of which not all parts were received.
+/// A snapshot of which not all parts were received yet.
 #[derive(Debug)]
 struct Pending {
     buckets: u64,
     next: u32,
     halves: Vec<Half>,
     cut: usize,
-    /// The number of halves that are in no list, because there is no room for more.
+    /// The number of halves that were refused: beyond the limit, or with too long a name.
     refused: usize,
 }
 
-/// The checks of the order and age of reports. Tests disable one after the other, to show that each is needed.
+/// The checks of the order and age of reports that are made. Tests disable them one by one to show that each is needed.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Guards {
-    /// True to drop reports of older epochs.
+    /// True to refuse reports of older epochs.
     pub epoch: bool,
-    /// True to count the age that a source reports.
+    /// True to use the age in a report; false to take each report for a proof of the moment of its receipt.
     pub age: bool,
 }
 
@@ -174,32 +176,34 @@ impl Default for Guards {
     }
 }
 
-/// The consequences of a report.
+/// The changes that a report made to the state of a source, and the buckets to send again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consequences {
     /// The apps of which a half was changed, added or removed.
     pub changed: Vec<AppId>,
-    /// The syncs that were reported, by app and the cluster that holds its objects.
+    /// The syncs that the report contained, for each app.
     pub syncs: Vec<ToldSyncs>,
-    /// True if the facts about the cluster or its failures were changed.
+    /// True if the report changed the facts about the cluster or its failures.
     pub is_cluster_changed: bool,
     /// The buckets of which the source must send a snapshot, because the digests differ; 0 for none.
     pub resend: u64,
 }
 
-/// The reason why a report was not taken.
+/// The reason why a hub refused a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
-    /// The report belongs to a stream that a newer one has replaced.
-    #[error("the report has epoch {found}, and the hub has accepted epoch {accepted} since")]
+    /// The report belongs to a stream that a newer one of the same source has replaced.
+    #[error("the report belongs to stream {found} of its source, which stream {accepted} has replaced")]
     OldEpoch {
         /// The epoch of the report.
         found: u64,
         /// The epoch of the stream that replaced its own.
         accepted: u64,
     },
-    /// The hub has not given out the epoch of the report.
-    #[error("the report has epoch {found}, which the hub has not given out (the last one is {accepted})")]
+    /// The report belongs to a stream that the hub never accepted.
+    #[error(
+        "the report belongs to stream {found} of its source, which the hub never accepted (the last one is {accepted})"
+    )]
     UnknownEpoch {
         /// The epoch of the report.
         found: u64,
@@ -207,11 +211,11 @@ pub enum ReportError {
         accepted: u64,
     },
     /// The hub has taken the report, or a later one, before.
-    #[error("report {found} came late or twice: the hub has taken report {taken}")]
+    #[error("report {found} of the stream came late or twice: the hub has taken report {taken} before")]
     Repeated {
-        /// The number of the report.
+        /// The number of the report in its stream.
         found: u64,
-        /// The greatest number taken so far.
+        /// The greatest number of a report that the hub has taken in this stream.
         taken: u64,
     },
     /// The report is about another cluster than its stream.
@@ -220,7 +224,7 @@ pub enum ReportError {
 }
 
 impl Received {
-    /// Creates the state of a source about a cluster before its first report, in stream `epoch`.
+    /// Creates the state of a source that reports `cluster` in the stream `epoch`, before its first report.
     pub fn new(cluster: ClusterId, epoch: u64) -> Received {
         Received {
             cluster,
@@ -241,9 +245,9 @@ impl Received {
         }
     }
 
-    /// Creates the state of a source as an earlier run of the hub saved it, with the halves that [`restore`](Received::restore)
-    /// adds. It proves nothing until the source sends a snapshot; `heard` is the moment at which the API server last proved
-    /// itself to it, `None` if it never did.
+    /// Creates the state of a source as an earlier run of the hub saved it; [`restore`](Received::restore) adds its
+    /// halves. Reports prove nothing until the source sends a snapshot or an equal digest; `heard` is the moment at
+    /// which the API server last answered the source, `None` if it never did.
     pub fn restored(
         cluster: ClusterId,
         epoch: u64,
@@ -265,16 +269,14 @@ impl Received {
         self.insert(Half { app, fingerprint: 0, body }, received);
     }
 
-    /// Disables checks.
+    /// Returns the state with these checks.
     #[doc(hidden)]
     pub fn with_guards(self, guards: Guards) -> Received {
         Received { guards, ..self }
     }
 
-    /// Begins a new stream of the source. Keeps the halves, which prove nothing until the source sends a snapshot or an
-    /// equal digest.
-    ///
-    /// Returns the epoch of the stream, which is greater than all earlier ones.
+    /// Begins a new stream of the source and returns its epoch, the old one plus one. Keeps the halves; reports prove
+    /// nothing until the source sends a snapshot of all halves or an equal digest.
     pub fn reopen(&mut self) -> u64 {
         self.position = StreamPosition { epoch: self.position.epoch + 1, seq: 0 };
         self.has_gap = true;
@@ -282,9 +284,12 @@ impl Received {
         self.position.epoch
     }
 
-    /// Applies a report that was received at the moment `at`.
+    /// Applies a report that was received at the moment `at`, and returns its consequences. It counts as a proof that
+    /// the API server answered only if no report is missing.
     ///
-    /// # Errors If the report belongs to another stream, or was applied before; then nothing changes.
+    /// # Errors
+    /// Fails if the report is about another cluster, belongs to another stream, or was applied before; then nothing
+    /// changes.
     pub fn take(&mut self, report: Report, at: Duration) -> Result<Consequences, ReportError> {
         self.check(&report)?;
         let is_next = report.position.seq == self.position.seq + 1;
@@ -356,8 +361,8 @@ impl Received {
         outcome
     }
 
-    /// Applies a part of a snapshot; returns the apps that changed, once the last part is applied, and the syncs of
-    /// this part.
+    /// Applies part number `part` of a snapshot of `buckets`. Returns the apps of all replaced and new halves if it is
+    /// the last part, else none; and the syncs in this part. A part out of order drops the snapshot.
     fn snapshot(
         &mut self,
         buckets: u64,
@@ -407,7 +412,7 @@ impl Received {
         (changed, syncs)
     }
 
-    /// Returns the halves whose fingerprints are in `buckets`.
+    /// Returns the identities of the halves whose fingerprints are in `buckets`, a set of 64 bits.
     fn in_buckets(&self, buckets: u64) -> Vec<HalfId> {
         let mut found = Vec::new();
         for (app, halves) in &self.apps {
@@ -434,7 +439,8 @@ impl Received {
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
 
-    /// Stores a half without its syncs, and returns these.
+    /// Stores a half without its syncs, and returns these. Refuses and counts a half declared for another home, with
+    /// too long a name, or of one app more than [`MAX_APPS`]; then returns `None`.
     fn insert(&mut self, mut half: Half, received: Duration) -> Option<ToldSyncs> {
         let syncs = take_syncs(&mut half);
         let Half { app, fingerprint, body } = half;
@@ -461,38 +467,38 @@ impl Received {
         syncs
     }
 
-    /// Returns the cluster.
+    /// Returns the cluster that the source reports.
     pub fn cluster(&self) -> &ClusterId {
         &self.cluster
     }
 
-    /// Returns the epoch of the stream.
+    /// Returns the epoch of the present stream.
     pub fn epoch(&self) -> u64 {
         self.position.epoch
     }
 
-    /// Returns the facts about the cluster as a whole.
+    /// Returns the last reported facts about the cluster as a whole.
     pub fn facts(&self) -> &Arc<ClusterReport> {
         &self.facts
     }
 
-    /// Returns the scopes of the cluster that could not be read, and other failures.
+    /// Returns the last reported failures: the scopes of the cluster that could not be read, and others.
     pub fn errors(&self) -> &Arc<[ErrorRow]> {
         &self.errors
     }
 
     /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, declared for another
-    /// home, or with too long a name. Their source is not live, for its digest differs.
+    /// home, or with too long a name. While there are some, the digest of the source differs, so that it is not live.
     pub fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Returns the number of halves that were shortened since the last snapshot.
+    /// Returns the number of halves of which something was cut or dropped since the last snapshot.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// Returns true once all halves were received.
+    /// Returns true once the source has sent a snapshot of all halves, or an equal digest.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -517,13 +523,14 @@ impl Received {
         Vitals { liveness: self.liveness.clone(), own: self.facts.not_live, told: self.told }
     }
 
-    /// Returns the time since the API server last proved itself through this source; `None` before the first proof.
+    /// Returns the time from the API server's last proof through this source to the moment `at`; `None` before the
+    /// first proof.
     pub fn age(&self, at: Duration) -> Option<Duration> {
         self.liveness.age(at)
     }
 
-    /// Returns the state of the source itself at the moment `at`, regardless of the freshness that it reports for the
-    /// cluster.
+    /// Returns the state at the moment `at` by the proofs of the API server alone, whatever freshness the source
+    /// reports for the cluster.
     pub fn state(&self, at: Duration) -> FreshnessState {
         self.liveness.state(at)
     }
@@ -533,9 +540,9 @@ impl Received {
         self.vitals().freshness(at, now)
     }
 
-    /// Returns the freshness of a half of an app at the moment `at`, which the wall clock shows as `now`; `None` if the
-    /// source reported no such half. It is at most that of the cluster, so that a source need not send all halves again
-    /// when its cluster falls silent.
+    /// Returns the freshness of the half of `app` on `side` at the moment `at`, which the wall clock shows as `now`;
+    /// `None` if the source reported no such half. It is that of the cluster unless the cluster is live, so that a
+    /// source need not send all halves again when its cluster falls silent.
     pub fn freshness_of(
         &self,
         app: &AppId,
@@ -550,17 +557,17 @@ impl Received {
         Some(self.vitals().freshness_of(own, received, at, now))
     }
 
-    /// Returns the moment after `at` at which the freshness of the cluster changes without another report; `None` if it
-    /// does not.
+    /// Returns the first moment after `at` at which the age of the last proof has passed [`LIVE`](super::LIVE) or
+    /// [`LOST`](super::LOST), if no other report comes; `None` if it has passed both, or without a proof.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)
     }
 }
 
-/// The syncs of an app, with the cluster that holds its objects.
+/// An app, the cluster that holds its objects, and its syncs.
 pub type ToldSyncs = (AppId, ClusterId, Vec<SyncAttempt>);
 
-/// Takes the syncs out of a half, unless there are none.
+/// Removes the syncs from a half and returns them; `None` if it has none.
 fn take_syncs(half: &mut Half) -> Option<ToldSyncs> {
     let HalfBody::Declared(body) = &mut half.body else { return None };
     let syncs = std::mem::take(&mut body.syncs);

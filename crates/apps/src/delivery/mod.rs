@@ -519,8 +519,12 @@ pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
 /// Returns the field manager that last wrote the field at `path`, for messages: ` (by kubectl)`, or an empty
 /// text.
 pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
-    let author = last_write(object, path).and_then(|(_, author)| author);
-    author.map(|author| format!(" (by {})", short(author))).unwrap_or_default()
+    author(object, path).map(|author| format!(" (by {author})")).unwrap_or_default()
+}
+
+/// Returns the field manager that last wrote the field at `path`; `None` if managed fields do not tell.
+pub(crate) fn author(object: &Object<'_>, path: &[&str]) -> Option<String> {
+    last_write(object, path)?.1.map(short)
 }
 
 fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {

@@ -93,7 +93,7 @@ pub(super) struct TakenOut {
 }
 
 /// The results of all lists of one kind.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct KindMarks {
     everywhere: ByBody<ListOutcome>,
     namespaces: BTreeMap<String, ByBody<ListOutcome>>,

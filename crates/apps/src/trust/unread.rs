@@ -200,8 +200,11 @@ fn kinds_unread(
         _ => count(of.len(), "kind", "kinds"),
     };
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
-    let next = of.first().map(|(kind, namespace, _)| can_i(cluster, "list", kind, *namespace));
-    let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
+    let next = match (reason, of.first()) {
+        ("Forbidden", Some((kind, namespace, _))) => can_i(cluster, "list", kind, *namespace),
+        _ => cluster.kubectl(&["get", "--raw", "/readyz"], ""),
+    };
+    let finding = Finding { next: next.into_iter().collect(), ..finding };
     // If a declaring kind cannot be read, it is not known which apps are missing.
     finding.about(scope).says(message).of(apps)
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use taffrail_api::TrustReport;
-use taffrail_api::filter::Filter;
 use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{AppList, ClusterFacts, Objects, Snapshot, SyncState, apps};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
@@ -344,24 +343,4 @@ fn marks_of_a_large_object_are_the_same_for_all_apps() {
         assert_eq!(list.apps.len(), APPS);
         assert!(list.apps.iter().all(|row| row.unconfirmed() == 1 && row.health == Status::Current));
     }
-}
-
-#[test]
-fn the_images_of_an_object_are_read_once_for_all_apps() {
-    let key = ObjectKey::new("", "Pod", "aaa", "a");
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "aaa", "name": "a"},
-        "spec": {"containers": [{"name": "c", "image": "shop/web:1"}]}});
-    let listing = |at: usize| {
-        let mut app = kustomization(&format!("k{at}"), json!({}));
-        app["status"]["inventory"]["entries"] = json!([{"id": "aaa_a__Pod", "v": "v1"}]);
-        app
-    };
-    let objects: Vec<Value> = (0..40).map(listing).chain([pod]).collect();
-    let cluster = Counted { inner: holding("prod", &objects), key, gets: AtomicUsize::new(0) };
-    let mut list = apps(&[&cluster], &ActiveRules::default(), NOW);
-    cluster.gets.store(0, Ordering::Relaxed);
-    let filter = Filter { images: vec!["shop/web".to_owned()], ..Filter::default() };
-    filter.resources(&mut list, &[&cluster]);
-    assert!(list.apps.iter().all(|app| app.resources.len() == 1));
-    assert_eq!(cluster.gets.into_inner(), 1);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_api::filter::Filter;
-use taffrail_api::{EventList, TreeList, TreeNode, TreeOptions, TrustReport};
+use taffrail_api::{EventList, ImageUses, TreeList, TreeNode, TreeOptions, TrustReport};
 use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, AppList, ClusterFacts, Objects, Snapshot, apps, changes_of_each, declared_each};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
@@ -360,8 +360,10 @@ fn the_images_of_an_object_that_many_apps_list_are_read_once() {
         let counting = Counting::of(&all);
         let mut list = apps(&[&counting], &ActiveRules::default(), NOW);
         let before = counting.looks();
-        wanted(image).resources(&mut list, &[&counting]);
-        assert_eq!(counting.looks() - before, 1);
+        let filter = wanted(image);
+        filter.resources(&mut list, Some(&ImageUses::of(&filter.images, &[&counting])));
+        // The Pods are listed, the controllers of this one looked up, and its images.
+        assert!(counting.looks() - before <= 3);
         assert!(list.apps.iter().all(|app| app.resources.len() == kept));
     }
 }

@@ -1,6 +1,7 @@
 //! Filters and orders of rows.
 
 use serde_json::json;
+use taffrail_api::ImageUses;
 use taffrail_api::filter::{self, Filter, SortField, StatusFilter};
 use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, Snapshot, apps};
 use taffrail_status::{ActiveRules, Status};
@@ -106,7 +107,8 @@ fn objects_are_filtered_by_kind_status_and_image() {
     let names = |filter: Filter| {
         let prod = prod();
         let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
-        filter.resources(&mut list, &[&prod]);
+        let uses = ImageUses::of(&filter.images, &[&prod]);
+        filter.resources(&mut list, Some(&uses).filter(|_| !filter.images.is_empty()));
         let resources = list.apps.into_iter().flat_map(|app| app.resources);
         resources.map(|resource| resource.key.name).collect::<Vec<_>>()
     };

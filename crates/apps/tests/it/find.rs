@@ -82,6 +82,8 @@ fn unknown_name_suggests_the_nearest_ones() {
     assert_eq!(nearest("shop/wbe"), ["flux-kustomization/shop/web", "helm/shop/web"]);
     assert_eq!(nearest("nothing-like-it"), Vec::<String>::new());
     assert_eq!(nearest("other/web").len(), 2, "the right name in the wrong namespace");
+    let of_cluster = nearest("one/orders");
+    assert_eq!(of_cluster[0], "one/flux-kustomization/shop/orders", "a cluster in place of the namespace");
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Batch {
             return Err(OTHER_KIND.to_owned());
         }
         let kind = ItemKind::new(&self.followed.api_version, &scope.resource.kind);
-        let object = kind.object(root).map_err(|error: ObjectError| format!("it {error}"))?;
+        let object = kind.object(root).map_err(|error: ObjectError| error.to_string())?;
         match object.metadata() {
             None => Err("the object has no metadata".to_owned()),
             Some(_) if object.name().is_empty() => Err("the object has no name".to_owned()),

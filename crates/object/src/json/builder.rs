@@ -51,8 +51,8 @@ impl DocumentBuilder {
         }
     }
 
-    /// Adds copies of all members of `object`, which may belong to another document. Of equal keys the last one
-    /// counts.
+    /// Adds copies of all members of `object`, which may belong to another document; adds none if it is not an object.
+    /// Of equal keys the last one counts.
     pub fn members(&mut self, object: Value<'_>) {
         let Some(index) = object.index().filter(|index| !index.is_array()) else {
             for (key, value) in object.members().into_iter().flatten() {

@@ -32,7 +32,7 @@ impl Parser {
     }
 
     /// Validates `text`, which must be exactly one JSON value with optional white space around it, and returns it with
-    /// its index; an error says the first position that is not JSON.
+    /// its index. The error names the first byte that is not JSON.
     pub fn parse<'a>(&'a mut self, text: &'a [u8]) -> Result<Document<'a>, Error> {
         let (document, rest) = self.parse_first(text)?;
         if let Some(&found) = rest.first() {
@@ -69,8 +69,8 @@ impl Parser {
         Ok((&trimmed[..end], &trimmed[rest..]))
     }
 
-    /// Validates the object at the start of `text` and replaces the index by that of its members; returns the
-    /// object's end.
+    /// Validates the object at the start of `text` and replaces the index by that of its members; returns the position
+    /// after the object.
     pub(super) fn root(&mut self, text: &[u8]) -> Scan {
         self.members.clear();
         let end = self.container(Member::object(), |parser| parser.object(text, 0, Level::ROOT))?;
@@ -79,7 +79,7 @@ impl Parser {
         Ok(end)
     }
 
-    /// Returns the document of `text`, the object that the index describes.
+    /// Returns `text` as a document with the present index; `text` must be the object that was validated last.
     pub(super) fn indexed<'a>(&'a self, text: &'a [u8]) -> Document<'a> {
         Document { text, members: &self.members }
     }
@@ -120,8 +120,8 @@ impl Parser {
         }
     }
 
-    /// Validates the array at byte `pos`, and indexes its items and their members, which are at `level`; returns the
-    /// position after the array.
+    /// Validates the array at byte `pos`, and indexes its items, and the members of items that are objects at `level`;
+    /// returns the position after the array.
     fn rows(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -144,7 +144,7 @@ impl Parser {
         }
     }
 
-    /// Returns true if the index of the first `scanned` bytes of a list is not much larger than they are: a list of tiny
+    /// Returns true while the index takes less than 1 MiB plus twice the `scanned` bytes: the index of a list of tiny
     /// items would take many times the memory of its text.
     fn has_room(&self, scanned: usize) -> bool {
         self.members.len() * size_of::<Member>() < (1 << 20) + 2 * scanned
@@ -173,11 +173,11 @@ impl Parser {
     }
 }
 
-/// The scanner's position in a text; only these parts are indexed.
+/// The part of an object in which the scanner is; it indexes the members of these parts only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Level {
     part: Part,
-    /// True in an item of a list.
+    /// True inside an item of a list's `items`.
     is_in_list: bool,
 }
 
@@ -196,7 +196,8 @@ enum Part {
 impl Level {
     const ROOT: Level = Level { part: Part::Object, is_in_list: false };
 
-    /// Returns the level of the object under the key with this tag; `None` if that object is not indexed.
+    /// Returns the level of the members of an object that is the value of the key with this tag; `None` if they are not
+    /// indexed.
     ///
     /// A longer key with the same tag may be taken for `metadata`, `spec` or `status`: one level indexed too many is
     /// harmless.
@@ -209,8 +210,8 @@ impl Level {
         }
     }
 
-    /// Returns the level of the objects in the array under the key with this tag, which are the items of a list or the
-    /// conditions of an object; `None` if that array is not indexed.
+    /// Returns the level of the objects in an array that is the value of the key with this tag: the items of a list or
+    /// the conditions of an object; `None` if the array is not indexed.
     fn rows(self, tag: Tag) -> Option<Level> {
         match (self.part, tag) {
             (Part::Object, Tag::ITEMS) if !self.is_in_list => Some(Level { is_in_list: true, ..self }),
@@ -219,7 +220,7 @@ impl Level {
         }
     }
 
-    /// Returns the number of objects and arrays around the values of members.
+    /// Returns the nesting depth of member values at this level, in objects and arrays.
     fn depth(self) -> u32 {
         let inside = match self.part {
             Part::Object => 1,
@@ -252,8 +253,8 @@ impl<'a> Document<'a> {
 }
 
 impl OwnedDocument {
-    /// Validates `text`, exactly one JSON value, and returns it with its index; an error says the first position that
-    /// is not JSON.
+    /// Validates `text`, exactly one JSON value with optional white space around it, and returns it with its index. The
+    /// error names the first byte that is not JSON.
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();
@@ -292,7 +293,7 @@ impl OwnedDocument {
 mod tests {
     use super::*;
 
-    /// Returns the items of a list, each with whether its parts are indexed.
+    /// Returns the JSON of each item of a list, and true if its first condition is indexed.
     fn items(text: &str) -> Vec<(String, bool)> {
         let document = OwnedDocument::parse(text.as_bytes()).unwrap();
         let items = document.root().get("items").unwrap().items().unwrap();

@@ -19,11 +19,11 @@ pub enum Part<'a> {
 }
 
 impl Parser {
-    /// Calls `visit` for each member of the JSON object in `text`, in order; for a member `items`, with each of its
-    /// items. Reads lists and watch events: each byte is read once, and each object gets its own index, as from
-    /// [`Parser::parse`].
+    /// Calls `visit` for each member of the JSON object in `text`, in order; for the array `items`, at its start and
+    /// then for each item. Reads lists and watch events: each byte is read once, and each object gets its own index, as
+    /// from [`Parser::parse`].
     ///
-    /// Parts that were visited before an error are valid. Objects in a second `items` are visited too.
+    /// Parts that were visited before an error are valid. Items of a second `items` are visited too.
     ///
     /// # Errors
     /// If `text` is not exactly one JSON object with optional white space around it.

@@ -54,7 +54,7 @@ impl Member {
         Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
     }
 
-    /// Creates the index entry of an object, as the root is one; the object starts at byte 0.
+    /// Creates the index entry of the root: an object without a key that starts at byte 0.
     #[inline(always)]
     pub(super) fn object() -> Member {
         Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) }
@@ -132,7 +132,7 @@ impl<'a> Index<'a> {
         self.members.first().map_or(&[], |own| own.value(self.text))
     }
 
-    /// Returns the index entries with their positions moved, as they are in a text in which the value starts at
+    /// Returns the index entries with their positions shifted, for a text in which a copy of the value starts at byte
     /// `start`.
     pub(super) fn moved_to(self, start: usize) -> impl Iterator<Item = Member> + use<'a> {
         let before = self.members.first().map_or(0, |own| own.value.0);
@@ -178,7 +178,8 @@ impl<'a> Index<'a> {
         Some(value(self.text, &self.members[found?..]))
     }
 
-    /// Returns, for each key, the value of the last member with it, converted by `view`.
+    /// Returns, for each key, the value of the last member with it, converted by `view`; `None` for a key without a
+    /// member, and for all keys if this is an array.
     #[inline(always)]
     pub(super) fn pick<T: Copy, const N: usize>(
         &self,

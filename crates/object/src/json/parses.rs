@@ -21,7 +21,7 @@ pub fn record() {
     PARSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }
 
-/// Returns the number of recorded parses of a text that contains `part`, without those by threads named `except`.
+/// Returns the number of recorded parses of texts that contain `part`, leaving out those on threads named `except`.
 pub fn count(part: &str, except: &str) -> usize {
     let parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
     let others = parsed.iter().flatten().filter(|(thread, _)| thread != except);

@@ -27,7 +27,7 @@ pub enum ErrorKind {
     UnexpectedByte {
         /// The byte that was found.
         found: u8,
-        /// The bytes that are allowed in its place, for people.
+        /// The bytes that are allowed in its place, in words: `':' after a key`.
         expected: &'static str,
     },
     /// A raw control character inside a string.
@@ -51,17 +51,17 @@ impl fmt::Display for ErrorKind {
                 write!(f, "unexpected {found}, expected {expected}")
             }
             ErrorKind::ControlCharacter(byte) => {
-                write!(f, "raw control character {} in a string", Shown(*byte))
+                write!(f, "unescaped control character {} in a JSON string", Shown(*byte))
             }
-            ErrorKind::BadEscape => f.write_str("invalid escape in a string"),
-            ErrorKind::TooDeep => write!(f, "nested deeper than {MAX_DEPTH} levels"),
-            ErrorKind::NumberOutOfRange => f.write_str("number out of range"),
-            ErrorKind::TooLong => f.write_str("text of 4 GiB or more"),
+            ErrorKind::BadEscape => f.write_str("invalid escape in a JSON string"),
+            ErrorKind::TooDeep => write!(f, "JSON nested deeper than {MAX_DEPTH} levels"),
+            ErrorKind::NumberOutOfRange => f.write_str("number too large for a 64-bit float"),
+            ErrorKind::TooLong => f.write_str("JSON text of 4 GiB or more"),
         }
     }
 }
 
-/// A byte, displayed in quotes if printable and as a number otherwise.
+/// A byte, displayed in quotes: a printable one as it is, any other as its escape, such as `'\n'` or `'\x00'`.
 struct Shown(u8);
 
 impl fmt::Display for Shown {

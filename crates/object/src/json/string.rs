@@ -124,7 +124,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `text` to `out` as the inside of a JSON string; see [`write_string`].
+/// Appends `text` to `out`, escaped as [`write_string`] does, without quotes.
 pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     if is_plain_ascii(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());

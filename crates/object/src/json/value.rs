@@ -31,7 +31,7 @@ pub struct Value<'a>(Repr<'a>);
 
 /// The error for a value that nests too deeply to be built as a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nested too deeply to be rewritten")]
+#[error("the JSON value nests deeper than 128 levels")]
 pub struct TooDeep;
 
 impl<'a> From<&'a serde_json::Value> for Value<'a> {
@@ -155,7 +155,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value at a path of keys; `None` if a part of the path does not exist. An empty path is this value.
+    /// Returns the value at a path of keys; `None` if a part of the path does not exist. For an empty path it returns
+    /// this value.
     #[inline]
     pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
         path.iter().try_fold(self, |value, key| value.get(key))
@@ -171,7 +172,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the string to `out` as the inside of a JSON string; nothing if this is not a string.
+    /// Appends this string to `out`, escaped for JSON but without quotes; appends nothing if this is not a string.
     pub fn write_escaped(self, out: &mut Vec<u8>) {
         match self.0 {
             Repr::Text([b'"', raw @ .., b'"']) if is_plain_ascii(raw) => out.extend_from_slice(raw),
@@ -221,8 +222,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Iterates over the items of an array: for each object, the values of its last members with these keys; for any
-    /// other item, an error with the item. `None` if this is not an array.
+    /// Iterates over the items of an array. Yields, for an object, the value of the last member with each of these
+    /// keys; for any other item, an error that holds it. Returns `None` if this is not an array.
     #[inline]
     pub fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
         Some(Rows { items: self.items()?, keys })
@@ -285,7 +286,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Parses a number without fraction and exponent; `None` if it has one or does not fit `i64`.
+/// Parses a number without fraction and exponent; `None` for any other text, and for a number that does not fit `i64`.
 #[inline]
 fn integer(text: &[u8]) -> Option<i64> {
     // So few digits cannot overflow; a sign makes the fold fail.
@@ -335,7 +336,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// An iterator over the objects of an array; see [`Value::rows`].
+/// An iterator over the items of an array, each reduced to the values of some keys; see [`Value::rows`].
 #[derive(Debug, Clone)]
 pub struct Rows<'a, 'k, const N: usize> {
     items: Items<'a>,
@@ -375,7 +376,7 @@ enum MembersRepr<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads all members; returns, for each key, the value of the last member with it.
+    /// Reads all remaining members; returns, for each key, the value of the last one with it, `None` if there is none.
     fn pick<const N: usize>(&mut self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         let mut found = [None; N];
         while let Some((raw, value)) = self.next_raw() {

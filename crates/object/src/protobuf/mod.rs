@@ -22,7 +22,7 @@ const MAGIC: &[u8] = b"k8s\0";
 /// The maximum nesting of messages: more than any object has, and safe for the stack.
 const MAX_MESSAGE_DEPTH: usize = 64;
 
-/// The reasons a message cannot be read.
+/// The reasons why a Protobuf body cannot be converted to JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
@@ -32,7 +32,7 @@ pub enum ProtobufError {
     /// A kind that is not in the table of messages.
     #[error("Taffrail cannot decode Protobuf of {api_version} {kind}: it does not know the fields")]
     UnknownKind {
-        /// The group and version.
+        /// The `apiVersion`, such as `apps/v1`.
         api_version: String,
         /// The kind.
         kind: String,
@@ -51,7 +51,7 @@ pub enum Extent {
 /// Appends the object in `body` to `out`, as JSON.
 ///
 /// # Errors
-/// If it cannot be read; `out` then has incomplete text behind its former end.
+/// If `body` is malformed or of an unknown kind; `out` then keeps incomplete text behind its former end.
 pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let envelope = Envelope::read(body).ok_or(ProtobufError::Malformed)?;
     let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
@@ -70,7 +70,7 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Appends a watch event to `out`, as a line of JSON without a line end.
+/// Appends the watch event in `frame` to `out`, as one line of JSON without a line end.
 ///
 /// # Errors
 /// As in [`write_json`].
@@ -192,8 +192,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is none, the outer for a
-/// damaged message.
+/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is no such field, the outer
+/// `None` if the message is damaged.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?
@@ -205,7 +205,8 @@ fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     Some(None)
 }
 
-/// Returns the integers of the first fields with the numbers 0 to 3, indexed by number; `None` for a damaged message.
+/// Returns the integers in the fields numbered 0 to 3, indexed by field number, of a repeated field the last; `None`
+/// for a damaged message.
 fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
     let mut all = [None; 4];
     for field in Fields(message) {
@@ -294,7 +295,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Writes an item of a list, or the value of a map's entry; returns `None` if it is damaged.
+    /// Writes an item of a list, or the key and value of a map's entry; returns `None` if it is damaged.
     fn element(&mut self, field: &Field, payload: &Payload<'_>) -> Option<()> {
         if field.shape == Shape::List {
             return self.value(field, payload);

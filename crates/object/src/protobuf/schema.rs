@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// One line for each message; `writeTypes` in `bench/peers/clientgo/messages.go` describes the format.
 const MESSAGES: &str = include_str!("messages.tsv");
 
-/// A message: an object, or a part of one.
+/// The description of a Protobuf message: its name and its fields. A message is an object, or a part of one.
 #[derive(Debug)]
 pub struct Message {
     /// The name, such as `apps.v1.Deployment`.
@@ -20,23 +20,23 @@ pub struct Message {
     places: Vec<u8>,
 }
 
-/// A field of a message.
+/// The description of one field of a message: its names in Protobuf and JSON, and its type.
 #[derive(Debug)]
 pub struct Field {
     /// The number in Protobuf.
     pub number: u64,
     /// The name in JSON; empty if the value's fields are inlined into the message around it.
     pub name: &'static str,
-    /// The number of values.
+    /// One value, a list of values, or a map from texts to values.
     pub shape: Shape,
-    /// The type of each value.
+    /// The type of each of the field's values.
     pub kind: Kind,
     /// True if JSON includes the field even if its value is zero.
     pub kept: bool,
     inside: OnceLock<Option<&'static Message>>,
 }
 
-/// The number of values of a field.
+/// The way in which a field holds its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One value or none.
@@ -86,7 +86,8 @@ impl Message {
 }
 
 impl Field {
-    /// Returns the type of the message in this field; `None` if it is not a message.
+    /// Returns the description of the message in this field; `None` if the field holds no message, or the table lacks
+    /// it.
     pub(super) fn inside(&self) -> Option<&'static Message> {
         *self.inside.get_or_init(|| match self.kind {
             Kind::Message(name) => message(name),
@@ -103,7 +104,7 @@ pub fn message(name: &str) -> Option<&'static Message> {
     all.get(name)
 }
 
-/// Returns the description of a kind's message; `None` if the table lacks it.
+/// Returns the description of the message of a kind in a group and version; `None` if the table lacks it.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     match kind {
         // Clients send the options of a deletion in the group of the deleted object.

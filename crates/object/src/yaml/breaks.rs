@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use granit_parser::ScalarStyle;
 
-/// Returns true if Go's library takes the character for a line break.
+/// Returns true if Go's library takes the character for a line break: a line feed, a carriage return, U+0085, U+2028 or
+/// U+2029.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r') || is_old(character)
 }
@@ -14,7 +15,7 @@ fn is_old(character: char) -> bool {
     matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Replaces the line breaks of YAML 1.1 by line feeds, one character for one.
+/// Replaces the line breaks that only YAML 1.1 knows (U+0085, U+2028, U+2029) by line feeds, one character for one.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     match text.contains(is_old) {
         true => Cow::Owned(text.replace(is_old, "\n")),
@@ -35,7 +36,8 @@ impl<'t> Original<'t> {
         Original { text, characters: 0, bytes: 0 }
     }
 
-    /// Returns the line, from 1, of the character with this index, counted as editors do.
+    /// Returns the number, from 1, of the line that contains the character with this index; only line feeds end lines,
+    /// as in editors.
     pub(super) fn line(&self, character: usize) -> u64 {
         1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
     }

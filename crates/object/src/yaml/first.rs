@@ -7,11 +7,11 @@ use serde_saphyr::Options;
 
 use super::YamlError;
 
-/// The maximum number of lines that are indented further so that a text becomes readable.
+/// The maximum number of lines of a text that [`read`] indents further.
 const MAX_MOVED_LINES: usize = 256;
 
-/// Reads the first document of `text` as a value of type `T`. A line of a quoted string that is indented too little is
-/// indented further.
+/// Reads the first document of `text` as a value of type `T`. If a line of a quoted string is indented too little for
+/// the parser, indents it further and reads again.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
     let mut text = Cow::Borrowed(first_document(text));
     let mut moved = 0;

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::breaks::is_break;
 use super::tree::{self, Document};
 
-/// The maximum number of faulty items that are reported in detail.
+/// The maximum number of faulty items that [`Items::faulty`] holds; further ones are only counted.
 const MAX_LISTED_FAULTS: usize = 20;
 
-/// The maximum length of a name in a message, in characters.
+/// The maximum length of an item's kind, namespace or name in a message, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
 /// A faulty item of a list: its text is not valid YAML.
@@ -20,7 +20,7 @@ pub struct FaultyItem {
     pub message: String,
 }
 
-/// A list with its readable items, and the faults of the others.
+/// The result of reading a list: its readable items, and the faults of the others.
 #[derive(Debug)]
 pub struct Items {
     /// The list, with its readable items only.
@@ -119,8 +119,8 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     (!pieces.is_empty()).then_some((head, pieces))
 }
 
-/// Returns words for an item in a message, such as `item Pod shop/web`, read from its lines without parsing them; `an
-/// item` if its kind is not found.
+/// Returns words for an item in a message, `item Pod shop/web` or `item Node n1`, read from its lines without parsing
+/// them; `an item Pod` if its name is not found, `an item` if its kind is not found.
 fn named(text: &str) -> String {
     let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
     let value = |row: &str, key: &str| {

@@ -23,7 +23,7 @@ mod tree;
 pub use items::{FaultyItem, Items, read_items};
 pub use tree::Document;
 
-/// The error for a text that is not YAML, or not YAML of the expected structure.
+/// The error for a text that is not YAML, or cannot be read as the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("at line {line}: ")).unwrap_or_default())]
 pub struct YamlError {
@@ -40,15 +40,16 @@ impl From<&serde_saphyr::Error> for YamlError {
     }
 }
 
-/// Returns the first line of a parser's message, which contains the error.
+/// Returns the first line of a parser's message, which contains the error, without a colon at its end.
 fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
 
-/// Reads one document as Go does.
+/// Reads a text of one document as Go's library for Kubernetes does: of duplicate keys the last counts, `010` is octal,
+/// and `yes` is true.
 ///
 /// # Errors
-/// If the text is not YAML, has another shape, or is an alias bomb.
+/// If the text is not YAML, does not have the structure of `T`, or its aliases expand to too much.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MAX_REPLAYED))
 }
@@ -65,7 +66,8 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
     read_by(text, options)
 }
 
-/// Reads one document as Go does, but refuses aliases that repeat more than `MAX_REPLAYED_BY_PEOPLE` events.
+/// Reads one document as Go does, but refuses a text whose aliases repeat more than `MAX_REPLAYED_BY_PEOPLE` parser
+/// events.
 ///
 /// # Errors
 /// As in [`read`], and if aliases repeat too much.
@@ -99,7 +101,7 @@ pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
 /// `010` is ten.
 ///
 /// # Errors
-/// If the text is not YAML, has another shape, or is an alias bomb.
+/// If the text is not YAML, does not have the structure of `T`, or its aliases expand to too much.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
         budget: options(text.len(), MAX_REPLAYED).budget,
@@ -117,12 +119,12 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// are left out, so that one deep object in a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-/// If the text is not YAML, or an alias bomb.
+/// If the text is not YAML, or its aliases expand to too much.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
-/// The maximum nesting of trees, which are built and dropped by recursion; people and rules use less.
+/// The maximum nesting of values, in levels: trees are built and dropped by recursion.
 const MAX_TREE_DEPTH: usize = 100;
 
 /// Replaces lists and maps below the given number of levels by null.

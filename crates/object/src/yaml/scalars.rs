@@ -8,7 +8,8 @@ use serde_json::{Number, Value};
 
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
-/// Converts a scalar to a JSON value by its text, style and tag.
+/// Converts a scalar to a JSON value. Without a tag, an unquoted text may be null, a boolean or a number, and others
+/// are strings; with a tag the text is converted to its type, or stays a string if it does not have that type.
 pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let Some(tag) = tag else {
         return if style == ScalarStyle::Plain { plain(text) } else { text.into() };

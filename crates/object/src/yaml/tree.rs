@@ -10,17 +10,17 @@ use super::breaks::{self, Original};
 use super::{MAX_REPLAYED, MAX_TREE_DEPTH, YamlError, scalars};
 use crate::json::MAX_DEPTH;
 
-/// A YAML document that was read.
+/// The content of a YAML document, and a key that it repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The content; null for an empty document.
     pub tree: Value,
-    /// A duplicate key of the top-level mapping, if there is one; the last value counts.
+    /// The last duplicate key of the top-level mapping; `None` if there is none. Of its values the last counts.
     pub repeated: Option<String>,
 }
 
-/// Reads a document. `replayed` is the [`weight`] of the values that aliases repeated in earlier documents; that of
-/// this document is added.
+/// Reads a document as a tree. `replayed` is the [`weight`] of what anchors and aliases added in earlier documents; the
+/// weight of this document's is added to it.
 pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
     let plain = breaks::plain(text);
     let is_changed = matches!(plain, Cow::Owned(_));
@@ -102,7 +102,7 @@ impl Builder {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err("another document begins without a line ---");
+                    return Err("a second document begins in a text of one document");
                 }
             }
             Event::SequenceStart(_, anchor, _) => self.begin(anchor, Inside::Items(Vec::new())),
@@ -129,7 +129,7 @@ impl Builder {
             }
             Event::Alias(anchor) => {
                 let Some(value) = self.anchors.get(&anchor) else {
-                    return Err("an alias without an anchor before it");
+                    return Err("a YAML alias has no anchor before it");
                 };
                 let mut value = value.clone();
                 charge(&mut self.replayed, self.most, &value)?;
@@ -182,7 +182,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns the slot for the next key; `None` if the open collection does not wait for a key.
+    /// Returns the slot for the next key; `None` if the innermost open value is not a mapping, or already has a key
+    /// that waits for its value.
     fn awaited_key(&mut self) -> Option<&mut Option<Key>> {
         match &mut self.open.last_mut()?.inside {
             Inside::Members { key, .. } if key.is_none() => Some(key),
@@ -204,7 +205,7 @@ impl Builder {
                 items.push(value);
             }
             Inside::Members { members, key, merged } => match (key.take(), value) {
-                (None, _) => return Err("a key that is not a string"),
+                (None, _) => return Err("a YAML key is not a string"),
                 (Some(Key::Merge), Value::Object(all)) if is_alias => merged.push(all),
                 (Some(Key::Merge), Value::Array(all)) if is_alias && all.iter().all(Value::is_object) => {
                     merged.extend(all.into_iter().filter_map(|one| match one {
@@ -230,7 +231,7 @@ impl Builder {
 
 fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'static str> {
     *replayed = replayed.saturating_add(weight(value));
-    if *replayed > most { Err("its aliases expand to too much data") } else { Ok(()) }
+    if *replayed > most { Err("the YAML aliases expand to too much data") } else { Ok(()) }
 }
 
 /// Estimates the size of a value in memory, for the limit on aliases: one for each value and key, and one for each 32

@@ -21,12 +21,13 @@ fn items_of(list: &OwnedDocument) -> Vec<String> {
 #[test]
 fn list_items_inherit_the_kind_of_their_list() {
     let items = r#"{}, {"kind": "", "apiVersion": ""}, {"kind": "Pod", "apiVersion": "v1"}, {"kind": "Pod"}, {"apiVersion": "v1"}, 3"#;
-    let own = ["v1 Pod", " Pod", "has no kind", "is not an object"].map(str::to_owned);
+    let own =
+        ["v1 Pod", " Pod", "the object has no kind", "the value is not a JSON object"].map(str::to_owned);
     let typed = items_of(&list_of("DeploymentList", items));
     assert_eq!(typed[..2], ["apps/v1 Deployment", "apps/v1 Deployment"]);
     assert_eq!(typed[2..], own);
     let any = items_of(&list_of("List", items));
-    assert_eq!(any[..2], ["has no kind", "has no kind"]);
+    assert_eq!(any[..2], ["the object has no kind", "the object has no kind"]);
     assert_eq!(any[2..], own);
     assert!(ItemKind::of_list("v1".into(), "Pod".into()).is_none());
 }

@@ -29,8 +29,7 @@ impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InputFault::Json(error) => write!(f, "not JSON: {error}"),
-            InputFault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
-            InputFault::Object(error) => write!(f, "object {error}"),
+            InputFault::Object(error) => error.fmt(f),
             InputFault::Yaml(message) => write!(f, "not YAML: {message}"),
             InputFault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
             InputFault::CutList => f.write_str(

@@ -1,9 +1,9 @@
 //! The cost limit of evaluations of CEL.
 //!
-//! The interpreter has no limit of its own. So, before an expression is kept, each call's arguments and result and
-//! each range of a macro are wrapped in a call of a function of this module, which counts their cost and returns an
-//! error once the budget is spent. This bounds time and memory, and the answer of an expression does not depend on the
-//! speed of the machine.
+//! The interpreter has no limit of its own. So, before an expression is kept, each call's arguments and result and each
+//! range of a macro are wrapped in a call of a function of this module, which counts their cost and returns an error
+//! once the budget is spent. This bounds time and memory, and the result of an expression does not depend on the speed
+//! of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -131,7 +131,7 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
 }
 
 /// Returns an error once the budget is spent. Macros go on after an error, as another element may decide; so each
-/// function asks this first and costs nothing more.
+/// function calls this first and then costs nothing more.
 fn go_on() -> Result<(), ExecutionError> {
     match is_overdrawn() {
         true => Err(ExecutionError::function_error("budget", "evaluating the expression costs too much")),

@@ -44,7 +44,7 @@ struct HealthCheck<E> {
     current: E,
 }
 
-/// A function that turns a kept expression into one that can be evaluated, or returns the reason it cannot.
+/// A function that parses a kept expression if it is a text; returns the reason, for people, if it cannot be evaluated.
 type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Predicate>, String>;
 
 /// An error in `healthCheckExprs`.
@@ -61,16 +61,16 @@ pub struct HealthCheckError {
 #[non_exhaustive]
 pub enum HealthCheckProblem {
     /// A field of the wrong type.
-    #[error("'{0}' should be a text")]
+    #[error("the field '{0}' of a health check should be a text")]
     Shape(&'static str),
     /// A required field that is missing.
-    #[error("'{0}' is missing")]
+    #[error("a health check lacks the field '{0}'")]
     Missing(&'static str),
-    /// A second entry for the same kind.
-    #[error("an earlier entry is already for {0}")]
+    /// A second entry for the same group and kind; the text is `group/Kind`.
+    #[error("an earlier health check is already for {0}")]
     Duplicate(String),
     /// An expression that cannot be parsed.
-    #[error("the expression '{field}' cannot be parsed")]
+    #[error("the expression in the field '{field}' of a health check cannot be parsed")]
     Expression {
         /// The field that holds the expression.
         field: &'static str,
@@ -125,10 +125,11 @@ fn listed(object: &Tree) -> Option<&Vec<Tree>> {
 }
 
 impl Checks<String> {
-    /// Takes the expressions of a Kustomization or HelmRelease without parsing them; returns `None` if it has none.
+    /// Takes the expressions of a Kustomization or HelmRelease as text, without parsing them; returns `None` if it has
+    /// none.
     ///
     /// # Errors
-    /// If an entry has the wrong shape.
+    /// If an entry lacks a required field or has one that is not a text, or two entries are for the same kind.
     pub(crate) fn written(object: &Tree) -> Result<Option<Checks<String>>, HealthCheckError> {
         listed(object).map(|list| Checks::read(list, &|text| Ok(text.to_owned()))).transpose()
     }
@@ -277,7 +278,7 @@ fn ask(
     took: &mut Duration,
 ) -> Verdict {
     let Ok(mut tree) = object.root().to_tree() else {
-        return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
+        return Verdict::new(Status::Unknown, "the object nests deeper than 128 levels", rule("current"));
     };
     if expressions.iter().any(|(_, _, expression)| expression.text().contains(CHILDREN)) {
         add_children(&mut tree, context);
@@ -352,8 +353,8 @@ impl ReadyExpr {
         ReadyExpr(expression)
     }
 
-    /// Evaluates the expression with `object` as `self` and `dependency` as `dep`; the answer is true if the dependency
-    /// is ready.
+    /// Evaluates the expression with `object` as `self` and `dependency` as `dep`; returns `True` if the dependency is
+    /// ready.
     pub fn ask(&self, object: &Tree, dependency: &Tree) -> PredicateAnswer {
         self.ask_at_cost(object, dependency).0
     }

@@ -1,7 +1,7 @@
 //! Expressions in CEL: Flux' `healthCheckExprs` and `readyExpr`.
 //!
-//! The interpreter needs a deep stack and cannot be stopped, so the caller runs it, on a thread of its own, behind
-//! the trait [`Predicate`]. This module decides which expressions are accepted and how their answers become verdicts.
+//! The interpreter needs a deep stack and cannot be stopped, so the caller runs it, on a thread of its own, behind the
+//! trait [`Predicate`]. This module decides which expressions are accepted and how their results become verdicts.
 
 mod budget;
 mod flux;
@@ -16,10 +16,10 @@ pub use program::{
 };
 pub use taffrail_object::{Predicate, PredicateAnswer};
 
-/// A function that parses expressions.
+/// A function that parses an expression, which may use only the given names.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Predicate>, InvalidExpression>;
 
-/// A function that parses expressions of clusters and reports the cost of each.
+/// A function that parses an expression of a cluster, which may use only the given names, and reports the cost.
 pub type ReadExpression = Box<dyn Fn(&str, Names) -> Reading + Send + Sync>;
 
 /// The result and the cost of parsing an expression.

@@ -48,7 +48,7 @@ const CEL_NAMES: [&str; 12] = [
     "type",
 ];
 
-/// The reasons to refuse a text as an expression.
+/// The reasons why a text is not a valid expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidExpression {
@@ -62,7 +62,7 @@ pub enum InvalidExpression {
     #[error("the expression has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.
-    #[error("{message} (line {line}, column {column})")]
+    #[error("syntax error in the expression at line {line}, column {column}: {message}")]
     Syntax {
         /// The parser's message.
         message: String,
@@ -76,10 +76,10 @@ pub enum InvalidExpression {
     UnknownName {
         /// The unknown name.
         name: String,
-        /// The names that are defined, as a phrase.
+        /// A hint for people: the way to write a field of the object in this expression.
         known: String,
     },
-    /// A crash of the interpreter, or no thread to run it on.
+    /// A crash of the interpreter, or no thread to run it on; the text is the reason.
     #[error("the expression cannot be parsed: {0}")]
     Broken(String),
     /// A parse that exceeded its time limit.
@@ -137,7 +137,8 @@ impl fmt::Debug for Program {
 impl Program {
     /// Parses an expression. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     ///
-    /// # Errors If the text is not an expression, exceeds a limit, or uses a name that `names` does not allow.
+    /// # Errors
+    /// If the text is not an expression, exceeds a limit, or uses a name that `names` does not allow.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
         let env = environment().map_err(InvalidExpression::Broken)?;
@@ -151,14 +152,15 @@ impl Program {
         Ok(Program { expression, env, names, asks_for_metadata_only: !looked.asks_for_more })
     }
 
-    /// Returns true if the expression reads nothing but apiVersion, kind and metadata of `object`.
+    /// Returns true if the expression reads only `apiVersion`, `kind` and `metadata` of the object. Meaningful for
+    /// [`Names::Object`] alone: for other names it is always true.
     pub fn asks_for_metadata_only(&self) -> bool {
         self.asks_for_metadata_only
     }
 
-    /// Evaluates the expression with these variables. The answer is `Missing` if a field is absent or not of a usable
-    /// type yet, and a fault if the result is neither true nor false, if the evaluation exceeds its budget, or after
-    /// any other error. The caller needs a stack of [`REQUIRED_STACK`] bytes.
+    /// Evaluates the expression with these variables. Returns `Missing` if a field is absent or not of a usable type
+    /// yet, and `Fault` if the result is neither true nor false, if the evaluation exceeds its budget, or after any
+    /// other error. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
@@ -206,7 +208,8 @@ fn environment() -> Result<Arc<Env>, String> {
     ENVIRONMENT.get_or_init(make).clone()
 }
 
-/// Counts the operators between and before values; one of two characters counts once.
+/// Returns the number of operators in `text`, such as `+`, `&&` and `!`, also those inside strings; one of two
+/// characters counts once.
 fn operators(text: &str) -> usize {
     let mut characters = text.chars().peekable();
     let mut count = 0;

@@ -4,15 +4,20 @@ use serde_json::{Map, Value as Tree};
 
 use super::results::{Action, Change, Operation, Parameter};
 
-/// Converts the result of a discovery script to actions.
+/// Converts the table that a discovery script returned, of actions by name, to a list of actions; an empty list gives
+/// none.
 ///
 /// # Errors
-/// If it does not have the shape of actions: the reason, for people.
+/// If it is another list, or a field of an action has the wrong type: the reason, for people.
 pub(super) fn discovered(tree: Tree) -> Result<Vec<Action>, String> {
     let map = match tree {
         Tree::Object(map) => map,
         Tree::Array(list) if list.is_empty() => return Ok(Vec::new()),
-        _ => return Err("expect a table of actions by name, not a list".to_owned()),
+        _ => {
+            return Err(
+                "the discovery script should return a table of actions by name, not a list".to_owned()
+            );
+        }
     };
     map.into_iter().map(|(name, tree)| action(&name, &tree)).collect()
 }
@@ -90,7 +95,7 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
 /// is the object before the action.
 ///
 /// # Errors
-/// If it does not contain objects: the reason, for people.
+/// If an item of the list is not a change, or an object has no kind: the reason, for people.
 pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> {
     let mut changes = match tree {
         Tree::Array(list) => list.into_iter().map(change).collect::<Result<Vec<_>, _>>()?,
@@ -110,7 +115,9 @@ pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> 
 
 fn change(tree: Tree) -> Result<Change, String> {
     let Tree::Object(mut fields) = tree else {
-        return Err("expect a list of tables with 'operation' and 'resource'".to_owned());
+        return Err(
+            "the action script should return a list of tables with 'operation' and 'resource'".to_owned()
+        );
     };
     let mut take = |name: &str| {
         let key = fields.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
@@ -123,11 +130,12 @@ fn change(tree: Tree) -> Result<Change, String> {
     };
     match take("resource") {
         object @ Tree::Object(_) => Ok(Change { operation, object }),
-        _ => Err("expect 'resource' to be an object".to_owned()),
+        _ => Err("the 'resource' that the action script returns should be an object".to_owned()),
     }
 }
 
-/// Turns empty lists back into the empty objects that they were: an empty Lua table does not tell which it is.
+/// Turns empty lists in `new` into empty objects where `old` has an object: an empty Lua table does not tell which it
+/// is.
 fn restore(new: &mut Tree, old: &Tree) {
     match (new, old) {
         (Tree::Object(new), Tree::Object(old)) => {

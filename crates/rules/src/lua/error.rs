@@ -20,10 +20,10 @@ pub struct LuaError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LuaProblem {
-    /// A text that is not Lua.
+    /// A script that is not Lua, or too long; holds the reason.
     #[error("{0}")]
     Syntax(String),
-    /// A jump to another place than the end of a loop's body.
+    /// A jump to another place than the end of a loop's body; holds the label.
     #[error("'goto {0}' may only jump to the end of a loop's body, to go on with its next round")]
     Goto(String),
     /// An error that the script raised; its text.
@@ -35,17 +35,17 @@ pub enum LuaProblem {
     /// A script that was stopped because it exceeded its memory limit, in bytes.
     #[error("the script was stopped because its values took more than {} MB", .0 >> 20)]
     Memory(usize),
-    /// A return value of the wrong shape.
+    /// A return value of the wrong structure, or an object that cannot be given to the script; holds the reason.
     #[error("{0}")]
     Returned(String),
-    /// An action that the kind does not have.
-    #[error("there is no action '{0}'")]
+    /// An action that the kind does not have; holds its name.
+    #[error("the kind has no action '{0}'")]
     NoAction(String),
     /// A key of `argocd-cm` is not valid; the reason.
     #[error("{0}")]
     Key(&'static str),
-    /// A text that is not YAML of the expected shape.
-    #[error("the YAML does not have the expected structure")]
+    /// A text that is not YAML, or does not have the structure of Argo CD's customizations.
+    #[error("the YAML of scripts does not have the structure that Argo CD expects")]
     Yaml(#[source] YamlError),
 }
 

@@ -3,7 +3,8 @@
 /// The maximum number of alternatives that the braces of a pattern expand to.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// A glob pattern: `*` and `?` stand for characters, `[a-z]` for one of several, `{a,b}` for one of several texts.
+/// A glob pattern: `*` stands for any text, `?` for any character, `[a-z]` for one of several characters, and `{a,b}`
+/// for one of several texts.
 #[derive(Debug, Clone)]
 pub(super) struct Glob {
     alternatives: Vec<Vec<Piece>>,

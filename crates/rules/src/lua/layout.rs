@@ -79,7 +79,7 @@ impl Scripts {
             }
             let Some(name) = kind_of(name) else {
                 let problem =
-                    LuaProblem::Key("it should end with a group and a kind, such as example.com_Widget");
+                    LuaProblem::Key("the key should end with a group and a kind, such as example.com_Widget");
                 errors.push(LuaError { script: key.clone(), line: None, problem });
                 continue;
             };
@@ -127,7 +127,8 @@ pub(super) enum File<'t> {
     Action(&'t str),
 }
 
-/// Splits a path into the kind, with `_` for `*`, and the role of the file; `None` if it is not a script's path.
+/// Splits the path of a script into the folder of its kind (`group/Kind`, with `_` for `*`) and the role of the file;
+/// `None` if it is not a script's path.
 pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
     let (folder, file) = path.rsplit_once('/')?;
     let of_actions = |path: &'_ str| path.strip_suffix("/actions").map(str::len);
@@ -149,7 +150,7 @@ const MAX_NAME_BYTES: usize = 253;
 
 fn too_long(name: &str) -> LuaError {
     let begin = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
-    let problem = LuaProblem::Key("the name of the kind is too long");
+    let problem = LuaProblem::Key("the group and kind in the key are longer than 253 bytes");
     LuaError { script: format!("{CUSTOMIZATIONS}: {begin}…"), line: None, problem }
 }
 

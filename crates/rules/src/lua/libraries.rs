@@ -36,7 +36,8 @@ impl Clock {
         self.seconds.load(Ordering::Relaxed)
     }
 
-    /// Returns the next second if the run read the clock, as its result may then differ; else `None`.
+    /// Returns the second after the clock's time if the run read the clock, as a run at that time may have another
+    /// result; else `None`.
     pub(super) fn next(&self) -> Option<Timestamp> {
         let next = self.seconds.load(Ordering::Relaxed).saturating_add(1);
         Timestamp::from_second(next).ok().filter(|_| self.was_read.load(Ordering::Relaxed))
@@ -68,7 +69,7 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
         let (year, month, day) = (field("year", -1)?, field("month", -1)?, field("day", -1)?);
         let (hour, minute, second) = (field("hour", 12)?, field("min", 0)?, field("sec", 0)?);
         let time = seconds([year, month, day, hour, minute, second]);
-        time.ok_or_else(|| mlua::Error::runtime("the date does not exist"))
+        time.ok_or_else(|| mlua::Error::runtime("the date given to os.time is out of range"))
     };
     os.set("time", lua.create_function(time)?)?;
     let now = clock.clone();
@@ -78,7 +79,8 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
             return Err(mlua::Error::runtime("the format given to os.date is longer than 4 KiB"));
         }
         let at = at.map_or_else(|| now.read(), |at| at as i64);
-        let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("the date does not exist"))?;
+        let at = Timestamp::from_second(at)
+            .map_err(|_| mlua::Error::runtime("the time given to os.date is out of range"))?;
         let at = TimeZone::UTC.to_datetime(at);
         let form = form.trim_start_matches('!');
         if form.starts_with("*t") {
@@ -182,8 +184,8 @@ fn date(at: DateTime, form: &str) -> String {
     out
 }
 
-/// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on and below a
-/// ten-thousandth.
+/// Formats a number as Argo CD's Lua does: whole numbers without a point, others with an exponent from a million on and
+/// below a ten-thousandth.
 fn written(value: f64) -> String {
     const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() {
@@ -228,12 +230,14 @@ fn compile(
     lua: &Lua,
     (names, text, name): (Table, LuaValue, Option<String>),
 ) -> mlua::Result<(Option<mlua::Function>, Option<String>)> {
-    let LuaValue::String(text) = text else { return Ok((None, Some("no text to load".to_owned()))) };
+    let LuaValue::String(text) = text else {
+        return Ok((None, Some("loadstring was given no text".to_owned())));
+    };
     if text.as_bytes().len() > MAX_LOADED_BYTES {
-        return Ok((None, Some("the text is too long to load".to_owned())));
+        return Ok((None, Some("the text given to loadstring is longer than 64 KiB".to_owned())));
     }
     let Ok(text) = text.to_str().map(|text| text.to_owned()) else {
-        return Ok((None, Some("only text is loaded".to_owned())));
+        return Ok((None, Some("the text given to loadstring is not UTF-8".to_owned())));
     };
     let text = match syntax::to_luau(&text) {
         Ok(text) => text.into_owned(),

@@ -114,7 +114,8 @@ impl Code {
     }
 }
 
-/// Splits a message into the line number it begins with, `None` without one, and the rest.
+/// Splits a message of the VM such as `script:3: no power` into the line number, 3, and the rest; `None` and the whole
+/// message if it does not begin with a line.
 fn positioned(message: &str) -> (Option<u32>, &str) {
     let position = message.strip_prefix(CHUNK_NAME).and_then(|rest| {
         let rest = rest.strip_prefix(':')?;
@@ -141,7 +142,7 @@ impl Machine {
     /// Runs a script on an object.
     ///
     /// # Errors
-    /// If it fails, exceeds its budget, or returns a table that is not JSON.
+    /// If it fails, exceeds its budget, or returns a table that cannot be converted to JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {
@@ -296,7 +297,7 @@ fn line(lua: &Lua) -> u32 {
     (0..MAX_SEARCHED_LEVELS).map_while(of_level).flatten().next().unwrap_or_default()
 }
 
-/// Converts an error of the VM to an error of the script.
+/// Converts an error of the VM to an error of the script: `Memory` if the VM ran out of memory, else `Raised`.
 fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     let (line, message) = told(error);
     let is_memory = {
@@ -337,7 +338,7 @@ fn told(error: &mlua::Error) -> (Option<u32>, String) {
     let value =
         ["table: 0x", "function: 0x", "userdata: 0x"].iter().find(|start| message.starts_with(**start));
     let message = match value {
-        Some(value) => format!("the error is a {}", value.trim_end_matches(": 0x")),
+        Some(value) => format!("the script raised a {} as its error", value.trim_end_matches(": 0x")),
         None => message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or(message).to_owned(),
     };
     (line.or_else(of_trace), message)

@@ -54,7 +54,7 @@ impl Default for Budget {
     }
 }
 
-/// Argo CD's customizations: scripts by group and kind.
+/// The scripts of Argo CD's customizations, for health and for actions, by group and kind.
 #[derive(Debug)]
 pub struct Customizations {
     origin: Origin,
@@ -101,7 +101,7 @@ impl Customizations {
         Some(Customizations::of_config_map(origin, &texts.collect())).filter(|scripts| !scripts.is_empty())
     }
 
-    /// Puts these scripts before those of a folder, as Argo CD does with `argocd-cm` and its built-in scripts: the
+    /// Returns these scripts, of an `argocd-cm`, with those of a folder behind them, as Argo CD combines the two: the
     /// folder's are used where these have none, and `mergeBuiltinActions` adds its actions.
     #[must_use]
     pub fn over(self, built_in: Customizations) -> Customizations {
@@ -110,7 +110,7 @@ impl Customizations {
         Customizations { built_in: built_in.built_in, errors, ..self }
     }
 
-    /// Replaces the budget of each run of a script.
+    /// Returns these scripts with other limits for each run of a script.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Customizations {
         self.machine.budget = budget;
@@ -133,10 +133,11 @@ impl Customizations {
         self.errors.iter().chain(of_kinds).collect()
     }
 
-    /// Runs the health script for an object and returns the health. `None` if there is no script, if it returns
-    /// nothing, or if it returns a list or a table whose `status` or `message` is not a text.
+    /// Runs the health script for an object and returns the health. Returns `None` if there is no script, if it returns
+    /// nothing, or if it returns a list or a table whose `status` or `message` is neither a text nor nil.
     ///
-    /// # Errors If the script cannot be parsed, fails, exceeds its budget or returns neither a table nor nil.
+    /// # Errors
+    /// If the script cannot be parsed, fails, exceeds its budget or returns neither a table nor nil.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
         self.ask(read, object, &ObjectContext::default(), now)

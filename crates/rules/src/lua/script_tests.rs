@@ -43,7 +43,9 @@ pub fn test_customizations(files: &[(String, String)]) -> RuleTestReport {
             Ok(Tree::Object(cases)) if is_health => one.health(&cases),
             Ok(Tree::Object(cases)) => one.actions(&cases),
             Ok(Tree::Null) => {}
-            Ok(_) => one.error(Problem::WrongType { key: "the file".to_owned(), expected: "a map of cases" }),
+            Ok(_) => {
+                one.error(Problem::WrongType { key: "the top level".to_owned(), expected: "a map of cases" })
+            }
             Err(error) => one.error(Problem::Yaml(error)),
         }
         tried.insert((kind, is_health));
@@ -111,7 +113,7 @@ impl CaseFile<'_> {
         let wanted = case.get("healthstatus").unwrap_or(&Tree::Null);
         let wanted = (text(wanted, "status"), text(wanted, "message"));
         let tree = self.object(input)?;
-        let object = Object::new((&tree).into()).map_err(|error| format!("the object {error}"))?;
+        let object = Object::new((&tree).into()).map_err(|error| error.to_string())?;
         let health = self.scripts.health(&object, NOW).map_err(|error| error.to_string())?;
         let found = health.as_ref().map_or(("", ""), |health| (health.word.as_str(), &*health.message));
         let told = |(word, message): (&str, &str)| match (word, message) {
@@ -119,7 +121,11 @@ impl CaseFile<'_> {
             (word, "") => word.to_owned(),
             (word, message) => format!("{word}, \"{message}\""),
         };
-        if found == wanted { Ok(()) } else { Err(format!("is {}, not {}", told(found), told(wanted))) }
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(format!("the script returns {}, not {}", told(found), told(wanted)))
+        }
     }
 
     fn actions(&mut self, cases: &Map<String, Tree>) {
@@ -135,11 +141,12 @@ impl CaseFile<'_> {
         }
     }
 
-    /// Tests a discovery: each action that the script returns must be in the case. Returns the difference as the error.
+    /// Runs the discovery script on the object of a case. Returns the first action that it returns and the case does
+    /// not expect as the error.
     fn one_discovery(&self, case: &Tree, input: &str) -> Result<(), String> {
         let wanted = case.get("result").and_then(Tree::as_array).map(Vec::as_slice).unwrap_or_default();
         let tree = self.object(input)?;
-        let object = Object::new((&tree).into()).map_err(|error| format!("the object {error}"))?;
+        let object = Object::new((&tree).into()).map_err(|error| error.to_string())?;
         let found = self.scripts.discover(&object, NOW).map_err(|error| error.to_string())?;
         let other = found.iter().find(|action| !wanted.iter().any(|wanted| is_wanted(action, wanted)));
         match other {
@@ -156,7 +163,7 @@ impl CaseFile<'_> {
 
     fn one_action(&self, case: &Tree) -> Result<(), String> {
         let source = self.object(text(case, "inputpath"))?;
-        let object = Object::new((&source).into()).map_err(|error| format!("the object {error}"))?;
+        let object = Object::new((&source).into()).map_err(|error| error.to_string())?;
         let parameters = case.get("parameters").and_then(Tree::as_object).into_iter().flatten();
         let parameters = parameters.map(|(name, value)| {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -165,7 +172,9 @@ impl CaseFile<'_> {
         let changes = self.scripts.run(text(case, "action"), &object, &parameters.collect(), NOW);
         let error = text(case, "expectederrormessage");
         let changes = match changes {
-            Ok(_) if !error.is_empty() => return Err(format!("succeeds, but should fail with \"{error}\"")),
+            Ok(_) if !error.is_empty() => {
+                return Err(format!("the action succeeds, but should fail with \"{error}\""));
+            }
             Ok(changes) => changes,
             Err(found) if !error.is_empty() && is_error(&found, error) => return Ok(()),
             Err(found) => return Err(found.to_string()),
@@ -249,10 +258,12 @@ fn is_as_wanted(change: &Change, source: &Tree, wanted: &[&Tree]) -> Result<(), 
         (&other.0, &other.1, &other.2) == (&own.0, &own.1, &own.2) && is_name
     };
     let told = format!("{} {}", own.1, own.3);
-    let wanted =
-        wanted.iter().find(is_meant).ok_or_else(|| format!("changes {told}, which it should not"))?;
+    let wanted = wanted
+        .iter()
+        .find(is_meant)
+        .ok_or_else(|| format!("the action changes {told}, which it should not"))?;
     if change.operation == Operation::Patch && own != of_source {
-        return Err(format!("changes {told}, which is not the object it was run for"));
+        return Err(format!("the action changes {told}, which is not the object it was run for"));
     }
     let (mut wanted, mut found) = ((*wanted).clone(), found.clone());
     volatile::remove(&mut wanted);
@@ -268,8 +279,8 @@ fn is_as_wanted(change: &Change, source: &Tree, wanted: &[&Tree]) -> Result<(), 
     }
 }
 
-/// Describes the first field in which `found` lacks an expected value, by its path; `None` if there is none. Additional
-/// fields of `found` are allowed.
+/// Describes the first field in which `found` differs from `wanted`, by its path; `None` if there is none. Fields that
+/// only `found` has are ignored.
 fn differs(wanted: &Tree, found: &Tree, path: &mut Vec<String>) -> Option<String> {
     let is_nothing = |tree: &Tree| match tree {
         Tree::Null => true,

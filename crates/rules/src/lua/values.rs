@@ -16,7 +16,7 @@ const VALUE_OVERHEAD_BYTES: usize = 64;
 pub(super) enum Unfit {
     /// The value takes more bytes than the caller allows.
     Size,
-    /// The value has a shape that cannot be converted; the text is for people.
+    /// The value has a structure that cannot be converted; holds the reason, for people.
     Shape(&'static str),
     Machine(mlua::Error),
 }
@@ -37,8 +37,8 @@ impl Room {
     }
 }
 
-/// Converts JSON to a Lua value: `null` becomes nil, so tables and lists do not contain it. Fails if the value takes
-/// more than `size` bytes or nests deeper than [`MAX_DEPTH`]. Adds the tables that are empty objects to `empty`.
+/// Converts JSON to a Lua value. `null` becomes nil, so tables and lists do not contain it. Fails if the value takes
+/// more than `size` bytes or nests deeper than [`MAX_DEPTH`]. Adds the tables made of empty objects to `empty`.
 pub(super) fn to_lua(
     lua: &Lua,
     value: Value<'_>,
@@ -57,7 +57,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn enter(&mut self, value: Value<'_>, depth: usize) -> Result<LuaValue, Unfit> {
         if depth > MAX_DEPTH {
-            return Err(Unfit::Shape("the object nests too deeply"));
+            return Err(Unfit::Shape("the object nests deeper than 100 levels"));
         }
         Ok(match value.kind() {
             Kind::Null => LuaValue::Nil,

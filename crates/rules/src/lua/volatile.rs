@@ -27,7 +27,8 @@ const FIELDS: &[(&str, &[&str], &[&str])] = &[
     ("notification.toolkit.fluxcd.io", &["Receiver"], &["metadata", "annotations"]),
 ];
 
-/// Removes the fields of an object that Argo CD's own tests ignore.
+/// Removes from an object its creation time, the fields in [`FIELDS`], and the times of a Job's condition
+/// `FailureTarget`, as Argo CD's own tests ignore them.
 pub(super) fn remove(object: &mut Tree) {
     let text = |key: &str| object.get(key).and_then(Tree::as_str).unwrap_or_default().to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));

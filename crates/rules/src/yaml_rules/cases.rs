@@ -30,7 +30,7 @@ pub struct Case {
     pub children: Vec<Tree>,
     /// The expected status.
     pub status: Status,
-    /// A text that the message must contain; `None` allows any message.
+    /// A text that the message must contain; `None` if any message is right.
     pub message: Option<String>,
     /// True if the verdict must say that the object is suspended.
     pub suspended: bool,
@@ -49,7 +49,7 @@ pub fn read_cases(file: &str, text: &str) -> Cases {
         Ok(Tree::Array(list)) => list,
         Ok(Tree::Null) => Vec::new(),
         Ok(_) => {
-            let problem = Problem::WrongType { key: "the file".to_owned(), expected: "a list of cases" };
+            let problem = Problem::WrongType { key: "the top level".to_owned(), expected: "a list of cases" };
             return (cases, vec![fault(None, problem)]);
         }
         Err(error) => return (cases, vec![fault(None, Problem::Yaml(error))]),
@@ -110,7 +110,7 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
 }
 
 impl Case {
-    /// Judges the object of the case by the rules.
+    /// Judges the object of the case by the rules, at a fixed time at which the object has the age of the case.
     ///
     /// # Errors
     /// If it is not a valid object, or of another kind than the case: the reason, for people.
@@ -122,7 +122,7 @@ impl Case {
                 metadata.entry("creationTimestamp").or_insert_with(|| json!(created.to_string()));
             }
         }
-        let object = Object::new((&tree).into()).map_err(|error| format!("the object {error}"))?;
+        let object = Object::new((&tree).into()).map_err(|error| error.to_string())?;
         if object.kind() != self.kind {
             return Err(format!("the object is a {}, not a {}", object.kind(), self.kind));
         }
@@ -131,7 +131,8 @@ impl Case {
         rules.judge(&object, &context, NOW).map_err(|error| error.to_string())
     }
 
-    /// Describes how a verdict differs from the expected one; `None` if it does not.
+    /// Describes how a verdict differs from the expected one; `None` if status, suspension and the required part of the
+    /// message agree.
     pub fn differs(&self, verdict: &Verdict) -> Option<String> {
         let told = |status: Status, suspended: bool, message: &str| {
             let suspended = if suspended { " (suspended)" } else { "" };
@@ -145,6 +146,6 @@ impl Case {
         let shown = if message.is_some() { &*verdict.message } else { "" };
         let wanted = told(self.status, self.suspended, message.unwrap_or_default());
         let found = told(verdict.status, verdict.suspended, shown);
-        (!holds).then(|| format!("is {found}, not {wanted} (by {})", verdict.rule))
+        (!holds).then(|| format!("the verdict is {found}, not {wanted} (by {})", verdict.rule))
     }
 }

@@ -6,6 +6,7 @@ use taffrail_object::yaml::YamlError;
 
 use super::message::MessageError;
 use super::path::PathError;
+use super::read::MAX_TEST_DEPTH;
 
 /// An error in a file of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +21,15 @@ pub struct RuleFileError {
     pub problem: Problem,
 }
 
-/// The kinds of errors in files of rules and cases.
+/// The kinds of errors in files of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// A text that is not YAML.
-    #[error("the file is not YAML")]
+    #[error("the rules or cases file is not YAML")]
     Yaml(#[source] YamlError),
-    /// An unknown key.
-    #[error("there is no key '{key}' here")]
+    /// A key that is unknown, or not allowed in its place.
+    #[error("the rules or cases file has the key '{key}' where it is not allowed")]
     UnknownKey {
         /// The key.
         key: String,
@@ -36,10 +37,10 @@ pub enum Problem {
         known: Vec<&'static str>,
     },
     /// A required key that is missing.
-    #[error("'{0}' is missing")]
+    #[error("the rules or cases file lacks the required key '{0}'")]
     Missing(&'static str),
     /// A value of the wrong type.
-    #[error("'{key}' should be {expected}")]
+    #[error("in the rules or cases file, '{key}' should be {expected}")]
     WrongType {
         /// The key, or the part of the file.
         key: String,
@@ -47,7 +48,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// A word that is not one of the allowed ones.
-    #[error("'{key}' cannot be '{word}'; one of {known}")]
+    #[error("the key '{key}' of a rule or case cannot be '{word}'; use one of {known}")]
     Word {
         /// The key.
         key: &'static str,
@@ -56,19 +57,19 @@ pub enum Problem {
         /// The allowed words.
         known: &'static str,
     },
-    /// A text that is not a path.
-    #[error("'{key}' is '{text}', which is not a path")]
+    /// A text that is not the path of a field.
+    #[error("the key '{key}' of a rule is '{text}', which is not the path of a field")]
     Path {
         /// The key.
         key: String,
         /// The text.
         text: String,
-        /// The parser's error.
+        /// The reason why the text is not a path.
         #[source]
         why: PathError,
     },
     /// A message template that cannot be parsed.
-    #[error("'{key}' cannot be read")]
+    #[error("the template in the key '{key}' of a rule is invalid")]
     Message {
         /// The key.
         key: &'static str,
@@ -77,21 +78,21 @@ pub enum Problem {
         why: MessageError,
     },
     /// A text that is not the name of an API group.
-    #[error("'{0}' is not an API group")]
+    #[error("the rules file is for the group '{0}', which is not an API group")]
     Group(String),
-    /// Two keys that exclude each other in one map.
-    #[error("'{0}' and '{1}' cannot be in one map")]
+    /// Two keys that exclude each other, in one map.
+    #[error("a rule has '{0}' and '{1}' in one map, where they exclude each other")]
     Both(&'static str, &'static str),
-    /// A map without any test.
-    #[error("{0} contains no test")]
+    /// A map that should contain tests and has none; holds its key.
+    #[error("the key '{0}' of a rule contains no test")]
     Nothing(&'static str),
-    /// Tests nested too deeply.
-    #[error("tests are nested too deeply")]
+    /// Tests that nest deeper than 8 levels.
+    #[error("the tests of a rule nest deeper than {MAX_TEST_DEPTH} levels")]
     TooDeep,
     /// A second set of rules for the same kind; the text names the other file.
-    #[error("this kind already has rules in {0}")]
+    #[error("the kind already has rules in {0}")]
     Twice(String),
-    /// A script that cannot be parsed.
+    /// A script that cannot be parsed; the text is the error.
     #[error("{0}")]
     Script(String),
     /// A rule that no object can reach.

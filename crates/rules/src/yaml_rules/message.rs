@@ -42,14 +42,14 @@ pub(super) enum Piece {
     Condition(usize),
 }
 
-/// The reasons to refuse a text as a template.
+/// The reasons why a text is not a message template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// A brace that is opened and not closed.
-    #[error("a brace is not closed")]
+    #[error("the template has an opening brace without a closing one")]
     Open,
     /// A text in braces that is not a path.
-    #[error("'{0}' in braces is not a path")]
+    #[error("the text '{0}' in the braces of the template is not the path of a field")]
     Path(String, #[source] PathError),
     /// A placeholder for a field of the condition, in a rule without a test of one.
     #[error("{{{0}}} stands for the {0} of a condition, but this rule tests no condition")]
@@ -57,15 +57,16 @@ pub enum MessageError {
 }
 
 impl Message {
-    /// Parses a template.
+    /// Parses the template of a message, such as `broken: {status.why}`. `has_condition` is true if the rule tests a
+    /// condition, whose fields the template may then name.
     ///
     /// # Errors
-    /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
+    /// If a brace is not closed, or a text in braces is neither a path nor a field of a condition that the rule tests.
     pub(super) fn read(text: &str, has_condition: bool) -> Result<Message, MessageError> {
         Ok(Message::Template(read(text, has_condition)?))
     }
 
-    /// Gives each placeholder for a field the default that a test uses if the same field is absent.
+    /// Gives each placeholder for a field a default: that with which a test replaces the same field if it is absent.
     pub(super) fn assume(&mut self, defaults: &[(&Path, &str)]) {
         let Message::Template(pieces) = self else { return };
         for piece in pieces {
@@ -104,7 +105,7 @@ impl Message {
 /// Splits a template into text and placeholders.
 ///
 /// # Errors
-/// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
+/// If a brace is not closed, or a text in braces is neither a path nor a field of a condition that the rule tests.
 pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, MessageError> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -129,7 +130,7 @@ pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, Mess
     Ok(pieces.into())
 }
 
-/// Fills the placeholders of a template from the object and the matches of the tests.
+/// Returns a template's text with its placeholders filled from the object and from the matches of the tests.
 pub(super) fn fill(pieces: &[Piece], object: Value<'_>, found: &Found<'_>) -> String {
     let mut out = String::new();
     for piece in pieces {

@@ -109,12 +109,12 @@ impl KindRules {
         &self.source
     }
 
-    /// Lists the branches in their order: the status of each, and true if it is for a suspended object.
+    /// Lists the branches in their order, each with its status, and true if its verdict marks the object as suspended.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = (Status, bool)> + '_ {
         self.branches.iter().map(|branch| (branch.status, branch.suspended))
     }
 
-    /// Returns, for each branch, true if its tests hold, regardless of the branches before it.
+    /// Returns a value for each branch in their order: true if its tests hold, whatever the branches before it decide.
     pub fn holding(&self, object: &Object<'_>) -> Vec<bool> {
         let scope = self.scope(object);
         let holds =
@@ -145,7 +145,8 @@ impl KindRules {
     }
 
     /// Judges an object that is not being deleted: by its lack of a status, then by the generation that its controller
-    /// has observed, then by the first branch whose tests hold. The verdict of a branch has an empty rule name.
+    /// has observed, then by the first branch whose tests hold. A verdict of a branch has an empty rule name, which the
+    /// caller sets.
     pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp, costs: Option<&Costs>) -> Ruling {
         let root = object.root();
         if let Some(unseen) = self.unseen

@@ -40,14 +40,15 @@ enum Step {
     Every,
 }
 
-/// The reasons to refuse a text as a path.
+/// The reasons why a text is not a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A missing name between two dots, or at the end.
-    #[error("a name between two dots or at its end is missing")]
+    /// A missing name between two dots, at the start or at the end; or a name with a bracket or white space in the
+    /// wrong place.
+    #[error("the path lacks a name between two dots, at its start or at its end")]
     Empty,
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
-    #[error("brackets may contain only '*', a number or a 'key' in quotes")]
+    #[error("the brackets of a path may contain only '*', a number or a 'key' in quotes")]
     Bracket,
     /// More than 32 steps.
     #[error("the path has more than {MAX_STEPS} steps")]
@@ -115,7 +116,7 @@ impl Path {
         Ok(Path { text: text.into(), start, steps: steps.into(), is_many })
     }
 
-    /// Returns true if the path leads to the objects whose owner reference names this object.
+    /// Returns true if the path leads to `children`, the objects whose owner reference names this object.
     pub(super) fn asks_children(&self) -> bool {
         self.start != Start::Element
             && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)
@@ -144,8 +145,8 @@ impl Path {
         found.filter(|value| !value.is_null())
     }
 
-    /// Calls `visit` for each value at the path that is not null, until it breaks. Returns `Break` if it did, else
-    /// `Continue`.
+    /// Calls `visit` for each value at the path that is not null, until it returns `Break`. Returns `Break` if it did,
+    /// else `Continue`.
     pub(super) fn visit<'a>(
         &self,
         from: Value<'a>,

@@ -17,7 +17,7 @@ use super::test::{
 use super::{Branch, GroupRules, KindRules};
 
 /// The maximum nesting of tests.
-const MAX_TEST_DEPTH: usize = 8;
+pub(super) const MAX_TEST_DEPTH: usize = 8;
 
 /// The time for which an object without a status is in progress, unless a file states another.
 const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
@@ -49,13 +49,13 @@ const OF_FIELD: [&str; 12] = [
 const BOUNDS: [(&str, How); 4] =
     [("atLeast", How::AtLeast), ("atMost", How::AtMost), ("above", How::Above), ("below", How::Below)];
 
-/// Reads the rules of a group; leaves out the invalid ones and returns their errors.
+/// Reads a file of rules for one group; returns the valid rules and the errors of the others.
 pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<RuleFileError>) {
     let mut reader = Reader { file, kind: None, rule: None, errors: Vec::new() };
     let mut rules = GroupRules::default();
     match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Object(tree)) => reader.group(&tree, &mut rules),
-        Ok(_) => reader.wrong_type("the file", "a map"),
+        Ok(_) => reader.wrong_type("the top level", "a map"),
         Err(error) => reader.tell(Problem::Yaml(error)),
     }
     (rules, reader.errors)
@@ -491,12 +491,12 @@ fn listed(tree: &Tree) -> std::slice::Iter<'_, Tree> {
     }
 }
 
-/// Parses a span of time, which may have days; `None` if it is invalid or negative.
+/// Parses a span of time such as `30s`, `5m`, `1h` or `2d`; `None` if it is invalid or negative.
 pub(super) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse_with_days(text).filter(|span| !span.is_negative())
 }
 
-/// Returns true if the test, when it holds, finds a condition for the message.
+/// Returns true if the test may find a condition, whose reason and message the rule's message can then contain.
 fn asks_condition(test: &Test) -> bool {
     match test {
         Test::Condition(_) => true,

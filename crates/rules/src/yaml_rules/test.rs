@@ -139,8 +139,8 @@ impl<'s, 'a> Scope<'s, 'a> {
         Scope { object, here, generation, conditions_at, conditions: OnceCell::new() }
     }
 
-    /// Returns the scope of an element at `path`. A child is an object: its conditions are where those of objects are,
-    /// but it does not have this object's generation.
+    /// Returns the scope of an element at `path`. If the element is a child, an object of its own, its conditions are
+    /// read where those of objects are, and this object's generation does not apply to it.
     fn inside(&self, here: Value<'a>, path: &Path, elements: &'s Elements) -> Scope<'s, 'a> {
         match path.asks_children() {
             true => Scope::new(self.object, here, self.conditions_at, None),
@@ -170,7 +170,7 @@ impl<'s, 'a> Scope<'s, 'a> {
 #[derive(Debug)]
 pub(super) struct Elements(pub(super) Path);
 
-/// Returns true if all tests hold; adds their matches to `found`.
+/// Returns true if all tests hold; adds the first condition and list element by which they hold to `found`.
 pub(super) fn hold<'s, 'a>(
     tests: &'s [Test],
     scope: &Scope<'s, 'a>,

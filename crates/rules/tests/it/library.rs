@@ -72,10 +72,10 @@ fn test_report_lists_all_faults() {
     assert_eq!(
         wrong(&report),
         [
-            "cases.yaml: A one: is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
+            "cases.yaml: A one: the verdict is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
             "cases.yaml: A other: the object is a B, not a A",
-            "cases.yaml: case 5: there is no key 'nome' here",
-            "rules.yaml: its group is example.com, so its folder should be example.com",
+            "cases.yaml: case 5: the rules or cases file has the key 'nome' where it is not allowed",
+            "rules.yaml: the rules are for the group example.com, so the folder should be example.com",
             "cases.yaml: two cases of A are called 'one'",
             "example.com/C#1: no test case reaches this rule",
         ]

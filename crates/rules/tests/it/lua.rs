@@ -114,10 +114,10 @@ fn failing_script_cases_are_reported() {
         failed,
         [
             "doors.example.com/Door/actions/action_test.yaml: discovery of testdata/door.yaml: the discovery offers 'burn', which is not among the expected actions",
-            "doors.example.com/Door/actions/action_test.yaml: open of testdata/door.yaml: changes Door b, which it should not",
+            "doors.example.com/Door/actions/action_test.yaml: open of testdata/door.yaml: the action changes Door b, which it should not",
             "doors.example.com/Door/actions/action_test.yaml: paint of testdata/door.yaml: Door front: spec.colour is null, not \"1\"",
             "doors.example.com/Door/health_test.yaml: ./testdata/../testdata/paused.yaml: there is no file doors.example.com/Door/testdata/paused.yaml",
-            "doors.example.com/Door/health_test.yaml: testdata/shut.yaml: is Healthy, \"Closed\", not Healthy, \"Shut\"",
+            "doors.example.com/Door/health_test.yaml: testdata/shut.yaml: the script returns Healthy, \"Closed\", not Healthy, \"Shut\"",
         ]
     );
     assert_eq!(report.passed, 9);
@@ -181,14 +181,14 @@ fn script_error_has_a_line_and_affects_its_own_kind_only() {
         ),
         ("Raising", "example.com/Raising/health.lua:3: attempt to index nil with 'b'"),
         ("Shouting", "example.com/Shouting/health.lua:2: no way"),
-        ("Table", "example.com/Table/health.lua:1: the error is a table"),
+        ("Table", "example.com/Table/health.lua:1: the script raised a table as its error"),
         ("Text", "example.com/Text/health.lua: expect table output from Lua script, not string"),
         ("Nested", "example.com/Nested/health.lua: cannot encode recursively nested tables to JSON"),
         ("Mixed", "example.com/Mixed/health.lua: cannot encode mixed or invalid key types"),
         ("Given", "example.com/Given/health.lua:2: invalid argument #2 to 'rep'"),
         ("Inside", "example.com/Inside/health.lua:1: attempt to index"),
         ("Endless", "example.com/Endless/health.lua:2: the script was stopped after 50 ms"),
-        ("Dated", "example.com/Dated/health.lua:2: the date does not exist"),
+        ("Dated", "example.com/Dated/health.lua:2: the time given to os.date is out of range"),
     ] {
         let verdict = judge(scripts(), &object(kind, json!({})));
         assert_eq!(verdict.status, Status::Unknown, "{kind}");
@@ -292,7 +292,7 @@ fn config_map_actions_merge_built_in_actions_only_on_request() {
             assert_eq!((changes.len(), &changes[0].object["spec"]), (1, &field));
         }
         let missing = scripts.run("close", &door, &BTreeMap::new(), NOW).unwrap_err();
-        assert_eq!(missing.to_string(), "doors.example.com/Door: there is no action 'close'");
+        assert_eq!(missing.to_string(), "doors.example.com/Door: the kind has no action 'close'");
     }
     let lamp = json!({"apiVersion": "v1", "kind": "Lamp"});
     let lamp = Object::new((&lamp).into()).unwrap();
@@ -502,7 +502,7 @@ fn too_long_or_too_deep_scripts_are_refused() {
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
     assert_eq!(
         says_of("return {}", &object("Thing", json!({"spec": deep}))),
-        "example.com/Thing/health.lua: the object nests too deeply"
+        "example.com/Thing/health.lua: the object nests deeper than 100 levels"
     );
     let brackets = format!("return {}1{}", "(".repeat(20_000), ")".repeat(20_000));
     assert!(says(&brackets).starts_with("example.com/Thing/health.lua:1: "), "{}", says(&brackets));

@@ -94,17 +94,20 @@ fn health_checks_evaluate_in_progress_then_failed_then_current() {
 #[test]
 fn invalid_health_checks_are_reported() {
     for (checks, told) in [
-        (json!([{"apiVersion": "a/v1"}]), "healthCheckExprs[0]: 'current' is missing"),
-        (json!([{"current": "true"}]), "healthCheckExprs[0]: 'apiVersion' is missing"),
+        (json!([{"apiVersion": "a/v1"}]), "healthCheckExprs[0]: a health check lacks the field 'current'"),
+        (json!([{"current": "true"}]), "healthCheckExprs[0]: a health check lacks the field 'apiVersion'"),
         (
             json!([{"apiVersion": "a/v1", "kind": "B", "current": "true"}, {"apiVersion": "a/v2", "kind": "B", "current": "true"}]),
-            "healthCheckExprs[1]: an earlier entry is already for a/B",
+            "healthCheckExprs[1]: an earlier health check is already for a/B",
         ),
         (
             json!([{"apiVersion": "a/v1", "current": "1 +"}]),
-            "healthCheckExprs[0]: the expression 'current' cannot be parsed",
+            "healthCheckExprs[0]: the expression in the field 'current' of a health check cannot be parsed",
         ),
-        (json!([{"apiVersion": 1, "current": "true"}]), "healthCheckExprs[0]: 'apiVersion' should be a text"),
+        (
+            json!([{"apiVersion": 1, "current": "true"}]),
+            "healthCheckExprs[0]: the field 'apiVersion' of a health check should be a text",
+        ),
     ] {
         let error = HealthChecks::of_object(Origin::User, &kustomization(checks), &read).unwrap_err();
         assert_eq!(error.to_string(), told);
@@ -167,17 +170,20 @@ fn kapp_failure_conditions_come_before_success() {
     for (rule, told) in [
         (
             json!({"ytt": {"funcContractV1": {}}}),
-            "waitRules[0]: a function in ytt decides the rule, and Taffrail does not run ytt",
+            "waitRules[0]: a ytt function decides the wait rule, and Taffrail does not run ytt",
         ),
         (
             json!({"resourceMatchers": [{"oddMatcher": {}}]}),
-            "waitRules[0]: 'oddMatcher' is not a known key or matcher",
+            "waitRules[0]: the wait rule has 'oddMatcher', which is not a known key or matcher",
         ),
         (
             json!({"resourceMatchers": [{}]}),
-            "waitRules[0]: 'resourceMatchers' should be made of maps with one matcher each",
+            "waitRules[0]: 'resourceMatchers' of the wait rule should be made of maps with one matcher each",
         ),
-        (json!({"conditionMatchers": {}}), "waitRules[0]: 'conditionMatchers' should be a list"),
+        (
+            json!({"conditionMatchers": {}}),
+            "waitRules[0]: 'conditionMatchers' of the wait rule should be a list",
+        ),
     ] {
         let error = WaitRules::of_config(Origin::User, &json!({"waitRules": [rule]})).unwrap_err();
         assert_eq!(error.to_string(), told);

@@ -333,40 +333,56 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     for (rules, told, hint) in [
         (
             "rules:\n- {status: Failed, conditon: Ready}",
-            "rules.yaml: Widget#1: there is no key 'conditon' here",
+            "rules.yaml: Widget#1: the rules or cases file has the key 'conditon' where it is not allowed",
             "did you mean 'condition'?",
         ),
         (
             "rules:\n- {status: Failed}\nunsen: 5m",
-            "rules.yaml: Widget: there is no key 'unsen' here",
+            "rules.yaml: Widget: the rules or cases file has the key 'unsen' where it is not allowed",
             "did you mean 'unseen'?",
         ),
-        ("rules:\n- {status: Ready}", "Widget#1: 'status' cannot be 'Ready'", ""),
-        ("rules:\n- {condition: Ready}", "Widget#1: 'status' is missing", ""),
-        ("rules:\n- {status: Failed, condition: Ready, is: 'Yes'}", "'is' cannot be '\"Yes\"'", ""),
+        ("rules:\n- {status: Ready}", "Widget#1: the key 'status' of a rule or case cannot be 'Ready'", ""),
         (
-            "rules:\n- {status: Failed, condition: Ready, field: a, is: b}",
-            "'condition' and 'field' cannot be in one map",
-            "put each into a map",
-        ),
-        ("rules:\n- {status: Failed, field: a}", "field contains no test", ""),
-        (
-            "rules:\n- {status: Failed, field: a..b, is: c}",
-            "'field' is 'a..b', which is not a path",
-            "paths are written like",
-        ),
-        ("rules:\n- {status: Failed, each: a, that: {}}", "that contains no test", ""),
-        (
-            "rules:\n- {status: Failed, field: a, is: b, message: 'x {message}'}",
-            "'message' cannot be read",
+            "rules:\n- {condition: Ready}",
+            "Widget#1: the rules or cases file lacks the required key 'status'",
             "",
         ),
-        ("rules:\n- {status: Failed, field: a, is: b, message: 'x {'}", "'message' cannot be read", ""),
+        (
+            "rules:\n- {status: Failed, condition: Ready, is: 'Yes'}",
+            "the key 'is' of a rule or case cannot be '\"Yes\"'",
+            "",
+        ),
+        (
+            "rules:\n- {status: Failed, condition: Ready, field: a, is: b}",
+            "a rule has 'condition' and 'field' in one map",
+            "put each into a map",
+        ),
+        ("rules:\n- {status: Failed, field: a}", "the key 'field' of a rule contains no test", ""),
+        (
+            "rules:\n- {status: Failed, field: a..b, is: c}",
+            "the key 'field' of a rule is 'a..b', which is not the path of a field",
+            "paths are written like",
+        ),
+        ("rules:\n- {status: Failed, each: a, that: {}}", "the key 'that' of a rule contains no test", ""),
+        (
+            "rules:\n- {status: Failed, field: a, is: b, message: 'x {message}'}",
+            "the template in the key 'message' of a rule is invalid",
+            "",
+        ),
+        (
+            "rules:\n- {status: Failed, field: a, is: b, message: 'x {'}",
+            "the template in the key 'message' of a rule is invalid",
+            "",
+        ),
         ("rules:\n- {status: Failed, field: a, above: [1]}", "'above' should be a number or the path", ""),
         ("rules:\n- {status: Failed}\n- {status: Current}", "Widget#2: no object reaches this rule", ""),
         ("rules: []", "'rules' should be a list of rules", ""),
         ("unseen: soon\nrules:\n- {status: Failed}", "'unseen' should be a span of time", ""),
-        ("rules:\n- {status: Failed, status: Current}", "rules.yaml: the file is not YAML", ""),
+        (
+            "rules:\n- {status: Failed, status: Current}",
+            "rules.yaml: the rules or cases file is not YAML",
+            "",
+        ),
     ] {
         let text = format!(
             "group: example.com\nsource: https://example.com\nkinds:\n  Widget:\n{}",
@@ -380,13 +396,19 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         assert!(said.contains(hint), "{rules}: {said}");
     }
     for (text, told) in [
-        ("[]", "rules.yaml: 'the file' should be a map"),
-        ("kinds: {}", "rules.yaml: 'group' is missing"),
-        ("group: A b\nkinds: {}", "rules.yaml: 'A b' is not an API group"),
-        ("group: a.b\nkinds: {C: {rules: [{status: Failed}]}}", "rules.yaml: C: 'source' is missing"),
+        ("[]", "rules.yaml: in the rules or cases file, 'the top level' should be a map"),
+        ("kinds: {}", "rules.yaml: the rules or cases file lacks the required key 'group'"),
+        (
+            "group: A b\nkinds: {}",
+            "rules.yaml: the rules file is for the group 'A b', which is not an API group",
+        ),
+        (
+            "group: a.b\nkinds: {C: {rules: [{status: Failed}]}}",
+            "rules.yaml: C: the rules or cases file lacks the required key 'source'",
+        ),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",
-            "D: this kind already has rules",
+            "D: the kind already has rules",
         ),
     ] {
         let errors = Layer::read(Origin::User, [("rules.yaml", text)]).map(drop).unwrap_err().0;
@@ -394,7 +416,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     }
     let text = "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed}]}}";
     let errors = Layer::read(Origin::User, [("one.yaml", text), ("two.yaml", text)]).map(drop).unwrap_err();
-    assert_eq!(errors.to_string(), "two.yaml: C: this kind already has rules in one.yaml");
+    assert_eq!(errors.to_string(), "two.yaml: C: the kind already has rules in one.yaml");
 }
 
 /// Rules come from outside: nothing in them, or in an object, may crash the reader.

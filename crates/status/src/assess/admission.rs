@@ -7,8 +7,8 @@ use crate::assess::assessor::{Assessor, Evaluation};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Sets the binding of an admission policy InProgress if the policy does not exist: the binding then checks
-/// nothing.
+/// Sets the binding of an admission policy InProgress if it is Current and its policy certainly does not exist: the
+/// binding then checks nothing.
 pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() {
         return;

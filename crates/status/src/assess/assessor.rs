@@ -1,4 +1,4 @@
-//! The assessment of one object: the findings so far, and the limits of how far references to other objects are
+//! The assessment of one object: the evaluations so far, and the limits of how far references to other objects are
 //! followed.
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// Maximum number of objects in a row that evidence leads through; the longest real chain has about ten.
+/// Maximum length of the path of objects that one assessment follows; the longest real path has about ten.
 const MAX_CHAIN: usize = 24;
 
 /// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
@@ -63,7 +63,7 @@ impl HardCause {
     }
 }
 
-/// The findings about one object, and about the objects behind it.
+/// The evaluation of one object: its verdict, reason, message and facts, and the cause chain below it.
 #[derive(Debug, Clone)]
 pub(super) struct Evaluation {
     pub(super) name: ObjectKey,
@@ -205,8 +205,8 @@ impl Evaluation {
         }
     }
 
-    /// Appends the chain of the dependent that decides: among those not well, one with a hard cause first, then the
-    /// worst status, then the one not well for longest.
+    /// Sets the chain below this object to that of the dependent that decides: among those not well, one with a hard
+    /// cause first, then the worst status, then the one not well for longest. Does nothing if all are well.
     ///
     /// If this dependent has a hard cause, an object in progress becomes Failed.
     pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Evaluation>) {
@@ -273,12 +273,12 @@ impl Evaluation {
     }
 }
 
-/// The state of one assessment: the evidence, the findings so far, and the limits that remain.
+/// The state of one assessment: the evidence, the evaluations so far, and the limits that remain.
 pub(super) struct Assessor<'e> {
     pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
-    /// The findings about objects examined already: each is examined once, however many others lead to it.
+    /// The evaluations of objects examined already: each object is examined once, however many others lead to it.
     found: RefCell<HashMap<ObjectKey, Evaluation>>,
     /// The path of objects from the first one to the one being examined; detects circles of owners.
     way: RefCell<Vec<ObjectKey>>,
@@ -297,8 +297,8 @@ impl<'e> Assessor<'e> {
         Assessor { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
-    /// Charges the cost to the namespace of `object`, or to the namespace `claimant` that lists it without its
-    /// agreement.
+    /// Returns the assessor with a new bill: it charges the namespace of `object` (for a Namespace, that namespace
+    /// itself), or the namespace `claimant` whose apps list the object without its agreement.
     pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Assessor<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
@@ -310,7 +310,7 @@ impl<'e> Assessor<'e> {
         self
     }
 
-    /// Collects `listing` and charges a step for each item; returns nothing if the cost limit is exceeded.
+    /// Collects `listing` and charges a step for each item; returns an empty list if the cost limit is exceeded.
     fn charged<T>(&self, listing: impl Iterator<Item = T>) -> Vec<T> {
         if self.bill.is_over() {
             return Vec::new();
@@ -340,8 +340,8 @@ impl<'e> Assessor<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Examines an object and the objects behind it. Returns `None` if the object is on the path already (a circle),
-    /// the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
+    /// Evaluates an object by its own fields and by the objects behind it. Returns `None` if the object is on the path
+    /// already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
@@ -379,7 +379,7 @@ impl<'e> Assessor<'e> {
         Some(finding)
     }
 
-    /// Returns the finding from the object's own fields, without the objects behind it.
+    /// Returns the evaluation of an object by its own fields, without the objects behind it.
     pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -465,7 +465,7 @@ impl<'e> Assessor<'e> {
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
     }
 
-    /// Returns the PodDisruptionBudgets whose selectors match Pods with `labels`, sorted by name.
+    /// Returns the PodDisruptionBudgets of a namespace whose selectors match Pods with `labels`, sorted by name.
     pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
         let budgets = self.evidence.budgets(namespace, labels);
         in_order(
@@ -501,7 +501,8 @@ impl<'e> Assessor<'e> {
         self.evidence.get(name.as_ref())
     }
 
-    /// Looks up `name` as a cluster-scoped object, without its namespace: not every field tells the scope of its target.
+    /// Looks up `name` as a cluster-scoped object, without its namespace: not every field tells the scope of its
+    /// target.
     fn get_in_cluster(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
         self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
@@ -525,7 +526,7 @@ impl<'e> Assessor<'e> {
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
 
-    /// Examines the objects that exist among those with these keys.
+    /// Returns the evaluations of the objects that exist among those with these keys.
     pub(super) fn examine_named<'n>(
         &self,
         names: impl IntoIterator<Item = &'n ObjectKey>,
@@ -533,8 +534,8 @@ impl<'e> Assessor<'e> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
-    /// Returns true if no object of that key exists for certain: the scope was read, and the object is absent. Returns
-    /// false if the cost limit is reached.
+    /// Returns true if certainly no object of that key exists, in its namespace or cluster-scoped: the scope was read,
+    /// and the object is absent. Returns false if the cost limit is reached.
     pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
@@ -546,7 +547,8 @@ impl<'e> Assessor<'e> {
             && (tells(&name.namespace) || tells(""))
     }
 
-    /// Returns the kind and name of a missing object, as messages print them.
+    /// Returns the words for a missing object in a message: `Secret shop/db`, or `StorageClass fast` for a
+    /// cluster-scoped one.
     pub(super) fn called(&self, name: &ObjectKey) -> String {
         let ObjectKey { group, kind, namespace, name } = name;
         let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
@@ -557,9 +559,9 @@ impl<'e> Assessor<'e> {
         }
     }
 
-    /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted by
-    /// name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces count
-    /// only if the garbage collector waits for them.
+    /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted
+    /// by name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces
+    /// count only if the garbage collector waits for them.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || self.left.get() == 0 {
@@ -629,13 +631,14 @@ pub(super) fn has_ended(pod: &Object<'_>) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|phase| phase.is_str("Succeeded") || phase.is_str("Failed"))
 }
 
-/// Returns true if the garbage collector keeps an object that is being deleted until dependents that block it are gone.
+/// Returns true if `owner`, which is being deleted, has the finalizer `foregroundDeletion`: the garbage collector keeps
+/// it until dependents that block it are gone.
 fn waits_for_dependents(owner: &Object<'_>) -> bool {
     let finalizers = owner.at(&["metadata", "finalizers"]).and_then(Value::items);
     finalizers.into_iter().flatten().any(|name| name.is_str("foregroundDeletion"))
 }
 
-/// Returns true if an owner reference with this UID blocks the deletion of its owner.
+/// Returns true if an owner reference of `object` has this UID and `blockOwnerDeletion: true`.
 fn blocks_deletion(object: &Object<'_>, uid: &str) -> bool {
     let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
     references.into_iter().flatten().any(|reference| {

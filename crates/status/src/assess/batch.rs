@@ -103,7 +103,8 @@ fn running(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     unseen(case, job, finding);
 }
 
-/// Returns true if fewer Pods of the Job run than its parallelism wants.
+/// Returns true if the Job has fewer active Pods than its parallelism, or than it still needs to be complete if that is
+/// less.
 fn lacks_pods(job: &Object<'_>) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let succeeded = number(&["status", "succeeded"]).unwrap_or(0);
@@ -117,8 +118,8 @@ fn lacks_pods(job: &Object<'_>) -> bool {
     number(&["status", "active"]).unwrap_or(0) < wanted
 }
 
-/// Returns true if the Job may fail once more. With restartPolicy OnFailure, restarts within Pods count too; the
-/// controller compares them with the limit separately.
+/// Returns true if the Job may fail once more before it reaches its `backoffLimit`. With restartPolicy OnFailure,
+/// restarts within Pods count too; the controller compares them with the limit separately.
 fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
@@ -138,8 +139,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
-/// Sets a CronJob Failed if its last finished Job failed, its active Job cannot run, or its last run left neither a
-/// success nor a Job.
+/// Sets a Current CronJob that is not suspended Failed if its last finished Job failed, its active Job cannot run, or
+/// its last run left neither a success nor a Job.
 pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
@@ -166,11 +167,11 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     }
     let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
     if let Some(job) = failed {
-        let text = format!("its last finished Job {} failed", job.name());
+        let text = format!("the last finished Job {} of the CronJob failed", job.name());
         finding.turn(Status::Failed, "LastJobFailed", text, "evidence/last-job");
         finding.follow(case.examine(job).into_iter().chain(cannot_start));
     } else if !cannot_start.is_empty() {
-        let text = "the Pods of its active Job cannot run";
+        let text = "the Pods of the CronJob's active Job cannot run";
         finding.turn(Status::Failed, "ActiveJobFails", text, "evidence/active-job");
         finding.follow(cannot_start);
     } else if let Some(run) = run_without_success(cron_job)
@@ -178,7 +179,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
         && !forgets_success(cron_job)
         && case.evidence.state().is_observed("batch", "Job", Some(&cron_job.namespace()))
     {
-        let text = format!("its run of {run} did not succeed, and left no Job");
+        let text = format!("the CronJob's run of {run} did not succeed, and left no Job");
         finding.turn(Status::Failed, "LastRunLost", text, "evidence/last-run");
         finding.since = last_run;
     }
@@ -186,7 +187,8 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
 }
 
 /// Returns the time of a CronJob's last run if its success cannot be known: Jobs that succeed may be removed at once,
-/// and the controller then records no success, so a missing Job proves nothing. Else returns `None`.
+/// and the controller then records no success, so a missing Job proves nothing. Returns `None` for any other CronJob,
+/// and for a suspended one.
 pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
     run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
 }
@@ -204,8 +206,8 @@ fn has_active(cron_job: &Object<'_>) -> bool {
     active.into_iter().flatten().any(|job| job.get("name").is_some_and(|name| !name.is_null()))
 }
 
-/// Returns true if successful Jobs may be removed before the controller sees them, so that it does not record the last
-/// success.
+/// Returns true if a CronJob keeps no successful Jobs, or its Jobs are removed less than 60 s after they finish: the
+/// controller may then not see a success, and does not record it.
 fn forgets_success(cron_job: &Object<'_>) -> bool {
     let number = |path: &[&str]| cron_job.at(path).and_then(Value::as_i64);
     number(&["spec", "successfulJobsHistoryLimit"]) == Some(0)

@@ -1,7 +1,7 @@
-//! The changes before an object failed, and the last changes of an object, well or not.
+//! Finds the changes before an object failed, and the last changes of any object.
 //!
-//! They contain only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets or
-//! environments.
+//! A change contains only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets
+//! or environments.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -269,8 +269,8 @@ impl<'e> History<'e> {
         Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
     }
 
-    /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not
-    /// exist or its managed fields tell no write. Each answer is cached.
+    /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not exist
+    /// or its managed fields tell no write. Caches each result.
     fn written(&self, name: &ObjectKey, part: Part) -> Option<Written> {
         let place = (name.clone(), part);
         if let Some(written) = self.written.borrow().get(&place) {
@@ -328,8 +328,8 @@ fn created(object: &Object<'_>, found: &mut Vec<Change>) {
     found.extend(created_at(object).map(change));
 }
 
-/// Adds to `found` the differences between the Pod templates of a Deployment's newest ReplicaSet and of the one
-/// before.
+/// Adds to `found` the differences between the Pod templates of a Deployment's newest ReplicaSet and of the one before,
+/// or the Deployment's creation if there is only one ReplicaSet.
 fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Change>) {
     let uid = deployment.text(&["metadata", "uid"]);
     if uid.is_empty() {
@@ -415,7 +415,8 @@ fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<St
     both.filter(|(_, from, to)| from != to).collect()
 }
 
-/// Returns the names of the fields, besides images, that differ between the Pod templates of two ReplicaSets.
+/// Returns the names of at most [`MAX_FIELDS`] fields, besides images, that differ between the Pod templates of two
+/// ReplicaSets, such as `args of container app`.
 fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
     let mut fields = Vec::new();
     let before = containers(previous);
@@ -496,7 +497,8 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     }
 }
 
-/// Returns the change of a node in the cause chain that became not ready; `None` if the step is not a node.
+/// Returns the change of a node in the cause chain that became not ready; `None` if the step is not a node, or does not
+/// tell since when.
 fn node(link: &CauseStep) -> Option<Change> {
     let is_node = link.object.group.is_empty() && link.object.kind == "Node";
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());
@@ -505,7 +507,8 @@ fn node(link: &CauseStep) -> Option<Change> {
 }
 
 /// Returns the last change of an object, or of its top controller, by each field manager, at most five: those without a
-/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name it.
+/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name
+/// it.
 ///
 /// Only managed fields are read, so the object may be well or not. Changes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
@@ -539,7 +542,8 @@ fn is_scale(change: &Change) -> bool {
     change.fields == ["replicas"]
 }
 
-/// Returns a change for each entry of managed fields that has more of an object than its status.
+/// Returns a change for each entry of managed fields, without those that have only a status, or metadata other than
+/// labels and annotations.
 fn writes(object: &Object<'_>) -> Vec<Change> {
     let first = object.managed_fields().filter_map(|entry| time(entry.get("time"))).min();
     let told = object.managed_fields().filter_map(|entry| {
@@ -582,7 +586,8 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
     told.collect()
 }
 
-/// Returns the labels and annotations among the fields of a manager: `label team`, `annotation note`.
+/// Returns the first [`MAX_FIELDS`] labels and annotations among the fields of a manager: `label team`, `annotation
+/// note`.
 fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
     let of = |(key, called): (&str, &'static str)| {
         let names = fields.at(&["f:metadata", key]).map(members).unwrap_or_default().into_iter();
@@ -601,8 +606,9 @@ fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
 /// The spec fields that a change shows by name and value if its manager wrote no other spec field.
 const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
 
-/// Returns the change with the name and value of the field, if `fields` (the manager's) holds one spec field only: as
-/// after `kubectl scale`, or an image, as after `kubectl set image`; else returns it as it is.
+/// Adds to a change the field that its manager wrote, if `fields` (the manager's) has one spec field only: the image of
+/// a container, as after `kubectl set image`, or one of [`TOLD_ALONE`] with its value, as after `kubectl scale`.
+/// Returns any other change as it is.
 fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
     let wrote = fields.get("f:spec").map(members).unwrap_or_default();
     let [only] = wrote.as_slice() else { return change };
@@ -619,7 +625,8 @@ fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change 
     Change { fields: vec![field.to_owned()], to, ..change }
 }
 
-/// Returns the name and the present image of a container, if its image is the only spec field among `fields`.
+/// Returns the name and the present image of a container, if its image is the only spec field among `fields`; else
+/// `None`.
 fn only_image(object: &Object<'_>, fields: Value<'_>) -> Option<(String, String)> {
     let mut inside = fields.get("f:spec")?;
     for part in ["f:template", "f:spec"] {

@@ -70,7 +70,7 @@ fn finalizers(object: &Object<'_>) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
 }
 
-/// Adds to the message the kubelet's error that keeps a terminating Pod running.
+/// Appends to the message the kubelet's error that keeps a terminating Pod running, if an event reports one.
 fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     const STUCK: [&str; 4] =
         ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
@@ -84,8 +84,8 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
     }
 }
 
-/// Explains why a Pod on a lost node keeps terminating: only the kubelet can confirm that the Pod has ended.
-/// Sets the message, and leads the cause chain to the node.
+/// Sets the message, and leads the cause chain to the node, if the Pod's node is lost: only the kubelet can confirm
+/// that a Pod has ended.
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {

@@ -21,8 +21,8 @@ pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
     }
 }
 
-/// Adds to a Deployment's finding the budgets that it violates. With [`Budgets::Sufficient`], a Deployment that meets
-/// its budget becomes Current.
+/// Adds to a Deployment's facts the budgets that it violates. With [`Budgets::Sufficient`], a Deployment in progress
+/// that meets all its budgets becomes Current.
 pub(super) fn deployment(case: &Assessor<'_>, deployment: &Object<'_>, finding: &mut Evaluation) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);

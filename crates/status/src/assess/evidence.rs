@@ -25,8 +25,8 @@ pub fn evidence_projection(group: &str, kind: &str) -> Projection {
     if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
 }
 
-/// Returns true if the part of the object that was read suffices as evidence: all of it, the metadata of an object that
-/// is being deleted, or metadata if the kind needs no more. A body that was not read must not pass for empty fields.
+/// Returns true if the part of the object that was read suffices as evidence: all of it, or its metadata if the object
+/// is being deleted or its kind needs no more. A body that was not read must not pass for empty fields.
 #[inline]
 pub fn is_evidence(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
@@ -54,12 +54,12 @@ impl<'e> From<&'e (dyn ClusterState + 'e)> for Evidence<'e> {
 }
 
 impl<'e> Evidence<'e> {
-    /// Creates evidence from the state of a cluster.
+    /// Creates evidence from the state of a cluster, without a cost limit.
     pub fn of(state: &'e dyn ClusterState) -> Evidence<'e> {
         Evidence { state, costs: None }
     }
 
-    /// Limits the cost of using the evidence; `costs` holds what was spent before.
+    /// Returns the evidence with limits on the cost of using it; `costs` holds what was spent before.
     pub fn at_cost(self, costs: &'e Costs) -> Evidence<'e> {
         Evidence { costs: Some(costs), ..self }
     }
@@ -135,8 +135,8 @@ impl<'e> Evidence<'e> {
         self.state.events(about)
     }
 
-    /// Judges an object by `rules`, with its children and status subresource from the cluster state as context.
-    /// `claimant` is the namespace charged for the cost; `None` for the object's own.
+    /// Judges an object by `rules`, with the objects that name it as owner, and its status subresource, from the
+    /// cluster state as context. `claimant` is the namespace charged for the cost; `None` for the object's own.
     pub fn judge(
         self,
         rules: &dyn Rules,
@@ -173,7 +173,8 @@ fn whole<'e>(listing: Listing<'e>) -> impl Iterator<Item = Object<'e>> + use<'e>
     listing.filter(is_evidence).map(|observed| observed.object)
 }
 
-/// A cluster state in memory; objects that it does not contain are absent.
+/// A cluster state in memory. Objects that it does not contain are absent, unless
+/// [`set_unobserved`](Dump::set_unobserved) was called for their kind.
 ///
 /// If several objects have the same key, the last one counts.
 #[derive(Debug, Default)]
@@ -268,7 +269,8 @@ pub fn defined(definition: &Object<'_>) -> (String, String) {
     (text(&["spec", "group"]), text(&["spec", "names", "kind"]))
 }
 
-/// Returns the PersistentVolumeClaims whose volumes a Pod mounts, without duplicates.
+/// Returns the keys of the PersistentVolumeClaims that a Pod mounts, also those of ephemeral volumes, without
+/// duplicates.
 pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
     let mut known: HashSet<ObjectKey> = claims.iter().cloned().collect();
@@ -310,7 +312,7 @@ pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow
     (controller, others)
 }
 
-/// The fields of an object that decide if an owner reference points to it: group, kind, namespace, name and UID.
+/// The fields of an object by which owner references are compared with it: group, kind, namespace, name and UID.
 pub(super) struct Owner<'o> {
     group: &'o str,
     kind: &'o str,
@@ -330,9 +332,9 @@ impl<'o> Owner<'o> {
         }
     }
 
-    /// Returns true if the owner can own `object`, which contains its UID. As in the API's garbage collector, a namespaced
-    /// object owns only objects in its namespace, and the UID counts only together with the owner's name. An index keeps
-    /// only the UID of a reference.
+    /// Returns true if an owner reference of `object` has this owner's UID, and its kind, name and group where it
+    /// states them: an index keeps only the UID. As in the API's garbage collector, a namespaced object owns only
+    /// objects in its namespace.
     pub(super) fn can_own(&self, object: &Object<'_>) -> bool {
         let wanted = ["namespace", "ownerReferences"];
         let [namespace, references] = object.metadata().map_or([None; 2], |metadata| metadata.pick(wanted));
@@ -356,8 +358,9 @@ impl<'o> Owner<'o> {
         references.into_iter().flatten().any(|reference| names_it(reference.unwrap_or([None; 4])))
     }
 
-    /// Returns true if the state of `object` may decide the status of the owner, which [can own](Owner::can_own) it: writing
-    /// the reference took more than rights in one namespace. The API does not check references to cluster-scoped owners.
+    /// Returns true if the owner [can own](Owner::can_own) `object`, and the state of `object` may decide the owner's
+    /// status. A namespaced object may not decide that of a cluster-scoped owner: the API does not check its owner
+    /// reference, and rights in one namespace suffice to write it.
     pub(super) fn hears(&self, object: &Object<'_>) -> bool {
         self.can_own(object) && (!self.namespace.is_empty() || object.namespace().is_empty())
     }

@@ -81,13 +81,13 @@ fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut 
         return;
     }
     if finding.is_current() {
-        let text = "a workload that it owns fails";
+        let text = "a workload that the object owns fails";
         finding.turn(Status::InProgress, "WorkloadFails", text, "evidence/own-workload");
     }
     finding.follow(failing);
 }
 
-/// Returns the finding of a workload if it has a hard cause, else `None`; a failed Job always has one.
+/// Returns the evaluation of a workload if it has a hard cause, else `None`; a failed Job always has one.
 fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     if workload.name.kind == "Job" && workload.status() == Status::Failed {
         workload.hard = workload.hard.or(Some(HardCause::JobFailed));
@@ -111,8 +111,8 @@ fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>
     others
 }
 
-/// Returns true if an object is a custom resource whose controlled workloads may decide its status, where no rule of its
-/// kind does.
+/// Returns true if an object is a custom resource whose controlled workloads may decide its status, where no rule of
+/// its kind does.
 ///
 /// Returns false for kinds of Kubernetes and Flux, and for an Argo CD Application, which does not own what it delivers.
 pub fn may_own_workload(object: &Object<'_>) -> bool {

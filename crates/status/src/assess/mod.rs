@@ -6,8 +6,8 @@
 //!
 //! * an object in progress has failed if there is a *hard cause* behind it: an image that cannot be pulled,
 //!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
-//! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom resource
-//!   without rules whose own workload fails, …;
+//! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom
+//!   resource without rules whose own workload fails, …;
 //! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment.
 //!
 //! The [`Assessment`] of an object that is not well contains the chain from it to the deepest object that is not well,
@@ -57,7 +57,7 @@ pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evid
 pub use extension::may_own_workload;
 pub use since::{reads_spec_written, spec_written};
 
-/// The ways in which an object is switched off on purpose.
+/// The ways in which an object may be switched off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
     /// True if `spec.suspend` is set, or the rules of its kind say that it is suspended.
@@ -73,7 +73,7 @@ impl Flags {
     }
 }
 
-/// An object on the way from a symptom to its cause.
+/// A step of a cause chain: one object on the way from a symptom to its cause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -138,7 +138,8 @@ impl Assessment {
     }
 }
 
-/// Assesses an object at the time `now`.
+/// Judges an object at the time `now`, and refines the verdict by evidence. Returns it with the time since when the
+/// object is not well, and the chain of objects down to the cause.
 ///
 /// ```
 /// use taffrail_status::assess::{Dump, assess};
@@ -166,8 +167,9 @@ pub fn assess<'e>(
     assess_for(None, object, evidence.into(), rules, now)
 }
 
-/// Assesses an object like [`assess`]. `claimant` is the namespace charged for the cost, if it lists the object
-/// without the object's agreement. If this namespace's limit in [`Costs`] is exceeded, this one result is Unknown.
+/// Assesses an object like [`assess`]. `claimant` is the namespace charged for the cost because its apps list the
+/// object without the object's agreement; `None` charges the object's own. If the limit of the charged namespace in
+/// [`Costs`] is exceeded, the returned status is Unknown.
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
@@ -184,10 +186,10 @@ pub fn assess_for(
     finding.unwrap_or_else(|| case.look(object)).into_assessment(Flags::of(object))
 }
 
-/// Assesses a dependent for display beside its owner, like [`assess`], but a Pod that ended badly has failed.
+/// Assesses a dependent like [`assess`], except that a Pod in the phase Failed is Failed, for display beside its owner.
 ///
-/// To its owner such a Pod may be irrelevant, and alone it is `Current` because it is final; in a list its failure must
-/// show.
+/// To its owner such a Pod may be irrelevant, and [`assess`] calls it Current because the phase is final; in a list its
+/// failure must show.
 pub fn assess_dependent<'e>(
     object: &Object<'_>,
     evidence: impl Into<Evidence<'e>>,

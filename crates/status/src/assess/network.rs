@@ -83,7 +83,7 @@ pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding
     finding.hard = None;
 }
 
-/// Returns the findings of the Pods that a Service's EndpointSlices or Endpoints name, without terminating Pods.
+/// Returns the evaluations of the Pods that a Service's EndpointSlices or Endpoints name, without terminating Pods.
 fn behind(case: &Assessor<'_>, service: &Object<'_>) -> Vec<Evaluation> {
     let (namespace, name) = (service.namespace(), service.name());
     let is_slice = |slice: &Object<'_>| {

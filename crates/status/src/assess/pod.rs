@@ -84,7 +84,8 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|value| value.is_str(phase))
 }
 
-/// Returns the finding for a Pod in the phase Failed, as its owner sees it.
+/// Returns the evaluation of a Pod in the phase Failed: status Failed, with the Pod's own reason and message, else
+/// those of the first container that failed.
 pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
@@ -216,8 +217,8 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     Some(Complaint { cause, reason, text: words })
 }
 
-/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again. Returns
-/// `None` if there is none.
+/// Returns the complaint about a crash loop between two crashes: the container runs, or has just ended, and will crash
+/// again. Returns `None` if there is no such loop.
 ///
 /// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
 /// proves nothing.
@@ -251,8 +252,8 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well;
-/// `None` if there were none.
+/// Returns the complaint about at least two out-of-memory kills of a container in a row, the latest at or after
+/// `since`, when the Pod ceased to be well; `None` if there were none.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -354,12 +355,12 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting, and the maximum time for which
-/// it does so at all.
+/// Maximum time for which a Pod counts as waiting for Pods that it preempts, and the longest grace period of those that
+/// counts.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the priority of a Pod, which admission writes. The scheduler preempts Pods of a lower one only; the author of a
-/// Pod writes its conditions, but not a priority beyond the PriorityClasses.
+/// Returns `spec.priority` of a Pod, which admission writes; 0 if it has none. The scheduler preempts only Pods of a
+/// lower priority. The author of a Pod writes its conditions, but cannot exceed the PriorityClasses.
 fn priority(pod: &Object<'_>) -> i64 {
     pod.at(&["spec", "priority"]).and_then(Value::as_i64).unwrap_or(0)
 }
@@ -381,7 +382,8 @@ fn is_preempted(pod: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a Pod has no node for a reason other than that no node fits, such as a scheduling gate.
+/// Returns true if the condition `PodScheduled` of a Pod without a node is False, such as by a scheduling gate. The
+/// caller has excluded Pods that fit no node.
 fn is_not_scheduled(pod: &Object<'_>) -> bool {
     pod.text(&["spec", "nodeName"]).is_empty()
         && pod
@@ -396,7 +398,7 @@ fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Evaluation) {
     let gates: Vec<_> = gates.map(|gate| text(gate, "name")).filter(|name| !name.is_empty()).collect();
     if !gates.is_empty() && !gates.iter().all(|gate| message.contains(gate.as_str())) {
         let before = if message.trim().is_empty() { String::new() } else { format!("{message}; ") };
-        message = format!("{before}it waits for scheduling gates: {}", gates.join(", "));
+        message = format!("{before}the Pod waits for scheduling gates: {}", gates.join(", "));
     }
     finding.say(&reason, message);
 }
@@ -437,13 +439,13 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the findings of the claims of a Pod, without those that only wait for this Pod to be scheduled.
+/// Returns the evaluations of the claims of a Pod, without those that only wait for this Pod to be scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the finding of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
+/// Returns the evaluation of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
 /// attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
@@ -456,7 +458,7 @@ fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) ->
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// Returns the finding of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
+/// Returns the evaluation of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
 pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {

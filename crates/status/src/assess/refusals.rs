@@ -10,7 +10,8 @@ use crate::event::{Event, time};
 /// Maximum age of a refusal: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);
 
-/// Sets a hard cause if the condition `name` with `status` tells of a refused creation; returns true if it does.
+/// Sets a hard cause and returns true if the object has the condition `name` with `status`, and its reason is a refused
+/// creation.
 pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &str, status: &str) -> bool {
     let Some(condition) = object.condition(name) else { return false };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -22,8 +23,8 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &st
     is_refused
 }
 
-/// Sets a hard cause if a recent event since `since` tells of a refused creation, for kinds without a condition for
-/// it; returns true if there is one.
+/// Sets a hard cause and returns true if a recent Warning event since `since` tells of a refused creation, and no Pod
+/// was created after it. For kinds without a condition for refusals.
 pub(super) fn events(
     case: &Assessor<'_>,
     object: &Object<'_>,
@@ -42,7 +43,7 @@ pub(super) fn events(
     true
 }
 
-/// Returns true if the object has created a Pod after the refusal.
+/// Returns true if a Pod of the object was created after the refusal.
 ///
 /// If a quota is used up, a creation and a refusal happen within the same second, so a Pod of that second does not
 /// count.

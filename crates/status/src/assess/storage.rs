@@ -38,7 +38,7 @@ pub(super) fn claim(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evalu
         } else if case.is_missing(&name) {
             finding.lacks(&case.called(&name), &volume);
         } else if !finding.text.contains(&*volume) {
-            let text = format!("{}; it waits for PersistentVolume {volume}", finding.text);
+            let text = format!("{}; the claim waits for PersistentVolume {volume}", finding.text);
             finding.say("", text);
         }
         return;
@@ -119,13 +119,13 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
     if !was_used && !case.has_user(&namespace, &claim.name()) {
         if case.evidence.state().knows_users(&namespace) {
-            let text = "waits for the first Pod that uses it; there is none";
+            let text = "the claim waits for the first Pod that uses it; there is none";
             finding.turn(Status::Current, "", text, "evidence/first-consumer");
         } else {
-            finding.fact("the Pods that may use it were not observed");
+            finding.fact("the Pods that may use the claim were not observed");
         }
     } else if !is_failing && !was_used {
-        finding.say(WAITS_FOR_CONSUMER, "waits for a Pod that uses it to have a node");
+        finding.say(WAITS_FOR_CONSUMER, "the claim waits for a Pod that uses it to have a node");
         let users = case.users(&namespace, &claim.name());
         let waits = |user: &&Object<'_>| !has_ended(user) && user.text(&["spec", "nodeName"]).is_empty();
         let waiting = users.iter().filter(waits);
@@ -137,8 +137,8 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the finding of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there is
-/// none.
+/// Returns the evaluation of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there
+/// is none.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
@@ -147,8 +147,8 @@ pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
 }
 
-/// Returns the finding of the oldest snapshot that is being taken of a claim, and the snapshot's error as `: message`
-/// or an empty text; `None` if none is being taken.
+/// Returns the evaluation of the oldest snapshot that is being taken of a claim, and the snapshot's error as `:
+/// message` or an empty text; `None` if none is being taken.
 pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

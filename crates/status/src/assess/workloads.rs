@@ -41,7 +41,7 @@ pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Opt
     })
 }
 
-/// Returns true if an object is a ReplicaSet, in the group that all clusters serve.
+/// Returns true if an object is a ReplicaSet of the group `apps`.
 pub(super) fn is_replica_set(object: &Object<'_>) -> bool {
     object.group() == "apps" && object.kind() == "ReplicaSet"
 }
@@ -109,7 +109,7 @@ fn is_paused(deployment: &Object<'_>) -> bool {
     deployment.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns true if all replicas of a paused Deployment are available and belong to one ReplicaSet.
+/// Returns true if a paused Deployment is in progress, but all its replicas are available and belong to one ReplicaSet.
 fn rests(case: &Assessor<'_>, deployment: &Object<'_>, finding: &Evaluation, sets: &[Object<'_>]) -> bool {
     let wanted = count(deployment, &["spec", "replicas"], 1);
     let status = |key| count(deployment, &["status", key], 0);
@@ -186,7 +186,8 @@ pub(super) fn daemon_set(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Ev
     unseen(case, set, finding);
 }
 
-/// Looks in the events of `set` for refused creations, if it lacks Pods (`lacks`) and no Pod has a hard cause.
+/// Sets a hard cause if events of `set` tell of refused Pods; only if `set` is in progress and lacks Pods (`lacks`),
+/// and no Pod has a hard cause.
 fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lacks: bool) {
     if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
         let since = finding.since;
@@ -220,7 +221,7 @@ fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Eva
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
         if !pods.is_empty() && is_on_delete(set) {
-            let text = "its Pods are replaced by hand, and not all of them run";
+            let text = "the Pods are replaced by hand, and not all of them run";
             finding.turn(Status::InProgress, "PodsFail", text, "evidence/on-delete");
         }
     }
@@ -239,8 +240,8 @@ pub(super) enum Terminating {
 /// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Returns the findings of the Pods of a workload that are not well. Failed Pods count only if no active one explains
-/// the problem, and then only the newest, because controllers replace failed Pods.
+/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well,
+/// and then only the newest recent one, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,
@@ -268,6 +269,6 @@ pub(super) fn pods(
 /// Adds a fact if the Pods of the workload, which could explain the problem, were not observed.
 pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
-        finding.fact(Cow::Borrowed("its Pods were not observed"));
+        finding.fact(Cow::Borrowed("the Pods of the workload were not observed"));
     }
 }

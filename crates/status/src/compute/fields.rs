@@ -45,11 +45,11 @@ impl<'a> Metadata<'a> {
         Ok(Metadata { deletion, generation })
     }
 
-    /// Returns true if the object is being deleted.
+    /// Returns true if the object is being deleted: if its `deletionTimestamp` is a string that is not empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if the time is not a string.
+    /// Returns an error if `deletionTimestamp` is there and not a string.
     #[inline]
     pub(super) fn is_deleted(&self) -> Result<bool, ComputeError> {
         const PATH: Path = &["metadata", "deletionTimestamp"];
@@ -101,7 +101,7 @@ impl<'a> ObjectStatus<'a> {
         integer(self.observed_generation, &["status", "observedGeneration"])
     }
 
-    /// Returns `status.conditions`.
+    /// Returns the items of `status.conditions`; none if it is absent or `null`.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeE
     }
 }
 
-/// Returns `status.containerStatuses`.
+/// Returns `status.containerStatuses`; `None` if it is absent.
 ///
 /// # Errors
 ///

@@ -100,8 +100,8 @@ fn always_ready(rule: &'static str) -> Verdict {
     Verdict::current("Resource is always ready", rule)
 }
 
-/// Computes the status of `object` as kstatus does; an error if the object does not have the structure of its kind.
-/// `costs` receives the time at which the verdict changes by itself.
+/// Computes the status of `object` as the variant `fork` of kstatus does; returns an error if the object does not have
+/// the structure of its kind. Records in `costs` the time at which the verdict changes by itself.
 pub(crate) fn compute(
     object: &Object<'_>,
     now: Timestamp,

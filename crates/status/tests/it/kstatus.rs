@@ -119,7 +119,7 @@ fn items_of_typed_lists_get_their_kind_from_the_list() {
             item.map_or_else(|error| error.to_string(), |item| format!("{} {}", item.kind(), item.name()))
         })
         .collect();
-    assert_eq!(kinds, ["Pod a", "Secret b", "is not an object"]);
+    assert_eq!(kinds, ["Pod a", "Secret b", "the value is not a JSON object"]);
     let verdict = Kstatus::default()
         .judge(&list.items().unwrap().next().unwrap().unwrap(), &ObjectContext::default(), NOW)
         .unwrap();

@@ -8,7 +8,7 @@ use taffrail_apps::trust::FindingCategory;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
 
-/// Parses a label selector. Rejects the empty text, so that an unset shell variable does not select every app.
+/// Parses a label selector. Fails for a blank text, so that an unset shell variable does not select every app.
 pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
     let selector: LabelSelector = text.parse()?;
     if selector.is_everything() {
@@ -17,7 +17,8 @@ pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelecto
     Ok(selector)
 }
 
-/// Parses a duration: numbers with units, or a plain number of seconds. The error is a message for the user.
+/// Parses a duration greater than zero: numbers with the units `ms`, `s`, `m`, `h`, or a plain number of seconds. The
+/// error is a message for the user.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
     let read = match unit {
@@ -26,47 +27,49 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     match read.map(Duration::try_from) {
         Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err("must be greater than zero".to_owned()),
-        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("not a number".to_owned()),
-        None => Err("unknown unit; use ms, s, m or h".to_owned()),
+        Some(_) => Err("a time must be greater than zero".to_owned()),
+        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => {
+            Err("a time must be a number and a unit, such as 30s".to_owned())
+        }
+        None => Err("the time has an unknown unit; use ms, s, m or h".to_owned()),
     }
 }
 
-/// Returns the parser of the categories of findings, which has a help for each.
+/// Returns the parser of `--category`, with a help text for each category of findings.
 pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     let value = |category: FindingCategory| {
         PossibleValue::new(category.as_str()).help(match category {
-            FindingCategory::Disagreeing => "The delivery tool and the objects disagree, or other reports do",
-            FindingCategory::Silent => "A controller or node stopped reporting",
-            FindingCategory::Unread => "A scope could not be read",
-            FindingCategory::Skewed => "Clocks differ, or the time of observation is not known",
+            FindingCategory::Disagreeing => "The delivery tool reports another status than its objects have, or two other reports contradict each other",
+            FindingCategory::Silent => "A controller or node stopped reporting, so that its last status may be old",
+            FindingCategory::Unread => "A kind in a namespace, or a whole cluster, could not be read",
+            FindingCategory::Skewed => "Two clocks differ, or it is not known when the objects were read",
             FindingCategory::Suspended => {
                 "A user suspended an app or source, or excluded an object from its tool or controller"
             }
-            FindingCategory::Fallback => "No rule reads the status of the kind, so Ready is only the default",
+            FindingCategory::Fallback => "No rule knows the kind of an object, so its Ready is only the default",
         })
     };
     PossibleValuesParser::new(FindingCategory::ALL.map(value)).try_map(|word| {
         let mut all = FindingCategory::ALL.into_iter();
-        all.find(|category| category.as_str() == word).ok_or("not a category")
+        all.find(|category| category.as_str() == word).ok_or("there is no such category of findings")
     })
 }
 
-/// Parses a duration like [`duration()`], or 0, which is no limit: [`Duration::MAX`].
+/// Parses a duration like [`duration()`]; returns [`Duration::MAX`], no limit, for a zero with or without a unit.
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let is_zero =
         text.trim_end_matches(['m', 's', 'h']).bytes().all(|digit| digit == b'0') && text.starts_with('0');
     if is_zero { Ok(Duration::MAX) } else { duration(text) }
 }
 
-/// The dry run of a command that writes.
+/// The values of `--dry-run` of a command that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
-    /// Write the change
+    /// Write the change to the cluster
     None,
-    /// Send a server-side dry run
+    /// Send the change as a server-side dry run: the API server checks it and writes nothing
     Server,
-    /// Print the change and send nothing
+    /// Print the change and send nothing to the API server
     Client,
 }
 
@@ -83,6 +86,7 @@ impl DryRun {
 /// The output of a command that prints text for people or one document for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TextOutput {
+    /// For people
     Text,
     Json,
 }
@@ -105,7 +109,7 @@ mod tests {
             assert_eq!(duration_or_none(zero), Ok(Duration::MAX), "{zero}");
         }
         assert_eq!(duration_or_none("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration_or_none("0x").unwrap_err(), "unknown unit; use ms, s, m or h");
+        assert_eq!(duration_or_none("0x").unwrap_err(), "the time has an unknown unit; use ms, s, m or h");
         assert!(duration_or_none("s").is_err() && duration_or_none("").is_err());
     }
 
@@ -117,12 +121,12 @@ mod tests {
             assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
         }
         for (text, wrong) in [
-            ("", "not a number"),
-            ("ms", "not a number"),
-            ("1..2s", "not a number"),
-            ("20x", "unknown unit; use ms, s, m or h"),
-            ("1d", "unknown unit; use ms, s, m or h"),
-            ("0s", "must be greater than zero"),
+            ("", "a time must be a number and a unit, such as 30s"),
+            ("ms", "a time must be a number and a unit, such as 30s"),
+            ("1..2s", "a time must be a number and a unit, such as 30s"),
+            ("20x", "the time has an unknown unit; use ms, s, m or h"),
+            ("1d", "the time has an unknown unit; use ms, s, m or h"),
+            ("0s", "a time must be greater than zero"),
         ] {
             assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
         }

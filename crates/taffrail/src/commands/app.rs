@@ -1,4 +1,4 @@
-//! `taffrail app`: one app in three sections.
+//! `taffrail app`: prints one app in three sections: the application, its reconciliation and its objects.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::output::{app_style, indented, object_style, printable, screen, style}
 use crate::say;
 use crate::source::{self, Source};
 
-/// The sections of an app that were printed.
+/// The last printed answer of `taffrail app`: one app for each cluster that has it.
 #[derive(PartialEq)]
 pub(crate) struct Sections {
     details: AppDetailList,
@@ -165,7 +165,8 @@ fn print(
         }
         for row in rows {
             let namespace = if same_namespace(row) { String::new() } else { format!(" ({})", row.namespace) };
-            let suspended = row.suspended.map(|suspended| if suspended { "True" } else { "False" });
+            let by = row.suspension.as_ref().map(|it| text::by_at(it, now)).unwrap_or_default();
+            let suspended = row.suspended.map(|it| if it { format!("True{by}") } else { "False".to_owned() });
             let ready = row.ready.as_deref().unwrap_or(text::NONE);
             let colour = match ready {
                 "True" => style(Status::Current),
@@ -200,7 +201,7 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the fields in which objects that are not synced differ, in words.
+/// Returns for each object that is not synced the fields in which it differs from the declared one, in words.
 fn differing(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, Vec<String>> {
     let fields = |own: &ObjectSync| own.differs.iter().map(DifferingFields::words).collect();
     // If a tool reports several states of an object, the first one counts.

@@ -11,8 +11,8 @@ use crate::output::answer::Console;
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 
-/// Returns the answer to print, and stores it in `printed`; `None` if it says the same as `printed`, the one that was
-/// printed last.
+/// Stores `answer` in `printed` and returns it, if it differs from the one printed last, which `printed` holds; else
+/// returns `None`.
 pub(super) fn news<T: Comparable>(printed: &mut Option<T>, answer: T) -> Option<&T> {
     match printed.as_ref().is_none_or(|printed| answer.differs(printed)) {
         true => Some(printed.insert(answer)),
@@ -20,9 +20,9 @@ pub(super) fn news<T: Comparable>(printed: &mut Option<T>, answer: T) -> Option<
     }
 }
 
-/// The list that `-w` printed last, to print only what changed since.
+/// The list that `-w` printed last, so that only changes since then are printed.
 pub(crate) struct Printed<T> {
-    /// The list; `None` if it was not printed yet.
+    /// The rows and errors of the list; `None` if no list was printed yet.
     list: Option<(Vec<T>, Vec<ErrorRow>)>,
     /// The titles of the columns of the printed table; empty if no table was printed.
     pub(super) columns: Vec<&'static str>,
@@ -32,7 +32,7 @@ pub(crate) struct Printed<T> {
 pub(super) struct Removed<'p, T> {
     /// The row as it was printed.
     pub(super) old: &'p T,
-    /// The present row, if only filters exclude it now.
+    /// The row as it is now, if it still exists and only filters exclude it; else `None`.
     pub(super) now: Option<T>,
     /// True if the new list has another row of the same name: of several apps that list an object, one still does.
     pub(super) is_still_named: bool,
@@ -49,7 +49,7 @@ impl<T: KeyedRow> Printed<T> {
         self.list.as_ref().map_or(&[], |(rows, _)| rows)
     }
 
-    /// Returns the errors of the printed list: scopes that could not be read.
+    /// Returns the errors of the printed list; empty if none was printed.
     pub(super) fn errors(&self) -> &[ErrorRow] {
         self.list.as_ref().map_or(&[], |(_, errors)| errors)
     }
@@ -59,12 +59,13 @@ impl<T: KeyedRow> Printed<T> {
         self.list.is_none() || self.errors() != errors || !diff(self.rows(), rows).is_empty()
     }
 
-    /// Records that this list is printed now.
+    /// Stores this list as the one printed last.
     pub(super) fn set(&mut self, rows: Vec<T>, errors: Vec<ErrorRow>) {
         self.list = Some((rows, errors));
     }
 
-    /// Returns the rows that are new, and those that look different now: `look` returns what is printed of a row.
+    /// Returns `look(row)`, what is printed of a row, for each row that is new, or whose `look` differs from that of
+    /// the printed row with its key.
     pub(super) fn changed<L: PartialEq>(
         &self,
         rows: &[T],
@@ -81,7 +82,8 @@ impl<T: KeyedRow> Printed<T> {
         })
     }
 
-    /// Adds to `table` the rows to print: all of them, or below a header that `is_known` those that changed.
+    /// Adds `rows` to `table`: all of them, or, if its header was printed before (`is_known`), only new and changed
+    /// ones.
     pub(super) fn fill<W: Write>(
         &self,
         table: &mut Table<W>,
@@ -98,7 +100,8 @@ impl<T: KeyedRow> Printed<T> {
 }
 
 impl<T: NamedRow> Printed<T> {
-    /// Returns the printed rows that are not in `rows`; `all` are the rows without filters.
+    /// Returns the printed rows whose keys are not among those of `rows`; `all` has the rows that filters on state
+    /// exclude, too.
     pub(super) fn removed(&self, rows: &[T], all: &[T]) -> Vec<Removed<'_, T>> {
         let keys: BTreeSet<T::Key> = rows.iter().map(T::key).collect();
         let gone: Vec<&T> = self.rows().iter().filter(|row| !keys.contains(&row.key())).collect();
@@ -115,8 +118,8 @@ impl<T: NamedRow> Printed<T> {
         gone.into_iter().map(removed).collect()
     }
 
-    /// Prints the names that are new in `list`, and for each name that it no longer has a note: `Left` if the
-    /// filters exclude it now, `Gone` if it does not exist any more. `several` adds the cluster to names.
+    /// Prints the names that are new in `rows`, and for each printed name that `rows` has no more a note: `Left` if the
+    /// row is in `all`, that is, only filters exclude it, else `Gone`. With `several`, names begin with the cluster.
     pub(super) fn names(&self, rows: &[T], all: &[T], several: bool, console: &Console) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
         let mut out = Names::new(console);

@@ -22,7 +22,7 @@ answer within a second contributes none.
 
 Exit codes: 0 printed; 2 wrong usage.")]
 pub(crate) struct CompletionArguments {
-    /// Shell whose completion script is printed; kubectl: a script that links taffrail as a kubectl plugin
+    /// Shell to print a completion script for; kubectl prints a script that makes `kubectl taffrail` work
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -32,7 +32,7 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
-    /// Links that make `kubectl taffrail` work
+    /// A script for sh that links taffrail as a kubectl plugin, with its completion
     Kubectl,
 }
 

@@ -57,7 +57,7 @@ Examples:
 
 Exit codes: 0 shown; 2 a setting is invalid.")]
 pub(crate) struct ViewArguments {
-    /// Show also the origin of each value: file and line, variable, or default
+    /// Show also where each value comes from: file and line, environment variable, or default
     #[arg(long)]
     show_origin: bool,
 
@@ -68,8 +68,9 @@ pub(crate) struct ViewArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ViewOutput {
+    /// For people
     Table,
-    /// Settings with values and origins
+    /// Each setting with its value and origin
     Json,
     /// As a settings file
     Yaml,

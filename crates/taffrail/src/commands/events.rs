@@ -26,6 +26,7 @@ pub(crate) fn run(
         name: arguments.name.clone(),
         apps: named::selection(&arguments.which),
         per_cluster: arguments.per_cluster,
+        since: arguments.since.map(|since| since.as_secs().max(1)),
     };
     let answer = source::ask("events", &view, (&arguments.view, &arguments.hub), source, console)?;
     let EventsAnswer { fleet, items, errors } = answer;
@@ -51,7 +52,14 @@ fn table(
     if events.items.is_empty() {
         printed.columns.clear();
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        console.tell(phrase!("No warnings about {}.\n", printable(&about)));
+        let since = arguments.since.map(|since| {
+            format!(" in the last {}", text::span(i64::try_from(since.as_secs()).unwrap_or(i64::MAX)))
+        });
+        console.tell(phrase!(
+            "No warnings about {}{}.\n",
+            printable(&about),
+            printable(&since.unwrap_or_default())
+        ));
         return Ok(());
     }
     let named = arguments.name.is_some();
@@ -75,6 +83,7 @@ fn table(
 fn cell(event: &EventRow, column: &str, now: Timestamp) -> Cell {
     let object = &event.object;
     let slash = if object.namespace.is_empty() { "" } else { "/" };
+    let gone = if event.is_gone { " (gone)" } else { "" };
     match column {
         "CLUSTER" => Cell::new(event.place.words()),
         "LAST SEEN" => Cell::new(text::since(event.last_seen, now)),
@@ -83,9 +92,9 @@ fn cell(event: &EventRow, column: &str, now: Timestamp) -> Cell {
         "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
         "OBJECT" => Cell::new(match (&event.made_by, event.objects) {
             (Some(made_by), 2..) => {
-                format!("{} Pods {}{slash}{made_by}-*", event.objects, object.namespace)
+                format!("{} Pods {}{slash}{made_by}-*{gone}", event.objects, object.namespace)
             }
-            _ => format!("{} {}{slash}{}", object.kind, object.namespace, object.name),
+            _ => format!("{} {}{slash}{}{gone}", object.kind, object.namespace, object.name),
         }),
         "REASON" => Cell::new(&event.reason),
         _ => Cell::new(text::revision(&event.message)),

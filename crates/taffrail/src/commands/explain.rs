@@ -259,6 +259,9 @@ fn explain(
         let told = format!("shown for {}; --per-cluster shows each cluster", place.first());
         indented(out, "  ", &told)?;
     }
+    if let Some(suspension) = &explanation.suspension {
+        indented(out, "  ", &format!("suspended{}", text::by_at(suspension, now)))?;
+    }
     flagged(out, explanation)?;
     if told.tells_owners {
         belongs(out, explanation, &row.cluster)?;

@@ -1,4 +1,4 @@
-//! `taffrail get`: lists of apps, clusters and objects.
+//! `taffrail get`: lists apps, clusters and the objects of apps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -16,7 +16,7 @@ use taffrail_status::Status;
 
 use super::changes::{Printed, Removed};
 use super::rows::{
-    FOLDED, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
+    FOLDED, IMAGES, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
     resource_columns,
 };
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
@@ -29,7 +29,7 @@ use crate::program;
 use crate::reasons;
 use crate::source::{self, Place, Source};
 
-/// The lists that `-w` printed last; it prints only their changes.
+/// The lists that `-w` printed last, one for each argument of `get`; only changes since then are printed.
 #[derive(Default)]
 pub(crate) struct PrintedLists {
     apps: Printed<AppRow>,
@@ -57,7 +57,8 @@ pub(crate) fn run(
     }
 }
 
-/// Asks for a list, and prints it or what changed in it since it was printed.
+/// Gets the answer of `view` and prints the list, or only what changed in it since it was printed; then the errors.
+/// Returns the exit code.
 fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + Into<ViewQuestion>>(
     arguments: &GetArguments,
     view: &V,
@@ -93,7 +94,7 @@ fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + 
     Ok(exit)
 }
 
-/// Checks that `--orphaned` has a namespace to look in, unless it looks in dumps.
+/// Returns an error if `--orphaned` is given for live clusters without `-n` or `--in-namespace`.
 fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
     let has_namespace = arguments.namespace.is_some() || !arguments.filters.in_namespace.is_empty();
     if !arguments.filters.orphaned || has_namespace || !arguments.view.source.from.is_empty() {
@@ -107,7 +108,8 @@ fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
         .hint(format!("{one}; or write a dump of the cluster ({dump}), and read the dump with --from FILE")))
 }
 
-/// Returns the hint at apps that have objects in the namespace in which no app is declared.
+/// Returns the hint that names apps with objects in the namespace of `-n`, in which no app is declared, and the command
+/// that lists them.
 fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     let mut named: Vec<&str> = elsewhere.names.iter().map(String::as_str).collect();
     if elsewhere.has_more {
@@ -121,10 +123,12 @@ fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     let namespace = arguments.namespace.as_deref().unwrap_or_default();
     let command = program::hinted(&format!("taffrail get {what} --in-namespace {}", quoted(namespace)));
     let named = named.join(", ");
-    format!("{have} objects in namespace {namespace} ({named}): {command} lists them")
+    format!(
+        "{have} objects in namespace {namespace} without being declared there ({named}): {command} lists them"
+    )
 }
 
-/// Prints the errors of clusters and returns the exit code; problems with contexts were printed before.
+/// Prints the errors of clusters, but not the problems with contexts, and returns the exit code of the worst.
 pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetFacts, console: &Console) -> Exit {
     let mut exit = Exit::Yes;
     for complaint in complaints(errors, &fleet.unobserved) {
@@ -134,8 +138,8 @@ pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetFacts, console: &Con
     exit
 }
 
-/// Prints the errors below the table and returns the exit code. JSON and YAML contain the errors of clusters, so
-/// these are printed only if `for_people`.
+/// Prints the problems with contexts and, if `for_people`, the errors of clusters, which JSON and YAML contain. Returns
+/// the exit code of the worst of both.
 pub(super) fn tell(fleet: &FleetFacts, errors: &[AppError], for_people: bool, console: &Console) -> Exit {
     let mut exit = Exit::Yes;
     for complaint in fleet.problems.iter().map(CommandError::from) {
@@ -151,7 +155,7 @@ pub(super) fn tell(fleet: &FleetFacts, errors: &[AppError], for_people: bool, co
     exit
 }
 
-/// Returns the rows that the arguments select.
+/// Returns the arguments that select and sort rows, as parameters of a view.
 fn rows(arguments: &GetArguments) -> RowSelection {
     let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
     RowSelection {
@@ -181,7 +185,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
     }
 }
 
-/// Checks combinations of options that clap cannot express.
+/// Returns an error for options that do not apply to the list, or to the output format.
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     let other = |list: &str, option: &str| program::typed(&format!("taffrail get {list} {option} …"));
@@ -208,16 +212,17 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
         return Err(complaint.hint(other("apps", "--in-namespace")));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {
-        let complaint = CommandError::usage("clusters cannot be selected by names of apps");
+        let complaint = CommandError::usage("`get clusters` takes no names of apps");
         return Err(complaint.hint(program::typed("taffrail get clusters --cluster NAME")));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
-        return Err(CommandError::usage("clusters can be sorted by name or status"));
+        return Err(CommandError::usage("clusters can be sorted only by name, cluster or status"));
     }
     chosen_columns(arguments).map(drop)
 }
 
-/// Returns the columns selected with `--columns`, or `None` without that option.
+/// Returns the titles of the columns that `--columns` names; `None` without that option. Fails for an unknown column,
+/// and if the output is not a table.
 fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, CommandError> {
     if arguments.columns.is_empty() {
         return Ok(None);
@@ -230,7 +235,7 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     let chosen = |name: &String| {
         column(arguments.what, name).ok_or_else(|| {
             let complaint = CommandError::usage(format!("{} have no column '{name}'", noun(arguments.what)));
-            complaint.hint(format!("columns: {}", column_names(arguments.what).join(", ")))
+            complaint.hint(format!("the columns are {}", column_names(arguments.what).join(", ")))
         })
     };
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
@@ -263,18 +268,18 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// The list to print, and the options for printing it.
+/// A list to print, with the options and the destination.
 struct Shown<'s, T> {
     arguments: &'s GetArguments,
     fleet: &'s FleetFacts,
     list: &'s List<T>,
-    /// All rows, also those that only filters on their state leave out; empty without such filters.
+    /// The rows, with those that only filters on their state leave out; empty without such filters.
     left_out: &'s [T],
     console: &'s Console,
 }
 
 impl<T: ListRow> Shown<'_, T> {
-    /// Prints the list, or what changed in it since it was printed.
+    /// Prints the list in the output format; of tables and names only what changed since it was printed.
     fn print(&self, printed: &mut Printed<T>) -> io::Result<()> {
         match self.arguments.output {
             form @ (ListOutput::Json | ListOutput::Yaml) => document(form, self.list, self.console),
@@ -299,6 +304,9 @@ impl<T: ListRow> Shown<'_, T> {
             }
             if fleet.clusters <= 1 && arguments.what != What::Clusters {
                 columns.retain(|column| *column != "CLUSTER");
+            }
+            if arguments.filters.image.is_empty() {
+                columns.retain(|column| *column != IMAGES);
             }
             if arguments.filters.orphaned {
                 columns.retain(|column| !["APP", "DELIVERY", "SYNC"].contains(column));
@@ -377,8 +385,9 @@ impl<T: ListRow> Shown<'_, T> {
     }
 }
 
-/// Returns the cells that tell that a row is gone: those before its status, and `Gone` in place of that, which is cell
-/// `status`. If another app still has a row of the same name, the row also names its app; `None` if no column can.
+/// Returns the cells of a line that says that a row is gone: those before cell number `status`, and there `Gone`. If
+/// another app still has a row of the same name (`is_still_named`), the line also names the app; `None` if the table
+/// has no column for it after the status.
 fn gone(row: Vec<Cell>, columns: &[&str], status: usize, is_still_named: bool) -> Option<Vec<Cell>> {
     let of_app = |column: &str| is_still_named && ["DELIVERY", "APP"].contains(&column);
     let last = match is_still_named {
@@ -394,7 +403,7 @@ fn gone(row: Vec<Cell>, columns: &[&str], status: usize, is_still_named: bool) -
     Some(cells.collect())
 }
 
-/// Prints the answer as JSON or YAML.
+/// Prints the answer as YAML if `form` is that, else as JSON.
 pub(super) fn document(form: ListOutput, list: &impl Serialize, console: &Console) -> io::Result<()> {
     // The text may be many times as long as the list in memory.
     let mut out = BufWriter::new(console.programs());
@@ -437,23 +446,24 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
 ];
 const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 
-/// Maximum number of columns kept for messages of apps; a fifth of the screen if that is less.
+/// Number of screen columns kept for the messages of apps; a fifth of the screen if that is less.
 const MAX_APP_MESSAGE: usize = 30;
-/// Minimum width of messages in the table of clusters, in columns. Its other columns are short.
+/// Number of screen columns kept for the messages of clusters; the other columns of their table are short.
 const CLUSTER_MESSAGE: usize = 60;
 
 /// Maximum number of unreadable kinds that one line names.
 const MAX_KINDS: usize = 10;
 
-/// Maximum number of error lines of one cluster; its answers are not trusted to be few.
+/// Maximum number of errors of one cluster that are printed, since a cluster can make any number of them.
 const MAX_LINES: usize = 50;
 
-/// The text in the error about a cluster that was never observed: what follows from that.
+/// The end of the error about a cluster that was never observed: what that means for the answer.
 pub(super) const NOTHING_KNOWN: &str =
     "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
 
-/// Returns the errors to print below the table, at most [`MAX_LINES`] of a cluster. Kinds that failed for the same
-/// reason share a line. The errors of the clusters `unobserved` say what that means.
+/// Returns the errors to print below the table: for each cluster at most [`MAX_LINES`], and the number of the others.
+/// Kinds of a cluster that failed for the same reason share an error. The error about a cluster in `unobserved` says
+/// that nothing is known of it.
 pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<String>) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -523,14 +533,14 @@ fn bounded(complaints: Vec<(&str, &str, CommandError)>) -> Vec<CommandError> {
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
         let told = CommandError::unreadable(format!("{cluster}: {count} more errors of this kind"));
-        let told = told.hint("-o json names all");
+        let told = told.hint("-o json lists all errors");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
     told.extend(more);
     told
 }
 
-/// Removes repeated hints: of several errors with the same hint, only the last keeps it.
+/// Returns the errors without repeated hints: of several with the same hint, only the last keeps it.
 fn told_once(mut complaints: Vec<CommandError>) -> Vec<CommandError> {
     let mut told = BTreeSet::new();
     for complaint in complaints.iter_mut().rev() {

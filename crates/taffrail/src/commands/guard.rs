@@ -1,4 +1,4 @@
-//! Confirmation before a write that may affect more than the user named.
+//! Asks for confirmation before a write that may affect more than the user named.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 

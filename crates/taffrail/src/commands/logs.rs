@@ -1,4 +1,4 @@
-//! `taffrail logs`: the logs of an app's or object's containers, those that fail first.
+//! `taffrail logs`: prints the logs of an app's or object's containers.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
@@ -30,14 +30,14 @@ use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 use crate::{phrase, say};
 
-/// Number of lines of each log without `--tail`, if there are several, as in kubectl.
+/// Number of lines of each log without `--tail` and `--since`, if there are several logs, as in kubectl.
 const TAIL_OF_SEVERAL: u64 = 10;
 /// Maximum number of logs that are read at the same time: each is kept until those before it are printed.
 const MAX_AHEAD: usize = 8;
-/// Maximum number of failures that are printed one by one.
+/// Maximum number of failed logs that are printed one by one; the others are counted.
 const MAX_TOLD: usize = 5;
 
-/// Print the logs of an app's containers, those that fail first, or of an object's.
+/// Print the logs of the containers of an app or object; if some of them fail, by default only theirs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -57,52 +57,55 @@ left out, the oldest first, and counted.
 Exit codes: 0 answered; 2 wrong usage, no match for a name, or several apps; 3 a log or a cluster could not be read (the
 rest is still shown); 130 interrupted.")]
 pub(crate) struct LogsArguments {
-    /// App (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or object (KIND/NAME or
+    /// The app (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or object (KIND/NAME or
     /// [CLUSTER/]group/Kind/namespace/name): a Pod, a workload, a Service, or an object that owns these
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: String,
 
-    /// Namespace in which the app is declared, or of the object [default: any for apps; for objects the context's]
+    /// Namespace in which the app is declared, or of an object named KIND/NAME [default: any for apps; for objects that
+    /// of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Find the app or object in any namespace
+    /// Search the app or object in all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only in these clusters, named as in the CLUSTER column
+    /// Only containers in these clusters: names as in the CLUSTER column, separated by commas [default: all that are
+    /// read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Keep printing what the containers write, until Ctrl-C
+    /// Keep printing what the containers write, also after a restart, until Ctrl-C
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// Print the log of each container's previous run, such as before a crash
+    /// Print the log of each container's previous run, such as before a crash, instead of the present one
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only this container [default: the failing ones; if none fails, all but init containers]
+    /// Only the containers of this name [default: those that fail; if none fails, all but init containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods, even if some of them fail
+    /// Print the logs of all Pods; by default, if some Pods fail, only theirs
     #[arg(long)]
     pub(crate) all_pods: bool,
 
-    /// Number of lines at the end of each log; -1 for all [default: all of a single container, 10 of each of several]
+    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container,
+    /// 10 of each of several; all with --since]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 
-    /// Only lines that are not older than this, such as 90s or 5m
+    /// Only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     pub(crate) since: Option<Duration>,
 
-    /// Begin each line with its time
+    /// Begin each line with the time at which it was written (RFC 3339)
     #[arg(long)]
     pub(crate) timestamps: bool,
 
-    /// Begin each line with POD/CONTAINER even if there is only one
+    /// Begin each line with POD/CONTAINER, which is the default only if there are several containers
     #[arg(long)]
     pub(crate) prefix: bool,
 
@@ -138,7 +141,7 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     if logs.is_empty() {
         if let (Some(container), false) = (&arguments.container, known.is_empty()) {
             let complaint = CommandError::usage(format!("no Pod has a container '{container}'"));
-            return Err(complaint.hint(format!("there are: {}", Vec::from_iter(known).join(", "))));
+            return Err(complaint.hint(format!("the containers are {}", Vec::from_iter(known).join(", "))));
         }
         if exit == Exit::Yes {
             console.tell(phrase!("{} has no Pods.\n", printable(&arguments.what)));
@@ -162,13 +165,13 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Returns the error for logs of a dump.
+/// Returns the error for `--from`: a dump contains no logs.
 pub(super) fn no_logs_in_dumps() -> CommandError {
     CommandError::usage("a dump holds no logs")
         .hint("omit --from, and name the cluster with --context; or print the logs where the dump was made")
 }
 
-/// The Pods of the app or object in one cluster.
+/// One cluster, and the Pods of the app or object in it.
 struct Found {
     name: String,
     cluster: Cluster,
@@ -185,8 +188,8 @@ impl Found {
     }
 }
 
-/// Finds the Pods of the app or object that the user named, in each cluster. What could not be read is printed, and
-/// decides the exit code.
+/// Finds the Pods of the app or object that the user named, in each cluster. Prints what could not be read, and returns
+/// its exit code. Fails if there is no such app or object.
 fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exit), CommandError> {
     let text = &arguments.what;
     let query = text.parse::<AppQuery>().ok();
@@ -258,7 +261,8 @@ fn not_found(object: &ObjectArg, is_served: bool, has_searched_all: bool) -> Com
     }
 }
 
-/// Returns the clusters that the arguments select, and prints problems with their contexts.
+/// Returns the clusters that the arguments select, only the one called `own` if that is given; prints problems with
+/// contexts. Fails if a named cluster does not exist.
 fn selected(
     arguments: &LogsArguments,
     own: Option<&str>,
@@ -280,12 +284,12 @@ fn selected(
     Ok(members)
 }
 
-/// A cluster that could not be read, by its name.
+/// The name of a cluster that could not be read, and the failure.
 type Unread = (String, Failure);
 
 type OfCluster<T> = (String, Result<T, Failure>);
 
-/// Finds the Pods of an object in each cluster.
+/// Returns for each cluster its name, and the connection with the Pods of the object, or the failure.
 fn of_objects(
     arguments: &LogsArguments,
     object: &ObjectArg,
@@ -310,7 +314,7 @@ fn of_objects(
     })
 }
 
-/// Removes the Pods that an earlier cluster has: a cluster with two contexts is read once.
+/// Removes the Pods whose UID an earlier entry has, so that the logs of a cluster with two contexts are printed once.
 fn once_each(found: &mut [Found]) {
     let mut seen = HashSet::new();
     for found in found {
@@ -331,7 +335,8 @@ fn tell_unread(unread: &[Unread], console: &Console) -> Exit {
     if unread.is_empty() { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// Finds the Pods of the app that `query` names.
+/// Finds the Pods of the app that `query` names, in each cluster that has it; prints what could not be read, and
+/// returns its exit code.
 fn of_app(
     arguments: &LogsArguments,
     query: &AppQuery,
@@ -354,7 +359,8 @@ fn of_app(
     Ok((found, exit.max(tell_unread(&unread, console))))
 }
 
-/// Finds the Pods of the app that an object declares.
+/// Finds the Pods of the apps whose declaring object is `key`; prints what could not be read, and returns its exit
+/// code.
 fn of_declaring(
     arguments: &LogsArguments,
     key: &ObjectKey,
@@ -406,7 +412,8 @@ fn view(arguments: &LogsArguments) -> ViewArguments {
     }
 }
 
-/// Connects to the clusters that have Pods.
+/// Connects to those clusters in which `pods`, given with the names of their clusters, has any; returns the connections
+/// and the failures.
 fn connected(
     pods: Vec<(String, Vec<OwnedDocument>)>,
     members: Vec<Member>,
@@ -440,15 +447,15 @@ fn connected(
     Ok((found, unread))
 }
 
-/// A log to print.
+/// The log of one container, and how it is printed.
 struct Log {
     cluster: String,
     reader: LogReader,
     target: LogTarget,
     request: LogRequest,
-    /// The words before each line; empty for a single log.
+    /// The name before each line; empty for a single log without `--prefix`.
     prefix: String,
-    /// The name of the log in messages.
+    /// The name of the log: `POD/CONTAINER`, after cluster and namespace where these differ.
     name: String,
 }
 
@@ -468,7 +475,7 @@ impl Log {
         Log { cluster, reader, target, request, prefix: String::new(), name: String::new() }
     }
 
-    /// Prints a line of the log after the prefix, which has the colour of the container's status.
+    /// Prints a line of the log after its prefix, if it has one, in the colour of the container's status.
     fn print(&self, line: &LogLine, out: &mut impl Write) -> io::Result<()> {
         let line = shown(&line.text, line.left_out);
         if self.prefix.is_empty() {
@@ -483,8 +490,8 @@ impl Log {
     }
 }
 
-/// Gives each log its name, with as much of cluster and namespace as distinguishes it, and bounds the lines of
-/// several.
+/// Sets the name and the prefix of each log; names begin with cluster and namespace only if the logs differ in these.
+/// Limits several logs to [`TAIL_OF_SEVERAL`] lines each without `--tail` and `--since`.
 fn name(logs: &mut [Log], arguments: &LogsArguments) {
     let is_one = |part: &dyn Fn(&Log) -> String| logs.iter().map(part).collect::<BTreeSet<_>>().len() < 2;
     let one_cluster = is_one(&|log| log.cluster.clone());
@@ -505,7 +512,7 @@ fn name(logs: &mut [Log], arguments: &LogsArguments) {
     }
 }
 
-/// Returns what a user can do about a log that cannot be read.
+/// Returns the hint for a log that could not be read because of `error`.
 pub(super) fn hint(error: &ReadError) -> &'static str {
     match error.reason() {
         Reason::Forbidden => "ask for a role that allows `get` on `pods/log`",
@@ -521,8 +528,8 @@ pub(super) fn hint(error: &ReadError) -> &'static str {
     }
 }
 
-/// Returns a line, of which `left_out` bytes are missing, without characters that a terminal would obey. Colours of the
-/// container are dropped.
+/// Returns a line of a log without colours and control characters. If `left_out` is not 0, the line ends with the note
+/// that so many bytes are missing.
 pub(super) fn shown(line: &str, left_out: u64) -> Printable<'static> {
     let mut text = Sieve::clean(&line.replace('\t', "    "), false);
     if left_out > 0 {
@@ -531,7 +538,7 @@ pub(super) fn shown(line: &str, left_out: u64) -> Printable<'static> {
     printable(&text).into_owned()
 }
 
-/// The failures of logs, of which the first ones are printed.
+/// Counts the logs that could not be read, and prints the first [`MAX_TOLD`] failures.
 #[derive(Default)]
 struct Failures {
     told: usize,
@@ -559,7 +566,7 @@ impl Failures {
     }
 }
 
-/// Prints the logs one after the other.
+/// Prints the logs one after the other, and the failures. Returns the exit code.
 async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> {
     let mut out = console.people();
     let mut failures = Failures::default();
@@ -596,7 +603,8 @@ async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> 
     Ok(failures.exit(console))
 }
 
-/// Prints what is written to the logs, until all have ended or stdout is closed.
+/// Prints the logs and what is written to them from now on, until all have ended or stdout is closed. Returns the exit
+/// code.
 async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> {
     let mut out = console.people();
     let mut failures = Failures::default();

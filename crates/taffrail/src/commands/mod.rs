@@ -1,4 +1,4 @@
-//! The command line, and its subcommands, one module each.
+//! The command line, with one module for each of its subcommands.
 
 #[cfg(feature = "lua")]
 pub(crate) mod actions;
@@ -69,22 +69,23 @@ Examples:
   taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
-Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 some data could not be read (the
-rest is still shown); 130 interrupted."
+Exit codes: 0 answered; 1 something is not ready (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
+data could not be read (the rest is still shown); 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Read settings from this file [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
+    /// Read settings from this file alone [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to print colours; auto prints them on a terminal, unless NO_COLOR disables or CLICOLOR_FORCE enables them
+    /// When to print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn
+    /// them off or on
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 
-    /// Print long answers directly, without $PAGER
+    /// Print answers that are longer than the screen directly, not through the pager ($PAGER, or less)
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_pager: bool,
 }
@@ -117,7 +118,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the contexts and the trust settings of a command that reads clusters; `None` for other commands.
+    /// Returns the values of `--context`, and the trust that the settings state, of a command that reads clusters;
+    /// `None` for other commands.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,
@@ -150,8 +152,8 @@ impl Command {
         Some((&mut source.context, &mut source.trust))
     }
 
-    /// Returns true if the command runs until it is interrupted or a condition is met, and so redraws or adds to
-    /// its output.
+    /// Returns true if the command may run until it is interrupted or a condition is met, and redraws or adds to its
+    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub` and a live `overview`.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -180,7 +182,8 @@ impl Command {
         }
     }
 
-    /// Returns true if the answer may be held back for a pager. Streams of lines are printed as they come.
+    /// Returns true if the answer may be held back for a pager: for commands that answer once, without progress and
+    /// other than as a stream of lines.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
             // These print progress while they run.

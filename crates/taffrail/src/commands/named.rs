@@ -1,4 +1,4 @@
-//! Helpers of the commands about named apps: reading them, and telling why a question about them has no answer.
+//! Helpers of the commands about named apps: finding the apps, and the errors for names that cannot be found.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::commands::status::kinds;
 use crate::program;
 use crate::reasons;
 
-/// Checks that the given cluster names exist.
+/// Returns an error if one of `wanted` is not the name or an alias of a cluster of `fleet`.
 pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), CommandError> {
     question::check_clusters(wanted, &fleet.clusters()).map_err(|error| refused("", &error))
 }
@@ -29,18 +29,19 @@ pub(super) fn unknown_cluster<'w>(
     Some(complaint.hint(others(known)))
 }
 
-/// Returns the hint that lists the clusters that were asked, and says how to ask others.
+/// Returns the hint that lists the clusters that were read, `known`, and the options that read others.
 fn others<T: std::borrow::Borrow<str>>(known: &[T]) -> String {
-    format!("there are: {}; --context, --all-contexts or --from read others", known.join(", "))
+    format!("the clusters read are {}; --context, --all-contexts or --from read others", known.join(", "))
 }
 
-/// Returns the error that `error` holds for what could be read, while `hidden_by` may hide an app.
+/// Returns the error that `error`, that an app was not found, holds only for the part that could be read, because of
+/// the failure `hidden_by`: exit code 3, with the hint for that failure.
 fn unread(error: &dyn fmt::Display, hidden_by: &AppError) -> CommandError {
     let hint = reasons::hint(&hidden_by.error.reason).map(str::to_owned);
     CommandError::unreadable(in_part(error, hidden_by)).maybe_hint(hint)
 }
 
-/// Returns the place of apps that the arguments select.
+/// Returns the options that restrict the apps, as parameters of a view.
 pub(super) fn selection(which: &NameArguments) -> AppSelection {
     AppSelection {
         namespace: which.namespace.clone(),
@@ -49,8 +50,8 @@ pub(super) fn selection(which: &NameArguments) -> AppSelection {
     }
 }
 
-/// Returns the app called `name` among the apps that `which` selects: one entry for each cluster that has it.
-/// Returns an error if no app or several apps match.
+/// Returns the app called `name` among the apps that `which` selects, one entry for each cluster that has it. Fails,
+/// with a hint for `command`, if no app or several apps match.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
@@ -61,13 +62,14 @@ pub(super) fn find<'l>(
         .map_err(|error| refused(command, &error))
 }
 
-/// Returns the apps of `list` in the namespace and clusters that -n and --cluster select; all apps without these.
+/// Returns the apps of `list` that are declared in the namespace of -n and have objects in the clusters of --cluster;
+/// either option restricts nothing if it is not given.
 pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
     question::inside(which.namespace.as_deref(), &which.cluster, list)
 }
 
-/// Returns the hint for an object that is not where it was searched: the subcommand `command` finds it in any namespace,
-/// unless it `has_searched_all`.
+/// Returns the hint for an object that was not found: the subcommand `command` with -A, which searches all namespaces,
+/// or, if that was done (`has_searched_all`) or the object was named in full, how to name it in full.
 pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: bool) -> String {
     match object {
         ObjectArg::Named { kind, name } if !has_searched_all => {
@@ -75,25 +77,25 @@ pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: boo
             let command = program::hinted(&format!("taffrail {command} {name} -A"));
             format!("choose a namespace with -n NAMESPACE, or search all: {command}")
         }
-        _ => "group/Kind/namespace/name names an object in full".to_owned(),
+        _ => "write group/Kind/namespace/name to name an object in full".to_owned(),
     }
 }
 
 /// Maximum number of namespaces that a hint names.
 const MAX_NAMESPACES: usize = 5;
 
-/// Returns the error for a question that has no answer, with a hint at what to ask instead; `subcommand` is that
-/// for the hint.
+/// Converts the reason why a view has no answer into an error for the user, with a hint at what to ask instead; the
+/// hint's command is `subcommand`.
 pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     match error {
         QuestionError::UnknownCluster { known, .. } => CommandError::usage(error).hint(others(known)),
         QuestionError::UnknownKind { known, .. } => CommandError::usage(error).hint(match known.as_slice() {
             [] => "no app that these filters select declares any object".to_owned(),
-            known => format!("there are: {}", known.join(", ")),
+            known => format!("the apps declare objects of these kinds: {}", known.join(", ")),
         }),
         QuestionError::NotInClusters { hidden_by: Some(hidden_by), .. } => unread(error, hidden_by),
         QuestionError::NotInClusters { clusters, hidden_by: None, .. } => {
-            CommandError::usage(error).hint(format!("it is in: {}", clusters.join(", ")))
+            CommandError::usage(error).hint(format!("the app is in these clusters: {}", clusters.join(", ")))
         }
         QuestionError::NoObject { hidden_by: Some(hidden_by), .. } => {
             CommandError::unreadable(in_part(error, hidden_by))
@@ -132,7 +134,8 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     }
 }
 
-/// Returns `error`, that something was not found, as that of the part that could be read.
+/// Returns the text of `error`, that something was not found, with the addition that it holds for the part that could
+/// be read, and the failure `hidden_by`.
 fn in_part(error: &dyn fmt::Display, hidden_by: &AppError) -> String {
     let AppError { cluster, error: hidden } = hidden_by;
     format!("{error} in the part that could be read; {cluster}: {}", hidden.message)

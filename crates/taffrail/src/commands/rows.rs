@@ -1,4 +1,4 @@
-//! The rows of `get`: their names, and their cells.
+//! The rows of the lists of `get`: their names for other commands, and their cells in tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,27 +14,27 @@ use taffrail_status::Status;
 use crate::output::table::Cell;
 use crate::output::{app_style, object_style, style, sync_style};
 
-/// A row that has a name for other commands.
+/// A row with a name by which other commands find its app, cluster or object.
 pub(crate) trait NamedRow: KeyedRow {
-    /// Returns the name for `-o name`, with that of its cluster if there are `several`.
+    /// Returns the name that `-o name` prints, which begins with the cluster if there are `several`.
     fn name(&self, several: bool) -> String;
 }
 
 /// A row of a list of `get`.
 pub(super) trait ListRow: NamedRow + Serialize {
-    /// Returns the cells of all columns. A `short` row abbreviates the delivery tool and omits a message that only
-    /// repeats the revision.
+    /// Returns the cells of all columns, with ages at the time `now`. A `short` row abbreviates the delivery tool and
+    /// omits a message that only repeats the revision.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
     /// Returns true if the row has a problem that is more than a notice.
     fn has_problem(&self) -> bool;
 
-    /// Returns the app, if the row is that of an app, to find others of its name.
+    /// Returns the row itself if it is that of an app, to find others of its name; else `None`.
     fn app(&self) -> Option<&AppRow> {
         None
     }
 
-    /// Returns true if the row is that of an app that another cluster declares.
+    /// Returns true if the row is that of an app whose home cluster is not its target cluster.
     fn has_other_home(&self) -> bool {
         self.app().is_some_and(|app| app.home != app.cluster)
     }
@@ -183,10 +183,14 @@ impl ListRow for ResourceRow {
                 Cell::new(app.map_or(text::NONE.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
             ),
             ("RULE", Cell::new(&self.rule)),
+            (IMAGES, Cell::new(text::images(self))),
             ("MESSAGE", Cell::new(message)),
         ])
     }
 }
+
+/// Title of the column with the images that were asked for.
+pub(super) const IMAGES: &str = "IMAGES";
 
 /// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.
 pub(super) const STATUS: &str = "STATUS";
@@ -209,7 +213,8 @@ impl<'l> Namesakes<'l> {
         Namesakes { namespaces }
     }
 
-    /// Returns the shortest unique name of an app: `ks/shop`, or with its namespace if another app has that name.
+    /// Returns the short name of an app: `ks/shop`, or with its namespace if the list has an app of that tool and name
+    /// in another namespace.
     fn short_name(&self, app: &AppRow) -> String {
         let delivery = text::delivery(app.delivery);
         let namespaces = self.namespaces.get(&(app.delivery, &*app.name));
@@ -248,8 +253,8 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster that does not
-/// answer for an app in a cluster that was never read, otherwise the app's message.
+/// Returns the text of an app's MESSAGE cell: that its cluster does not answer, if that was never read; the message of
+/// its problem, if it is Ready but has one; otherwise the app's message.
 fn message(app: &AppRow) -> &str {
     let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
     if let Some(problem) = app.problem.as_ref().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
@@ -264,8 +269,8 @@ fn message(app: &AppRow) -> &str {
     said.unwrap_or(&app.message)
 }
 
-/// Builds the row of a cluster that did not answer, so that its apps do not look deleted. Returns `None` for other
-/// failures.
+/// Returns the cells of a row about a cluster that could not be read at all, so that its apps do not look deleted;
+/// `None` if `error` is about a part of a cluster.
 pub(super) fn lost_row(error: &ErrorRow) -> Option<Row> {
     let is_lost = error.scope == Scope::Cluster.to_string();
     is_lost.then(|| {
@@ -299,12 +304,14 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
+/// Returns the text of the NOT LIVE cell: for each state two scopes and the number of the others. Leaves out kinds that
+/// the server does not serve.
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
-    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    // Several reads of one scope, by labels or names, are one scope to a reader.
+    let mut states: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
-        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
+        states.entry(scope.state.as_str()).or_default().insert(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {
         let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
@@ -318,9 +325,9 @@ fn not_live(scopes: &[NotLiveRow]) -> String {
 
 pub(super) fn resource_columns(wide: bool) -> Vec<&'static str> {
     if wide {
-        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", IMAGES, "MESSAGE"];
         [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
     } else {
-        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
+        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", IMAGES, "MESSAGE"]
     }
 }

@@ -1,4 +1,4 @@
-//! `taffrail tree`: an app, its declared objects, and their dependents.
+//! `taffrail tree`: prints an app, its declared objects and their dependents as a tree.
 
 use std::io::{self, Write};
 
@@ -88,7 +88,8 @@ fn left_out(number: usize) -> Option<String> {
     }
 }
 
-/// Minimum width of the MESSAGE column. It is small: most nodes are ready and have no message, so AGE is worth more.
+/// Minimum width of the MESSAGE column, in columns of the screen. It is small: most nodes are ready and have no
+/// message, so AGE is worth more.
 const MIN_MESSAGE_WIDTH: usize = 12;
 
 struct Printer<'t, W> {
@@ -132,7 +133,8 @@ fn node_style(node: &TreeNode) -> Style {
     }
 }
 
-/// Returns the name of a node, with its namespace unless that equals `inside`.
+/// Returns the kind and name of a node's object, with its namespace unless that equals `inside`; the delivery tool and
+/// name of an app without an object; else the note.
 fn label(node: &TreeNode, inside: Option<&str>) -> String {
     match (&node.object, &node.app, &node.note) {
         (Some(object), _, _) if inside == Some(&object.namespace) => {

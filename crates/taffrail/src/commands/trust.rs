@@ -20,7 +20,7 @@ use crate::program;
 use crate::say;
 use crate::source::{self, Source};
 
-/// The report that was printed, or the names of its findings.
+/// The answer that was printed last: the report, or for `-o name` the names of its findings.
 #[derive(Default)]
 pub(crate) struct PrintedReport {
     whole: Option<TrustReport>,
@@ -86,12 +86,12 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-/// Returns the age of a finding in seconds, as shown for people; `None` if its time is not known.
+/// Returns the age of a finding at the time `now` in seconds; `None` if it is not known since when the finding is true.
 fn age(doubt: &TrustFinding, now: Timestamp) -> Option<i64> {
     Some(now.as_second().saturating_sub(doubt.since?.as_second()))
 }
 
-/// Returns what a finding is about, in kubectl's spelling: an object, a kind or a scope.
+/// Returns the subject of a finding: an object or a kind in kubectl's spelling, or the scope.
 fn subject(doubt: &TrustFinding) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
@@ -171,12 +171,12 @@ fn people(
     out.flush()
 }
 
-/// Returns the commands that show more about a finding, to copy.
+/// Returns the commands that show more about a finding, with the options of this process that choose what is read.
 fn commands(doubt: &TrustFinding) -> Vec<String> {
     doubt.next.iter().map(|command| program::typed(command)).collect()
 }
 
-/// Indentation of the lines of a finding.
+/// The indentation of the lines below the first line of a finding.
 const INDENT: &str = "    ";
 
 fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp) -> io::Result<()> {
@@ -225,7 +225,7 @@ fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp
     }
 }
 
-/// Returns the share of one cluster in `number`, a sum over all clusters with this finding.
+/// Returns the share of one cluster in `number`, which is a sum over all clusters of a joined finding.
 fn each(doubt: &TrustFinding, number: usize) -> usize {
     number / doubt.place.count().max(1)
 }
@@ -260,7 +260,7 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
     })
 }
 
-/// Maximum number of names on a line.
+/// Maximum number of names of apps or clusters on a line.
 const MAX_NAMED: usize = 5;
 
 fn listed(mut names: Vec<String>, all: usize) -> String {

@@ -1,4 +1,4 @@
-//! `--watch`: repeats a view, redrawn in place on a terminal, and line by line elsewhere.
+//! `--watch`: shows a view again and again, redrawn in place on a terminal, and elsewhere as added lines.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -27,37 +27,37 @@ const TICK: Duration = Duration::from_secs(1);
 /// the time.
 const REST: u32 = 10;
 
-/// The format in which a watching command appends a part to its output.
+/// The layout in which a watching command adds an answer to its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Lines, such as the rows of a table, added as they are.
+    /// Lines, such as the rows of a table, which are added as they are.
     Lines,
-    /// Sections, after an empty line.
+    /// Sections of text, which are separated by an empty line.
     Text,
     /// A JSON document on one line.
     Json,
-    /// A YAML document, after a separator line.
+    /// YAML documents, which are separated by the line `---`.
     Yaml,
 }
 
-/// The source of a view that follows clusters.
+/// The data source of a view with `-w`: a watcher of clusters, or a hub.
 #[derive(Default)]
 pub(crate) struct Following {
     follow: Option<FleetWatcher>,
-    /// The hub that is asked in place of clusters.
+    /// The hub that is asked in place of clusters, with `--hub`.
     hub: HubWatch,
-    /// True if the current state must not be updated, because the last output must only be drawn again.
+    /// True while nothing but ages has changed since the last output, which is only drawn again.
     held: bool,
     shows_rows: bool,
 }
 
 impl Following {
-    /// Returns true if the present state must be used unchanged, because nothing but ages is newer.
+    /// Returns true if the last output is only drawn again, with newer ages: the state must not be updated for it.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Returns the watcher of the clusters, which is started for the first answer.
+    /// Returns the watcher of the clusters; the first call starts it with `asked`.
     pub(crate) fn watcher(
         &mut self,
         arguments: &ViewArguments,
@@ -70,15 +70,16 @@ impl Following {
         Ok(self.follow.insert(follow))
     }
 
-    /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
-    /// when something changed.
+    /// Pauses after an answer that took `took`, for [`TICK`] or [`REST`] times that time, whichever is longer, or until
+    /// something changes. Returns true if something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
         let pause = TICK.max(took * REST);
         let Some(follow) = &mut self.follow else { return self.hub.rest(took * REST, TICK) };
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 
-    /// Returns true if the rows of apps computed at `looked`, or the last answer of a hub, are still right, except for ages.
+    /// Returns true if the rows of apps computed at `looked`, or the last answer of a hub, are still right except for
+    /// ages. False for views of clusters that show more than rows of apps.
     fn stands(&self, looked: Timestamp) -> bool {
         match &self.follow {
             Some(follow) => self.shows_rows && follow.rows_stand(looked, Timestamp::now()),
@@ -115,7 +116,7 @@ impl Source for Following {
 /// Shows a view once, or with `-w` again and again.
 ///
 /// `run` prints an answer. It receives the answer that was printed last, and prints nothing if the new one is the same.
-/// If whole answers are wanted it receives the default, as if nothing was printed before.
+/// For the first answer, and for each one that is redrawn on a terminal, it receives the default value instead.
 pub(crate) fn view<P: Default>(
     arguments: &ViewArguments,
     form: Form,
@@ -149,7 +150,7 @@ pub(crate) fn follow<P: Default>(
     let (exit, first) = answer(&mut source, true)?;
     let screen = match form {
         Form::Lines | Form::Text => Screen::open()
-            .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))?,
+            .map_err(|error| CommandError::unreadable("cannot draw on the terminal").with_source(&error))?,
         Form::Json | Form::Yaml => None,
     };
     match screen {
@@ -158,11 +159,11 @@ pub(crate) fn follow<P: Default>(
     }
 }
 
-/// A function that returns the next frame of a view. If its flag is true the frame is a whole answer, else only what
-/// differs from the last one.
+/// A function that returns the exit code and the frame of the next answer of a view. If its flag is true the frame is
+/// the whole answer, else only what differs from the last one.
 type NextFrame<'f> = dyn FnMut(&mut Following, bool) -> Result<(Exit, Frame), CommandError> + 'f;
 
-/// One output of the view: the text for stdout, and the messages for stderr.
+/// One answer of a view as it is printed: the text for stdout, and the messages for stderr.
 struct Frame {
     text: String,
     told: Vec<String>,
@@ -171,7 +172,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Adds the notes about how the clusters are followed.
+    /// Returns the frame with warnings about the watches, such as a fallback to polling, among its messages.
     fn with_notes(mut self, source: &Following) -> Frame {
         let notes = source.follow.as_ref().map(FleetWatcher::notes).unwrap_or_default();
         let notes = notes.into_iter().map(|note| CommandError::unreadable(note).harmless());
@@ -180,8 +181,8 @@ impl Frame {
     }
 }
 
-/// Returns the line that stands for all lines of `text` but the first `shown`; it counts the rows among them that have
-/// a problem.
+/// Returns the line that is shown in place of all lines of `text` after the first `shown`: their number, and how many
+/// of them are rows with a problem.
 fn hidden(text: &str, shown: usize, problems: &[bool]) -> String {
     let more = text.lines().count() - shown;
     // What a wide table prints below a row is indented.
@@ -199,7 +200,7 @@ fn hidden(text: &str, shown: usize, problems: &[bool]) -> String {
     format!("… {more} more {lines}{with_problems}; narrow the view, or make the window higher")
 }
 
-/// Redraws the view in place until the user ends it.
+/// Redraws the view in place, until drawing fails or the process is interrupted.
 fn redraw(
     mut screen: Screen,
     mut source: Following,
@@ -244,7 +245,7 @@ fn redraw(
     }
 }
 
-/// Prints what is new in each answer until stdout is closed.
+/// Prints `first`, and then what is new in each answer, until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,
@@ -289,13 +290,13 @@ fn append(
     }
 }
 
-/// Returns true if stdout was closed.
+/// Converts the result of writing to stdout: returns true if stdout was closed, an error for another failure.
 fn written_or_gone(result: std::io::Result<()>) -> Result<bool, CommandError> {
     let gone = matches!(&result, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
     written(result).map(|()| gone)
 }
 
-/// Returns text as it is added to the output; `is_first` is true for the first one.
+/// Returns the text of an answer in the layout `form`, with a separator before it unless it `is_first`.
 fn laid_out(form: Form, is_first: bool, text: String) -> String {
     match form {
         _ if text.is_empty() => text,

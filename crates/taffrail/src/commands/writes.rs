@@ -1,4 +1,4 @@
-//! The planned writes of an operation, as text.
+//! Prints the planned writes of an operation as text.
 
 use std::io::{self, Write};
 

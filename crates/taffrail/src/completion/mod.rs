@@ -1,4 +1,4 @@
-//! Shell completion.
+//! Finds the candidates for shell completion, and makes the completion scripts.
 //!
 //! Errors are never printed, because a half-typed line is on the screen; the shell gets fewer candidates.
 
@@ -17,12 +17,12 @@ use clap_complete::env::Shells;
 use crate::command_error::CommandError;
 use crate::output::progress;
 
-/// Environment variable with the name of the shell; set by the completion scripts.
+/// The environment variable by which the completion scripts ask for candidates; its value is the name of the shell.
 const VARIABLE: &str = "_TAFFRAIL_COMPLETE";
-/// The name under which kubectl calls the completion of its plugin.
+/// The file name under which kubectl calls the program for the completion of the plugin.
 const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
 
-/// Maximum time for an answer.
+/// Maximum time for finding candidates, after which there are none.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Stack size of the thread that computes candidates, in bytes; as large as that of a main thread.
@@ -52,8 +52,8 @@ pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
     true
 }
 
-/// Returns the candidates as bytes for `shell`, or for kubectl if it is `None`; returns `None` for an unknown
-/// shell.
+/// Returns the candidates for the last word of `arguments` in the form that `shell` reads, or kubectl if it is `None`.
+/// Returns `None` for an unknown shell.
 fn words_for(
     shell: Option<String>,
     mut arguments: Vec<OsString>,
@@ -89,7 +89,8 @@ fn words_for(
     Some(answer)
 }
 
-/// Attaches the functions that find candidates to the arguments of all commands; `line` is the command line so far.
+/// Returns `root` with functions that find candidates at the arguments of all commands; `line` is the command line with
+/// the word being typed.
 fn attached(root: Command, line: &[OsString]) -> Command {
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
     let place: usize = place.unwrap_or(line.len().saturating_sub(1)).min(line.len());
@@ -97,9 +98,10 @@ fn attached(root: Command, line: &[OsString]) -> Command {
     words::attach(root, &line[..place], &current)
 }
 
-/// Returns the completion script of a shell.
+/// Returns the completion script of a shell, which calls this program by the path or name under which it runs. Fails
+/// for an unknown shell.
 pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
-    let unknown = || CommandError::usage(format!("no completions for '{shell}'"));
+    let unknown = || CommandError::usage(format!("there is no completion script for the shell '{shell}'"));
     let shells = Shells::builtins();
     let completer = shells.completer(shell).ok_or_else(unknown)?;
     let own = std::env::args_os().next().unwrap_or_default();
@@ -112,11 +114,12 @@ pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
     };
     let mut text = Vec::new();
     let written = completer.write_registration(VARIABLE, "taffrail", "taffrail", &program, &mut text);
-    written.map_err(|error| CommandError::unreadable("cannot write the script").with_source(&error))?;
+    written
+        .map_err(|error| CommandError::unreadable("cannot make the completion script").with_source(&error))?;
     String::from_utf8(text).map_err(|_| unknown())
 }
 
-/// Returns the script that installs the kubectl plugin.
+/// Returns a script for `sh` that links this program as a kubectl plugin, with its completion.
 pub(crate) fn for_kubectl() -> String {
     "\
 # Makes `kubectl taffrail` work, and its completion: two links in a folder of your PATH. Run it with

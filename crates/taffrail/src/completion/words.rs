@@ -1,4 +1,5 @@
-//! Candidates for values, from the kubeconfig, and from the clusters or dumps that the command line names.
+//! Finds candidates for the values of arguments in the kubeconfig, and in the clusters or dumps that the command line
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -27,13 +28,14 @@ use crate::output::printable;
 use crate::rule_source::RuleSource;
 use crate::source;
 
-/// Time limit for finding candidates.
+/// Time limit for reading each cluster for candidates.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of candidates from one cluster: users do not read more, and the next letter narrows them down.
 const MOST: usize = 1000;
 
-/// Attaches candidates to the arguments of all commands; `before` is the line so far, `current` the word being typed.
+/// Returns `root` with functions that find candidates at the arguments of all commands; options are hidden unless
+/// `current` begins with a dash. `before` is the line before the word being typed, `current` that word.
 pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
     let home = std::env::home_dir();
     let words = Line::new(&root, before, home).map(Arc::new);
@@ -120,14 +122,14 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
     })
 }
 
-/// Splits the value being typed after the last character that is in `between`: the complete items, and the item
-/// being typed.
+/// Splits the value being typed after the last of its characters that is in `between`, and returns both parts: the
+/// complete items with that character, and the item being typed.
 fn last_of<'c>(current: &'c str, between: &[char]) -> (&'c str, &'c str) {
     current.rfind(between).map_or(("", current), |at| current.split_at(at + 1))
 }
 
-/// Returns `words` as candidates for the last item of the comma-separated list `current`, without items that are
-/// already in the list.
+/// Returns the candidates for the comma-separated list `current`, in which each of `words` replaces the last item;
+/// leaves out those of `words` that the list has already.
 fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let (before, _) = last_of(current, &[',']);
     let are_told: BTreeSet<&[u8]> = before.split(',').map(str::as_bytes).collect();
@@ -135,17 +137,18 @@ fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<Completi
     words.into_iter().filter(is_new).map(|word| word.add_prefix(before)).collect()
 }
 
-/// The parsed arguments of the line so far.
+/// The parsed command line before the word being typed.
 struct Line {
     config: Config,
     view: ViewArguments,
     grouping: Option<GroupingArguments>,
-    /// The arguments of the subcommand.
+    /// The arguments of the subcommand, as clap parsed them.
     matches: ArgMatches,
 }
 
 impl Line {
-    /// Parses the line; `None` if it is invalid or incomplete.
+    /// Parses the line `before`, with the settings as defaults. Returns `None` if it has no subcommand that reads
+    /// clusters, or is invalid.
     fn new(root: &Command, before: &[OsString], home: Option<std::path::PathBuf>) -> Option<Line> {
         let lenient = |root: Command| {
             // An option whose value is being typed has none yet.
@@ -177,7 +180,7 @@ impl Line {
         self.matches.try_get_one::<String>("namespace").ok().flatten().cloned()
     }
 
-    /// Returns the values that the line so far gives for the argument with the id `argument`.
+    /// Returns the values that the line gives for the argument with the id `argument`; empty if it gives none.
     fn said(&self, argument: &str) -> Vec<String> {
         let said = self.matches.try_get_raw(argument).ok().flatten();
         said.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -191,7 +194,7 @@ impl Line {
         contexts.into_iter().map(CompletionCandidate::new).chain(fleets).collect()
     }
 
-    /// Returns the names of contexts, or of dumps if the line has `--from`.
+    /// Returns the names of the clusters that the line selects, or of the dumps if it has `--from`, as candidates.
     fn clusters(&self) -> Vec<CompletionCandidate> {
         let names: Vec<String> = if self.view.source.from.is_empty() {
             let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
@@ -215,8 +218,8 @@ impl Line {
         names.into_iter().filter(|name| !name.is_empty()).map(CompletionCandidate::new).collect()
     }
 
-    /// Returns the kinds that the selected clusters or dumps have, in lower case, each followed by `after`, such as
-    /// `/`.
+    /// Returns the kinds of the selected clusters or dumps that begin with `current`, in lower case, each followed by
+    /// `after`, such as `/`.
     fn kinds(&self, current: &str, after: &'static str) -> Vec<CompletionCandidate> {
         let kinds: BTreeSet<String> = self.ask(
             current,
@@ -233,8 +236,9 @@ impl Line {
         kinds.into_iter().map(|kind| CompletionCandidate::new(format!("{kind}{after}"))).collect()
     }
 
-    /// Returns the candidates that begin with `current`, from all dumps by `dumped` or all selected clusters by
-    /// `live`; a cluster that does not answer within [`PATIENCE`] adds none.
+    /// Returns the words that begin with `current`, at most [`MOST`] of each dump or cluster: those that `dumped`
+    /// returns for each dump, or `live` for each selected cluster. A cluster that does not answer within [`PATIENCE`]
+    /// adds none.
     fn ask<F>(
         &self,
         current: &str,
@@ -316,7 +320,7 @@ impl Line {
         }
     }
 
-    /// Returns candidates for `app/NAME` or an object.
+    /// Returns the candidates for a target of `wait`: after `app/` names of apps, else objects.
     fn targets(&self, current: &str) -> Vec<CompletionCandidate> {
         match current.strip_prefix("app/") {
             Some(app) => self.apps(app).into_iter().map(|it| it.add_prefix("app/")).collect(),
@@ -324,7 +328,7 @@ impl Line {
         }
     }
 
-    /// Returns candidates for `KIND/NAME`, or for `KIND` and then `NAME`.
+    /// Returns the candidates for `KIND/NAME`, or, after the word `KIND`, for `NAME`.
     fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
         if let Some((kind, name)) = current.split_once('/') {
             return self
@@ -343,7 +347,8 @@ impl Line {
         }
     }
 
-    /// Returns the names of the objects of a kind that begin with `current`.
+    /// Returns the names that begin with `current` of the objects of a kind in the selected clusters or dumps, in the
+    /// namespace of the line.
     fn names(&self, kind: &str, current: &str) -> BTreeSet<String> {
         let namespace = self.namespace();
         let everywhere =

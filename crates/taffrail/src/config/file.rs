@@ -11,10 +11,10 @@ use taffrail_object::yaml;
 
 use crate::command_error::CommandError;
 
-/// A setting in the file, such as `output.apps: wide`.
+/// A setting as the file sets it, such as `output.apps: wide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The keys from the top level to the setting, joined by dots.
+    /// The keys from the top level of the file to the setting, joined by dots.
     pub(super) key: String,
     /// The setting's value, or the items of its list.
     pub(super) values: Vec<String>,
@@ -22,23 +22,24 @@ pub(super) struct Entry {
     pub(super) line: u64,
 }
 
-/// Returns the default path of the settings file; `None` without a home directory.
+/// Returns the default path of the settings file, below `xdg` (the value of `$XDG_CONFIG_HOME`) if that is an absolute
+/// path, else below `.config` in `home`; `None` if neither is known.
 pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     let folder = xdg.map(PathBuf::from).filter(|folder| folder.is_absolute());
     Some(folder.or_else(|| Some(home?.join(".config")))?.join("taffrail").join("config.yaml"))
 }
 
-/// Reads a file, which must exist.
+/// Reads the entries of the settings file `file`, in its order. Fails if it cannot be read or parsed.
 pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
-    let unreadable = || CommandError::usage(format!("cannot read the configuration {}", file.display()));
+    let unreadable = || CommandError::usage(format!("cannot read the settings file {}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable().with_source(&error))?;
     entries(&text).map_err(|(line, what)| {
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-        CommandError::usage(format!("configuration {}{line}: {what}", file.display()))
+        CommandError::usage(format!("settings file {}{line}: {what}", file.display()))
     })
 }
 
-/// An error in the file: its line if known, and the message.
+/// An error in the file: its line, from 1, if known, and the message.
 type Fault = (Option<u64>, String);
 
 fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
@@ -49,7 +50,10 @@ fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
     }
     let root: Spanned<Node> = yaml::read(text).map_err(|error| (error.line, error.message))?;
     let Node::Map(map) = root.value else {
-        return Err((Some(root.referenced.line().max(1)), "must be a list of KEY: VALUE".to_owned()));
+        return Err((
+            Some(root.referenced.line().max(1)),
+            "the file must consist of settings, each as KEY: VALUE".to_owned(),
+        ));
     };
     let mut entries = Vec::new();
     flatten("", map, &mut entries)?;
@@ -66,14 +70,14 @@ fn flatten(
         let dot = if above.is_empty() { "" } else { "." };
         let key = format!("{above}{dot}{}", key.value);
         if entries.iter().any(|entry| entry.key == key || entry.key.starts_with(&format!("{key}."))) {
-            return Err((Some(line), format!("'{key}' is set twice")));
+            return Err((Some(line), format!("the setting '{key}' is set twice")));
         }
         let values = match node.value {
             Node::Map(map) => {
                 flatten(&key, map, entries)?;
                 continue;
             }
-            Node::Nothing => return Err((Some(line), format!("'{key}' has no value"))),
+            Node::Nothing => return Err((Some(line), format!("the setting '{key}' has no value"))),
             Node::Scalar(text) => vec![text],
             Node::List(items) => {
                 let mut values = Vec::with_capacity(items.len());
@@ -82,7 +86,10 @@ fn flatten(
                         Node::Scalar(text) => values.push(text),
                         _ => {
                             let line = item.referenced.line().max(line);
-                            return Err((Some(line), format!("'{key}' must be a list of words")));
+                            return Err((
+                                Some(line),
+                                format!("the items of the list '{key}' must be single words"),
+                            ));
                         }
                     }
                 }
@@ -111,7 +118,7 @@ impl<'de> Deserialize<'de> for Node {
             type Value = Node;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value, a list or keys")
+                f.write_str("a value, a list of values, or KEY: VALUE")
             }
 
             fn visit_unit<E>(self) -> Result<Node, E> {

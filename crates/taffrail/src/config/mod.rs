@@ -1,4 +1,4 @@
-//! Settings from the file and the environment, with the origin of each value.
+//! Reads the settings from the file and the environment, with the origin of each value.
 //!
 //! A setting is parsed like the value of its flag and becomes the flag's default, so the flag wins. The environment
 //! wins over the file.
@@ -16,10 +16,10 @@ use crate::command_error::CommandError;
 use crate::commands::get;
 use crate::program;
 
-/// A setting and the flag that it sets.
+/// The definition of a setting, with the flag of which it sets the default.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// The setting's name in the file; the variable is `TAFFRAIL_` and the name in capitals.
+    /// The setting's name in the file, such as `output.apps`.
     pub(crate) key: &'static str,
     pub(crate) about: &'static str,
     flag: Option<&'static str>,
@@ -27,14 +27,14 @@ pub(crate) struct Setting {
     is_list: bool,
 }
 
-/// The commands whose flag a setting sets.
+/// The commands of whose flag a setting sets the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// Every command with the flag.
+    /// Every command that has the flag.
     All,
     /// The command of this name.
     Command(&'static str),
-    /// `get` with this kind of list.
+    /// `get` with this list, such as `apps`.
     List(&'static str),
 }
 
@@ -48,29 +48,39 @@ const fn list(key: &'static str, flag: &'static str, of: Of, about: &'static str
 
 /// All settings, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
-    list("context", "context", Of::All, "The contexts to read without --context: names, @FLEET, prod-*"),
+    list(
+        "context",
+        "context",
+        Of::All,
+        "The contexts of the kubeconfig to read when no --context is given: names, @FLEET, or patterns like prod-*",
+    ),
     one(
         "timeout",
         "timeout",
         Of::All,
-        "How long a view may take to answer; if request-timeout is not set, how long each cluster may take",
+        "How long a command that only reads may take to answer; if request-timeout is not set, how long each cluster may take",
     ),
     one(
         "request-timeout",
         "request_timeout",
         Of::All,
-        "How long one request to a cluster may take; 0 for no limit",
+        "How long one request to a cluster may take before it fails; 0 for no limit",
     ),
     list(
         "app-label",
         "app_label",
         Of::All,
-        "Labels whose values name the apps of objects that no tool declares",
+        "Labels whose value names the app of an object that no tool declares; the first one that the object has counts",
     ),
-    one("rules", "rules", Of::All, "Rules that judge objects: taffrail, kstatus or a folder"),
+    one(
+        "rules",
+        "rules",
+        Of::All,
+        "Rules that judge objects: taffrail, kstatus, or a folder with rules that are tried before Taffrail's",
+    ),
     Setting {
         key: "argocd",
-        about: "Namespaces of the Argo CDs whose scripts Taffrail trusts: NAMESPACE, or CLUSTER/NAMESPACE in one cluster",
+        about: "Namespaces of the Argo CDs whose Lua scripts Taffrail trusts: NAMESPACE in every cluster, or CLUSTER/NAMESPACE in one",
         flag: None,
         of: Of::All,
         is_list: true,
@@ -88,10 +98,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Of::All,
         "Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects",
     ),
-    one("color", "color", Of::All, "Colours: auto, always or never"),
+    one("color", "color", Of::All, "When to print colours: auto (on a terminal), always or never"),
     Setting {
         key: "pager",
-        about: "Program that shows answers longer than the screen; never disables it [default: $PAGER, or less]",
+        about: "Program that shows answers longer than the screen; `never` prints them directly [default: $PAGER, or less]",
         flag: None,
         of: Of::All,
         is_list: false,
@@ -105,21 +115,37 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one("output.explain", "output", Of::Command("explain"), "Output format of `taffrail explain`"),
     one("output.trust", "output", Of::Command("trust"), "Output format of `taffrail trust`"),
     one("output.status", "output", Of::Command("status"), "Output format of `taffrail status`"),
-    list("columns.apps", "columns", Of::List("apps"), "Columns of `taffrail get apps`"),
-    list("columns.clusters", "columns", Of::List("clusters"), "Columns of `taffrail get clusters`"),
-    list("columns.resources", "columns", Of::List("resources"), "Columns of `taffrail get resources`"),
+    list(
+        "columns.apps",
+        "columns",
+        Of::List("apps"),
+        "Columns of the table of `taffrail get apps`, in this order",
+    ),
+    list(
+        "columns.clusters",
+        "columns",
+        Of::List("clusters"),
+        "Columns of the table of `taffrail get clusters`, in this order",
+    ),
+    list(
+        "columns.resources",
+        "columns",
+        Of::List("resources"),
+        "Columns of the table of `taffrail get resources`, in this order",
+    ),
 ];
 
-/// The character before the name of a fleet where contexts are expected, as in `@prod`.
+/// The character that marks the name of a fleet among contexts, as in `@prod`.
 const FLEET: char = '@';
 
 impl Setting {
-    /// Returns the name of the setting's environment variable.
+    /// Returns the name of the setting's environment variable: `TAFFRAIL_OUTPUT_APPS` for `output.apps`.
     pub(crate) fn variable(&self) -> String {
         format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
     }
 
-    /// Returns the command-line flag whose default the setting sets; `None` if this build lacks the command.
+    /// Returns the flag whose default the setting sets, of the first command that has it; `None` if the setting sets no
+    /// flag, or this build has no such command.
     fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
         let find = |command: &'c Command| {
             command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
@@ -132,7 +158,8 @@ impl Setting {
         find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
     }
 
-    /// Returns the error message for a value that the flag of the setting does not accept; `None` if it is valid.
+    /// Returns the error message for a value that the setting's flag does not accept; `None` if it does, or if the
+    /// setting has no flag.
     fn fault(&self, root: &Command, value: &str) -> Option<String> {
         let argument = self.argument(root)?;
         let possible: Vec<_> = argument.get_possible_values();
@@ -148,11 +175,11 @@ impl Setting {
         let parsed = Command::new("value").no_binary_name(true).arg(alone);
         let error = parsed.try_get_matches_from([format!("--value={value}")]).err()?;
         let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
-        Some(format!("'{value}' is not a valid value{why}"))
+        Some(format!("'{value}' is not a valid value of the setting{why}"))
     }
 }
 
-/// The place where a value was set: default, file with line, or variable.
+/// The place where the value of a setting comes from: the default, a line of the file, or an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -170,13 +197,13 @@ impl Display for Origin {
     }
 }
 
-/// The value of a setting and its origin.
+/// A setting with its value and origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) key: String,
-    /// Description of the setting for users.
+    /// The description of the setting, for users.
     pub(crate) about: &'static str,
-    /// The values; empty if nothing is set and there is no default.
+    /// The value, or the items of a list; empty if nothing sets it and it has no default.
     pub(crate) values: Vec<String>,
     pub(crate) is_list: bool,
     pub(crate) origin: Origin,
@@ -185,15 +212,16 @@ pub(crate) struct Value {
 /// All settings with their values, and the file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The file that was read, if any.
+    /// The settings file that was read; `None` if there is none.
     pub(crate) file: Option<PathBuf>,
     /// The settings in the order of [`SETTINGS`], then the fleets.
     pub(crate) values: Vec<Value>,
 }
 
 impl Config {
-    /// Reads the settings from the file `explicit`, else from the file in `TAFFRAIL_CONFIG`, else from the default file
-    /// if it exists; then from the environment. `root` is the command whose flags they set.
+    /// Reads the settings from one file (`explicit`, else that which `TAFFRAIL_CONFIG` names, else the default file if
+    /// it exists), and then from the environment, which wins. `root` is the command of whose flags they set the
+    /// defaults; `home` is the home directory. Fails for an unknown setting or an invalid value.
     pub(crate) fn load(
         root: &Command,
         explicit: Option<&Path>,
@@ -212,12 +240,15 @@ impl Config {
             // Entries exist only if a file was read.
             let place = file.clone().unwrap_or_default();
             let origin = Origin::File { file: place, line: entry.line };
-            let wrong = |what: String| CommandError::usage(format!("configuration {origin}: {what}"));
+            let wrong = |what: String| CommandError::usage(format!("settings file {origin}: {what}"));
             if let Some(name) = entry.key.strip_prefix("fleets.") {
                 if name.contains('.') {
-                    return Err(wrong(format!("'{}' must be a list of contexts", entry.key)));
+                    return Err(wrong(format!(
+                        "'{}' is not a fleet: a fleet is a list of contexts",
+                        entry.key
+                    )));
                 }
-                let about = "The contexts that this name stands for";
+                let about = "The contexts that this fleet stands for, as @NAME where contexts are expected";
                 fleets.push(Value { key: entry.key, about, values: entry.values, is_list: true, origin });
                 continue;
             }
@@ -226,14 +257,15 @@ impl Config {
                 return Err(complaint.hint(known(&entry.key)));
             };
             check(root, &SETTINGS[at], &entry.values)
-                .map_err(|what| wrong(format!("'{}': {what}", entry.key)))?;
+                .map_err(|what| wrong(format!("setting '{}': {what}", entry.key)))?;
             values[at] = Value { origin: origin.clone(), values: entry.values, ..values[at].clone() };
         }
         for (value, setting) in values.iter_mut().zip(SETTINGS) {
             let variable = setting.variable();
             let Some(text) = set(&variable) else { continue };
             let wrong = |what: &str| CommandError::usage(format!("${variable}: {what}"));
-            let text = text.into_string().map_err(|_| wrong("is not text"))?;
+            let text =
+                text.into_string().map_err(|_| wrong("the value of the variable is not UTF-8 text"))?;
             value.values = if setting.is_list {
                 text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
             } else {
@@ -256,19 +288,19 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// Returns the only or first value of the setting `key`; `None` if it is not set and has no default.
+    /// Returns the value of the setting `key`, of a list the first one; `None` if it has no value.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
     }
 
-    /// Returns all values of the setting `key`; empty if it is not set.
+    /// Returns all values of the setting `key`, its default if it is not set; empty if it has no value.
     pub(crate) fn list(&self, key: &str) -> &[String] {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Makes the values of the settings the defaults of the flags of `command`; `word` is the argument after the
-    /// command, such as the list of `get`.
+    /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
+    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (value, setting) in self.values.iter().zip(SETTINGS) {
             let concerned = match setting.of {
@@ -297,15 +329,14 @@ impl Config {
         root
     }
 
-    /// Returns the fleets, with their `@` prefix, and their contexts.
+    /// Returns the name of each fleet, with `@` before it, and its contexts.
     pub(crate) fn fleets(&self) -> impl Iterator<Item = (String, &[String])> {
         self.values.iter().filter_map(|value| {
             Some((format!("{FLEET}{}", value.key.strip_prefix("fleets.")?), value.values.as_slice()))
         })
     }
 
-    /// Replaces each `@FLEET` in some context names by the contexts of that fleet. Returns an error for an unknown
-    /// fleet.
+    /// Returns `names` with each `@FLEET` replaced by the contexts of that fleet. Fails for an unknown fleet.
     pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, CommandError> {
         let mut contexts = Vec::new();
         for name in names {
@@ -319,9 +350,9 @@ impl Config {
                 let hint = match known.as_slice() {
                     [] => {
                         let command = program::hinted("taffrail config --help");
-                        format!("the configuration defines none; see {command}")
+                        format!("the settings define no fleet; {command} shows how to define one")
                     }
-                    known => format!("there are: {}", known.join(", ")),
+                    known => format!("the settings define {}", known.join(", ")),
                 };
                 return Err(complaint.hint(hint));
             };
@@ -345,7 +376,7 @@ fn default(root: &Command, setting: &Setting) -> Value {
 
 fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), String> {
     if !setting.is_list && values.len() != 1 {
-        return Err("takes one value".to_owned());
+        return Err("the setting takes one value, not a list".to_owned());
     }
     if let Of::List(what) = setting.of
         && setting.flag == Some("columns")
@@ -360,7 +391,8 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }
 
-/// Returns a hint for the unknown setting `key`: the most similar one, or the command that lists all.
+/// Returns a hint for the unknown setting `key`: the settings below it if it is a group, the most similar one, or the
+/// command that lists all.
 fn known(key: &str) -> String {
     let inside: Vec<&str> = SETTINGS
         .iter()
@@ -368,16 +400,16 @@ fn known(key: &str) -> String {
         .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
         .collect();
     if !inside.is_empty() {
-        return format!("set one of: {}", inside.join(", "));
+        return format!("set one of the settings {}", inside.join(", "));
     }
     let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
     match nearest(key, keys) {
         Some(key) => format!("did you mean {key}?"),
-        None => format!("{} lists them all", program::hinted("taffrail config view")),
+        None => format!("{} lists all settings", program::hinted("taffrail config view")),
     }
 }
 
-/// Returns the word in `words` that is most similar to `wrong`; `None` if none is similar.
+/// Returns the word in `words` that is most similar to `wrong`, in any case; `None` if none is similar enough.
 fn nearest<'w>(wrong: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     const SIMILAR: f64 = 0.7;
 

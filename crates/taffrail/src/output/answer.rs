@@ -1,4 +1,4 @@
-//! The destination of the answer: stdout, or a pager once it is longer than the screen.
+//! The destination of the answer: stdout, a pager once it is longer than the screen, or memory.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Phrase, Sieve};
 
-/// The destination of an answer and of the messages beside it. Copies lead to the same place.
+/// The destination of an answer and of the messages beside it. Clones have the same destination.
 #[derive(Clone)]
 pub(crate) struct Console {
     sink: Arc<Mutex<Sink>>,
@@ -21,7 +21,7 @@ pub(crate) struct Console {
 
 struct Sink {
     place: Place,
-    /// Messages for stderr, printed when the answer has ended so that they do not disturb the pager.
+    /// Messages for stderr that are printed when the answer has ended, so that they do not disturb the pager.
     later: Vec<String>,
     /// For each row of the last table in the answer: true if it has a problem. Empty for other answers.
     problems: Vec<bool>,
@@ -48,7 +48,8 @@ struct Held {
     counted: usize,
 }
 
-/// Returns true if `pager` is an installed program; `never` and `cat` are not pagers.
+/// Returns true if the first word of `pager` is an installed program, other than `cat` and words that mean none, such
+/// as `never`.
 fn is_pager(pager: &str) -> bool {
     match pager.split_whitespace().next() {
         None | Some("never" | "false" | "no" | "off" | "cat") => false,
@@ -82,7 +83,7 @@ impl Console {
         }
     }
 
-    /// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a
+    /// Makes an answer that is longer than the screen go to `pager`, a shell command. Does nothing if stdout is not a
     /// terminal or the pager does not exist.
     pub(crate) fn page_with(&self, pager: &str) {
         let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
@@ -100,7 +101,8 @@ impl Console {
         });
     }
 
-    /// Takes the answer kept in memory (empty for a console that keeps none) and the messages for stderr.
+    /// Removes and returns the answer kept in memory (empty for a console that keeps none) and the messages kept for
+    /// stderr.
     pub(crate) fn kept(&self) -> (String, Vec<String>) {
         let mut sink = self.sink();
         let text = match &mut sink.place {
@@ -110,12 +112,12 @@ impl Console {
         (String::from_utf8_lossy(&text).into_owned(), std::mem::take(&mut sink.later))
     }
 
-    /// Notes for each row of the table that is printed whether it has a problem, for a view that cannot show all.
+    /// Stores for each row of the printed table if it has a problem, for a view that cannot show all rows.
     pub(crate) fn note_problems(&self, problems: Vec<bool>) {
         self.sink().problems = problems;
     }
 
-    /// Takes what [`Console::note_problems`] noted.
+    /// Removes and returns what [`Console::note_problems`] stored.
     pub(crate) fn noted_problems(&self) -> Vec<bool> {
         std::mem::take(&mut self.sink().problems)
     }
@@ -125,7 +127,8 @@ impl Console {
         self.is_paging.load(Ordering::Acquire)
     }
 
-    /// Ends the answer; if there is a pager, waits until its reader quits.
+    /// Ends the answer: prints what is held back, or waits until the reader of the pager quits; then prints the kept
+    /// messages.
     pub(crate) fn finish(&self) {
         let mut sink = self.sink();
         match std::mem::replace(&mut sink.place, Place::Stdout) {
@@ -146,13 +149,13 @@ impl Console {
         }
     }
 
-    /// Prints to stderr, after the answer if a pager shows it.
+    /// Prints `line` to stderr, as [`Console::message`] does.
     pub(crate) fn tell(&self, line: Phrase) {
         self.message(line.as_str());
     }
 
-    /// Prints a trace line, or a message that another console kept, to stderr: at once, or after the answer if a pager
-    /// shows it.
+    /// Prints a text to stderr at once; if the answer is held back for a pager or kept in memory, keeps the text
+    /// instead until the answer has ended.
     pub(crate) fn message(&self, line: &str) {
         let line = Sieve::clean(line, true);
         let mut sink = self.sink();
@@ -163,18 +166,18 @@ impl Console {
         }
     }
 
-    /// Returns a writer for people, with colours if enabled.
+    /// Returns a writer of the answer for people: only visible text, with colours if they are enabled.
     pub(crate) fn people(&self) -> Answer {
         let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         self.writer(Some(Sieve::of_people(colours)))
     }
 
-    /// Returns a writer for programs, unfiltered unless stdout is a terminal.
+    /// Returns a writer of the answer for programs, which filters control characters only if stdout is a terminal.
     pub(crate) fn programs(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
     }
 
-    /// Returns a writer to stdout for text that was formatted for people and kept in memory.
+    /// Returns a writer for text that was formatted for people by another console that kept it in memory.
     pub(crate) fn again(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(|| Sieve::of_people(true)))
     }
@@ -188,7 +191,7 @@ impl Console {
     }
 }
 
-/// A writer of the command's answer to stdout or a pager.
+/// A writer of an answer to the destination of its console.
 pub(crate) struct Answer {
     console: Console,
     sieve: Option<Sieve>,

@@ -1,4 +1,4 @@
-//! Output to the terminal, to pipes and to pagers.
+//! Prints to the terminal, to pipes and to pagers.
 
 pub(crate) mod answer;
 pub(crate) mod names;
@@ -19,8 +19,8 @@ use crate::cli::Color;
 
 pub(crate) use text::{Phrase, Printable, Sieve, printable};
 
-/// Enables or disables colours on stdout and stderr as `--color` says; that overrides `NO_COLOR` and similar
-/// variables.
+/// Sets for the whole process if colours are printed on stdout and stderr. `Always` and `Never` override `NO_COLOR` and
+/// similar variables.
 pub(crate) fn colour(when: Color) {
     match when {
         Color::Auto => anstream::ColorChoice::Auto,
@@ -81,7 +81,8 @@ pub(crate) fn screen() -> Option<usize> {
 /// Minimum width for wrapped text, in columns.
 const MIN_WIDTH: usize = 20;
 
-/// Writes text in lines that fit the screen: the first begins with `lead`, the others are indented to its width.
+/// Writes text in lines that fit the screen: the first begins with `lead`, the others are indented by its width.
+/// Without a screen writes one line.
 pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
     let lead = printable(lead);
     let below = " ".repeat(lead.width());
@@ -92,13 +93,13 @@ pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Resu
     Ok(())
 }
 
-/// Cuts text to `columns` columns, with an ellipsis at its end; returns it unchanged if `columns` is `None`.
+/// Returns text cut to `columns` columns, with an ellipsis if it was longer; unchanged if `columns` is `None`.
 pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
     columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns).into_owned())
 }
 
-/// Wraps text into lines for a screen, each `indent` columns from the left, without breaking words. Without a screen
-/// there is one line.
+/// Returns text in lines that fit a screen after `indent` columns, without breaking words; in one line if `screen` is
+/// `None`.
 fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
     let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(MIN_WIDTH)) else {
         return vec![text.to_owned()];

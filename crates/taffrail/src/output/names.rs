@@ -1,4 +1,4 @@
-//! Names that are safe in a shell: for completion, and for `-o name`.
+//! Writes names that are safe in a shell, for `-o name`.
 //!
 //! Names from outside may contain spaces, quotes and `$(…)`, which a command line would interpret.
 
@@ -36,7 +36,8 @@ impl Names {
         Ok(())
     }
 
-    /// Writes that a name printed before has changed: the name, and `word`, such as `Gone`.
+    /// Writes a line about a name that was printed before: the name and `word`, such as `Gone`. Writes nothing for a
+    /// name that a shell could read as several words.
     pub(crate) fn note(&mut self, name: &str, word: &str) -> io::Result<()> {
         if is_plain(name.as_bytes()) {
             say!(self.out, "{}  {}", printable(name), printable(word))

@@ -1,4 +1,4 @@
-//! A progress line on the terminal, shown if waiting takes longer than a moment.
+//! Shows a progress line on the terminal if waiting takes longer than a second.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::table::cut;
 
-/// Delay before the line appears.
+/// Delay before the progress line appears.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Minimum interval between updates of the line.
 const PACE: Duration = Duration::from_millis(100);
 
-/// True while a line is on the terminal, which must be cleared before other output.
+/// True while a progress line is on the terminal, which must be cleared before other output.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// True after [`silence`]: no progress line is shown any more.
@@ -24,7 +24,7 @@ pub(crate) fn silence() {
     SILENT.store(true, Ordering::Release);
 }
 
-/// Clears the line if one is shown.
+/// Clears the progress line if one is shown.
 pub(crate) fn clear() {
     if SHOWN.swap(false, Ordering::AcqRel) {
         // A closed stderr cannot be reported.
@@ -32,7 +32,8 @@ pub(crate) fn clear() {
     }
 }
 
-/// A line on stderr with the names that are still waited for; dropping it clears the line.
+/// A progress line on stderr with the names that are still waited for. When the last clone is dropped, the line is
+/// cleared.
 ///
 /// Does nothing if stderr is not a terminal.
 #[derive(Clone)]
@@ -55,14 +56,14 @@ struct Waiting {
     ended: bool,
 }
 
-/// Returns true if stderr is a terminal on which a line can be cleared.
+/// Returns true if stderr is a terminal whose type is not `dumb`, so that a line on it can be cleared.
 fn can_stand() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !dumb && std::io::stderr().is_terminal()
 }
 
-/// Prints `text` as a line that stays, if stderr is not a terminal on which a progress line could be shown and
-/// cleared.
+/// Prints `text` to stderr as a line that stays, but only if stderr is not a terminal on which a progress line can be
+/// shown.
 pub(crate) fn tell(text: &str) {
     if !SILENT.load(Ordering::Acquire) && !can_stand() {
         // A closed stderr cannot be reported.
@@ -71,8 +72,8 @@ pub(crate) fn tell(text: &str) {
 }
 
 impl Progress {
-    /// Shows a progress line, after [`PATIENCE`], until all `names` are done; `text` says what is done, such as
-    /// `reading 20 clusters`.
+    /// Shows a progress line, after [`PATIENCE`], with `text`, such as `reading 20 clusters`, and those of `names` that
+    /// are not done. Shows nothing without names, or if stderr is not a capable terminal.
     pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
         if names.is_empty() || SILENT.load(Ordering::Acquire) || !can_stand() {
             return Progress(None);
@@ -85,7 +86,7 @@ impl Progress {
         Progress(Some(Arc::new(Line { shared, thread: Mutex::new(thread) })))
     }
 
-    /// Records that `name` is done and need not be waited for.
+    /// Removes `name` from those that are waited for.
     pub(crate) fn done(&self, name: &str) {
         let Some(line) = &self.0 else { return };
         let mut waiting = line.shared.lock();

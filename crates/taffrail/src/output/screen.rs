@@ -1,4 +1,4 @@
-//! A frame on the terminal that is redrawn in place.
+//! Draws frames on the terminal, each in place of the one before.
 //!
 //! It uses the alternate screen: the old content returns at the end, frames of any height replace each other cleanly,
 //! and nothing accumulates in the scrollback. Only changed lines are written, and all of them as one update (mode 2026)
@@ -16,7 +16,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::Sieve;
 
-/// The terminal's earlier state, while a screen is open.
+/// The state of the terminal before a screen was opened; `None` while none is open.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
 struct Before {
@@ -24,22 +24,23 @@ struct Before {
     input: Option<Termios>,
 }
 
-/// Alternate screen, no cursor, long lines are cut.
+/// The control sequences that switch to the alternate screen, hide the cursor, and make the terminal cut long lines.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 const BEGIN_UPDATE: &str = "\x1b[?2026h";
 const END_UPDATE: &str = "\x1b[?2026l";
 
-/// The screen of the terminal on stdout.
+/// The terminal on stdout while frames are drawn on it.
 pub(crate) struct Screen {
-    /// The lines that the screen shows.
+    /// The lines that the screen shows now.
     shown: Vec<String>,
     size: (usize, usize),
     coloured: bool,
 }
 
 impl Screen {
-    /// Opens the screen. Returns `None` if stdout is not a terminal, or not a capable one.
+    /// Switches the terminal to the alternate screen. Returns `None`, and does nothing, if [`is_capable`] returns
+    /// false.
     pub(crate) fn open() -> io::Result<Option<Screen>> {
         if !is_capable() {
             return Ok(None);
@@ -57,12 +58,13 @@ impl Screen {
         Ok(Some(Screen { shown: Vec::new(), size: (0, 0), coloured }))
     }
 
-    /// Returns the current number of columns and rows.
+    /// Returns the present number of columns and rows.
     pub(crate) fn size(&self) -> (usize, usize) {
         dimensions()
     }
 
-    /// Draws these lines, which may have colours, from the top and blanks the rest. Lines that do not fit are cut.
+    /// Draws these lines, which may have colours, from the top, and clears the rows below. Cuts lines that are too
+    /// wide, and leaves out those for which there are no rows.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         let (columns, rows) = self.size();
         let mut out = String::new();
@@ -94,7 +96,7 @@ impl Screen {
         cut(&Sieve::clean(line, self.coloured).replace('\n', " "), columns)
     }
 
-    /// Restores the terminal while the process is stopped, as by Ctrl-Z, and reopens the screen afterwards.
+    /// Restores the terminal, stops the process as Ctrl-Z does, and opens the screen again once the process continues.
     #[cfg(feature = "demo")]
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         restore();
@@ -110,13 +112,13 @@ impl Drop for Screen {
     }
 }
 
-/// Returns true if stdout is a terminal on which a screen can be opened.
+/// Returns true if stdout is a terminal of known size whose type (`$TERM`) is set and not `dumb`.
 pub(crate) fn is_capable() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     !dumb && io::stdout().is_terminal() && measured().is_some()
 }
 
-/// Returns the current number of columns and rows of the terminal.
+/// Returns the present number of columns and rows of the terminal.
 pub(crate) fn dimensions() -> (usize, usize) {
     measured().unwrap_or((80, 24))
 }
@@ -141,7 +143,7 @@ fn enter() -> io::Result<()> {
     stdout.flush()
 }
 
-/// Restores the terminal if a screen is open.
+/// Restores the terminal to its state before the screen was opened; does nothing if none is open.
 pub(crate) fn restore() {
     let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     // A panicking or interrupted thread may hold the lock of stdout; and a closed stdout cannot be reported.
@@ -154,7 +156,7 @@ pub(crate) fn restore() {
     }
 }
 
-/// Cuts a line that may have colours to this many columns, with an ellipsis at the end.
+/// Returns a line, which may have colours, cut to this many columns, with an ellipsis at the end if it was longer.
 fn cut(line: &str, columns: usize) -> String {
     // The position of the ellipsis, once the line is known to be full.
     let mut kept = None;

@@ -1,4 +1,4 @@
-//! Tables in columns, as kubectl prints them.
+//! Prints tables in aligned columns, as kubectl does.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Printable, printable, wrapped};
 
-/// Number of rows that are kept to compute the column widths; later rows are printed as they come.
+/// Maximum number of rows that are kept to compute the column widths; later rows are printed as they come.
 const MAX_MEASURED_ROWS: usize = 1000;
 
 const GAP: usize = 3;
@@ -16,13 +16,13 @@ const GAP: usize = 3;
 /// Spaces between columns on screens narrower than [`NARROW_SCREEN`], if the columns do not fit otherwise.
 const TIGHT_GAP: usize = 2;
 
-/// Width in columns below which a screen is narrow.
+/// Width of the screen, in its columns, below which it is narrow.
 const NARROW_SCREEN: usize = 100;
 
-/// Minimum width of the last column in columns of the screen, if its text is that long.
+/// Default of the width that is kept for the last column, in columns of the screen, if its text is that long.
 const MIN_LAST_WIDTH: usize = 30;
 
-/// Minimum width to which the column that may be cut is narrowed.
+/// Minimum width to which the column that is cut first is narrowed.
 const MIN_CUT_WIDTH: usize = 10;
 
 /// Maximum width of cells other than the last: the longest Kubernetes name. A longer one would widen every other row.
@@ -34,7 +34,7 @@ const MIN_GAP: usize = 1;
 /// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Minimum width of a column when the columns do not fit the screen.
+/// Minimum width of a column; columns that do not fit the screen even at this width are left out.
 const MIN_COLUMN_WIDTH: usize = 3;
 
 /// One cell of a table: its printable text and its colour.
@@ -45,7 +45,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Creates a cell; empty text is shown as `-`.
+    /// Creates a cell without colour; empty text is shown as `-`.
     pub(crate) fn new(text: impl AsRef<str>) -> Cell {
         Cell::styled(text, Style::new())
     }
@@ -62,28 +62,29 @@ impl Cell {
     }
 }
 
-/// A table printed while it is filled, in bounded memory.
+/// A table that is printed while it is filled, with at most [`MAX_MEASURED_ROWS`] rows in memory.
 pub(crate) struct Table<W> {
     out: W,
     titles: Vec<&'static str>,
     has_header: bool,
-    /// The first rows, which decide the column widths; true for those to print.
+    /// The rows that were added before the column widths are known, which they decide; false for those that are only
+    /// measured.
     waiting: Vec<(Vec<Cell>, bool)>,
     widths: Option<Vec<usize>>,
     gap: usize,
     /// Width of the terminal, which no line exceeds. If it is `None`, only cells wider than [`MAX_CELL_WIDTH`] are
     /// cut, and those of the last column and of `cut` never.
     screen: Option<usize>,
-    /// Titles of the columns that may be left out, in this order, while the last column has too little room.
+    /// Titles of the columns that may be left out while the last column has too little room, the first to go first.
     spare: &'static [&'static str],
-    /// The title of a column that is hidden at first, and those that it replaces on a narrow screen.
+    /// The title of a column that is hidden at first, and the titles of those that it replaces on a narrow screen.
     fold: Option<(&'static str, &'static [&'static str])>,
-    /// Minimum width of the last column.
+    /// The width that is kept for the last column, if its text is that long.
     room: usize,
-    /// True to print the columns that do not fit below their row instead of not at all.
+    /// True to print the cells of columns that do not fit below their row instead of not at all.
     is_whole: bool,
     left_out: Vec<usize>,
-    /// Indexes of the columns that are printed below the row.
+    /// Indexes of the columns whose cells are printed below the row.
     below: Vec<usize>,
     /// The title of the column that is cut instead of the last one.
     cut: Option<&'static str>,
@@ -111,18 +112,18 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Sets the columns that may be left out on a narrow screen.
+    /// Sets the titles of the columns that may be left out on a narrow screen, the first to go first.
     pub(crate) fn spare(self, spare: &'static [&'static str]) -> Table<W> {
         Table { spare, ..self }
     }
 
-    /// Lets the hidden column `into` replace the columns `from` once the spare columns before it in the order were
-    /// left out.
+    /// Hides the column `into`, and lets it replace the columns `from` when its turn comes among the spare columns, of
+    /// which it must be one.
     pub(crate) fn folding(self, into: &'static str, from: &'static [&'static str]) -> Table<W> {
         Table { fold: Some((into, from)), ..self }
     }
 
-    /// Sets the minimum width of the last column.
+    /// Sets the width that is kept for the last column, if its text is that long.
     pub(crate) fn room(self, room: usize) -> Table<W> {
         Table { room, ..self }
     }
@@ -132,17 +133,17 @@ impl<W: Write> Table<W> {
         Table { cut: Some(title), ..self }
     }
 
-    /// Omits the header if `is_bare`.
+    /// Omits the header row if `is_bare`.
     pub(crate) fn without_header(self, is_bare: bool) -> Table<W> {
         Table { has_header: !is_bare, ..self }
     }
 
-    /// Omits the header.
+    /// Omits the header row; only before the first rows are printed.
     pub(crate) fn hide_header(&mut self) {
         self.has_header = false;
     }
 
-    /// Prints columns that are left out below their row if `is_whole`.
+    /// If `is_whole`, prints the cells of columns that are left out below their row.
     pub(crate) fn whole(self, is_whole: bool) -> Table<W> {
         Table { is_whole, ..self }
     }
@@ -154,7 +155,7 @@ impl<W: Write> Table<W> {
         self.wait(row, true)
     }
 
-    /// Takes a row into account for the column widths without printing it; only before the first row is printed.
+    /// Takes a row into account for the column widths without printing it. Does nothing once the widths are fixed.
     pub(crate) fn measure(&mut self, row: Vec<Cell>) -> io::Result<()> {
         if self.widths.is_some() { Ok(()) } else { self.wait(row, false) }
     }
@@ -169,7 +170,7 @@ impl<W: Write> Table<W> {
         self.widths.is_none() && self.waiting.is_empty()
     }
 
-    /// Prints the header and the rows that are still kept; prints nothing if no row was added.
+    /// Prints the header and the rows that are still kept, and flushes the output; prints nothing if no row was added.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if self.widths.is_none() && !self.waiting.is_empty() {
             self.start()?;
@@ -225,7 +226,7 @@ impl<W: Write> Table<W> {
         (0..columns).filter(|at| !self.left_out.contains(at)).collect()
     }
 
-    /// Leaves columns out, empty ones first, until the last column has enough room. Then restores columns that fit
+    /// Leaves out spare columns, empty ones first, until the last column has enough room. Then restores those that fit
     /// again because wider ones were left out later.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
@@ -292,8 +293,9 @@ impl<W: Write> Table<W> {
         used + wanted > screen
     }
 
-    /// Narrows columns until a row fits the screen: first the column to cut, then the widest columns, then the gaps.
-    /// If that does not suffice, leaves out columns at the right.
+    /// Narrows `widths` until a row fits the screen. If not even the narrowest columns fit, first narrows the gaps and
+    /// leaves out columns at the right. Then narrows the column to cut (else the last one), and after it the widest
+    /// ones.
     fn fit(&mut self, widths: &mut [usize], screen: usize) {
         let mut columns = self.shown(widths.len());
         let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {
@@ -393,7 +395,7 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// Cuts `text` to this many columns, with an ellipsis if there is room for one.
+/// Returns `text` cut to this many columns, with an ellipsis if it was longer and there is room for one.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     /// Maximum number of characters examined per column: combining marks take no width, but reading them takes time.
     const MAX_CHARACTERS_PER_COLUMN: usize = 4;

@@ -1,4 +1,4 @@
-//! Text that is safe to print.
+//! Makes text safe to print.
 //!
 //! Text from clusters, dumps, kubeconfigs and the network may contain characters that move the cursor, end a line or
 //! reverse the order of letters. It is printed only as [`Printable`]: [`say!`](crate::say) accepts nothing else but
@@ -92,7 +92,8 @@ impl Display for Phrase {
     }
 }
 
-/// Values that may be printed as they are. The only plain strings are those of this program: `&'static str`.
+/// A type whose values may be printed as they are. Of plain strings only `&'static str` is one: those are this
+/// program's own.
 pub(crate) trait Shown: Display {}
 
 impl Shown for Printable<'_> {}
@@ -145,7 +146,7 @@ macro_rules! emit {
 pub(crate) struct Sieve {
     colours: bool,
     tabs: bool,
-    /// The incomplete character or colour at the end of the last input.
+    /// The bytes of an incomplete character or colour at the end of the last input.
     rest: Vec<u8>,
 }
 
@@ -153,7 +154,7 @@ pub(crate) struct Sieve {
 const MAX_COLOUR: usize = 32;
 
 impl Sieve {
-    /// Creates a filter for text for people, with or without colours.
+    /// Creates a filter for text for people, which drops colours unless `colours` is true.
     pub(crate) fn of_people(colours: bool) -> Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }
@@ -163,13 +164,15 @@ impl Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }
 
-    /// Filters a complete text for people: keeps visible characters and line ends, and colours if `colours`.
+    /// Returns a complete text for people with only visible characters and line ends, and with colours if `colours` is
+    /// true.
     pub(crate) fn clean(text: &str, colours: bool) -> String {
         let cleaned = Sieve::of_people(colours).pass(text.as_bytes());
         String::from_utf8_lossy(&cleaned).into_owned()
     }
 
-    /// Filters the next bytes of a stream, and returns those that may be shown.
+    /// Filters the next bytes of a stream, and returns those that may be shown; keeps an incomplete character or colour
+    /// at the end for the next call.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         const SIGN: &[u8] = "\u{fffd}".as_bytes();
 
@@ -224,15 +227,15 @@ impl Sieve {
     }
 }
 
-/// The result of looking at the first bytes of a text.
+/// The result of a check of the first bytes of a text.
 enum Found {
     Whole(usize),
-    /// The start of a sequence that is not complete yet.
+    /// The bytes may be the start of a sequence that is not complete yet.
     Begun,
     Nothing,
 }
 
-/// Checks if `bytes` begin with a colour: `ESC [ numbers m`.
+/// Returns if and how far `bytes` begin with a colour sequence: `ESC [ numbers m`.
 fn colour(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Begun,
@@ -248,7 +251,7 @@ fn colour(bytes: &[u8]) -> Found {
     }
 }
 
-/// Checks if `bytes` begin with a complete visible character.
+/// Returns if and how far `bytes` begin with a visible character in UTF-8.
 fn character(bytes: &[u8]) -> Found {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {

@@ -1,4 +1,4 @@
-//! Questions, answered from clusters or dumps, or by a hub.
+//! Gets the answers of views from clusters, dumps or a hub.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::commands::named;
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 
-/// Answers the question `view` of the subcommand `command` from the clusters or dumps of `arguments`, read by `source`, or
-/// by a hub.
+/// Returns the answer of `view`: from the hub that `--hub` names, else from the clusters or dumps of `arguments`, which
+/// `source` reads. `command` is the subcommand that hints of errors suggest.
 pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     command: &str,
     view: &V,
@@ -52,7 +52,7 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
     Ok(answer)
 }
 
-/// Asks the hub at `url` the question of the subcommand `command`.
+/// Returns the answer of the hub at `url` to `question`. `command` is the subcommand that hints of errors suggest.
 pub(crate) fn ask_hub<A: DeserializeOwned>(
     command: &str,
     url: &HubUrl,

@@ -1,4 +1,4 @@
-//! `--hub`: questions, answered by a hub.
+//! `--hub`: sends questions to a hub, and reads its answers.
 
 use std::fmt;
 use std::path::Path;
@@ -24,28 +24,28 @@ use crate::runtime::block_on;
 /// The environment variable with the token of the hub.
 const TOKEN: &str = "TAFFRAIL_HUB_TOKEN";
 
-/// Maximum length of an answer, in bytes: a hub sends no longer ones.
+/// Maximum length of an answer, in bytes; a hub sends no longer ones.
 const MAX_ANSWER: usize = 80 << 20;
 
 /// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 1024;
 
-/// The reason why a hub gave no answer.
+/// The reason why a response of a hub holds no answer: the question has none, or another error.
 enum Unanswered {
     Question(Box<QuestionError>),
     Error(CommandError),
 }
 
-/// The answer of a hub, as it was sent.
+/// The response of a hub, before it is parsed.
 pub(super) struct Sent {
     status: StatusCode,
     bytes: Bytes,
 }
 
-/// Asks a hub, which has `time` for the answer.
+/// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.
 ///
 /// # Errors
-/// If there is no answer; the inner error is that the question has none.
+/// Fails if the hub cannot be reached, or does not answer within `time`.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
@@ -61,10 +61,10 @@ fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
     CommandError::unreadable(format_args!("cannot ask the hub at {scheme}://{authority}: {why}"))
 }
 
-/// Asks a hub, which has `time` for the answer, whatever that is.
+/// Sends a question to the hub at `url` and returns its response, whatever that is.
 ///
 /// # Errors
-/// If nothing is sent in time.
+/// Fails if the hub cannot be reached, or does not respond within `time`.
 pub(super) fn fetch(
     url: &HubUrl,
     files: &HubFiles,
@@ -77,7 +77,7 @@ pub(super) fn fetch(
     let sent = send(url, connector, token.as_deref(), body, time);
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
-        let late = failed(url, &format_args!("it did not answer within {time:?}"));
+        let late = failed(url, &format_args!("the hub did not answer within {time:?}"));
         late.hint("allow more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
@@ -87,10 +87,10 @@ pub(super) fn fetch(
     Ok(Sent { status, bytes })
 }
 
-/// Reads the answer that a hub sent.
+/// Parses the response of the hub at `url`: returns its answer, or the hub's reason why the question has none.
 ///
 /// # Errors
-/// If it is none; the inner error is that the question has none.
+/// Fails if the response is an error, or not an answer.
 pub(super) fn understood<A: DeserializeOwned>(
     url: &HubUrl,
     sent: &Sent,
@@ -106,7 +106,7 @@ pub(super) fn understood<A: DeserializeOwned>(
 }
 
 impl Sent {
-    /// Returns the answer as it would be after `time` in which nothing changed: only ages are longer.
+    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that.
     pub(super) fn aged(&self, time: Duration) -> Sent {
         let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
         let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };
@@ -121,13 +121,15 @@ impl Sent {
     }
 }
 
-/// Returns the token: of the file, the URL or the environment; `None` without one.
+/// Returns the token for the hub: from `file`, else from the URL, else from the environment; `None` if there is none.
+/// Fails for an unreadable file and a text that cannot be a token.
 pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandError> {
     let text = match file {
         Some(path) => {
             let read = std::fs::read_to_string(path);
             Some(read.map_err(|error| {
-                CommandError::usage(format_args!("cannot read {}", path.display())).with_source(&error)
+                CommandError::usage(format_args!("cannot read the token of the hub from {}", path.display()))
+                    .with_source(&error)
             })?)
         }
         None => url.token.clone().or_else(|| std::env::var(TOKEN).ok()),
@@ -135,13 +137,16 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     let token = text.map(|text| text.trim().to_owned()).filter(|token| !token.is_empty());
     match &token {
         Some(token) if token.len() > MAX_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(CommandError::usage("the token of the hub is not one: it has spaces, or is too long"))
+            Err(CommandError::usage(
+                "the token for the hub has spaces or other characters that no token has, or is too long",
+            ))
         }
         _ => Ok(token),
     }
 }
 
-/// Sends a question that is to be answered within `time`, and returns status and body of the answer.
+/// Sends a request with the question `body`, and returns the status and the body of the response. Tells the hub that
+/// the client waits for `time`, but does not limit the time itself.
 async fn send(
     url: &HubUrl,
     connector: Connector,
@@ -172,23 +177,25 @@ async fn send(
         answered = answering => answered,
         ended = &mut connection => {
             ended?;
-            Err("the connection was closed".into())
+            Err("the hub closed the connection before it had answered".into())
         }
     }
 }
 
-/// Reads the answer of a hub.
+/// Parses the response of a hub.
 fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unanswered> {
     let unreadable = |why: String| Unanswered::Error(CommandError::unreadable(why));
     if status == StatusCode::OK {
         return serde_json::from_slice(bytes).map_err(|error| {
-            let of_another =
-                CommandError::unreadable(format_args!("the answer of the hub is not understood: {error}"));
+            let of_another = CommandError::unreadable(format_args!(
+                "the answer of the hub does not have the expected form: {error}"
+            ));
             Unanswered::Error(of_another.hint("use the same release of Taffrail as the hub"))
         });
     }
-    let problem: HttpProblem = serde_json::from_slice(bytes)
-        .map_err(|_| unreadable(format!("the hub answered with HTTP status {}", status.as_u16())))?;
+    let problem: HttpProblem = serde_json::from_slice(bytes).map_err(|_| {
+        unreadable(format!("the hub gave no answer, but the HTTP status {}", status.as_u16()))
+    })?;
     if let Some(question) = problem.question {
         return Err(Unanswered::Question(question));
     }

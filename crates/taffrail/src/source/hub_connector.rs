@@ -1,4 +1,4 @@
-//! Connections to hubs: by http on this machine, by https anywhere.
+//! Connects to hubs: by http on this machine, by https anywhere.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,30 +16,31 @@ use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::{HubUrl, Scheme};
 
-/// An error of the connection.
+/// An error of connecting to a hub, or of a request to it.
 pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection to a hub.
 pub(super) type HubStream = Box<dyn Stream>;
 
-/// A connection on which a program can read and write.
+/// A stream of bytes in both directions.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connector to the hub of a URL.
+/// The way to connect to a hub.
 pub(super) enum Connector {
-    /// Without TLS, to this machine.
+    /// Without TLS, for a hub on this machine.
     Http,
-    /// With TLS.
+    /// With TLS; holds the configuration with the trusted certificate authorities.
     Https(TlsConnector),
 }
 
 impl Connector {
-    /// Makes the connector for a URL; reads the certificates by which the hub is trusted.
+    /// Returns the connector for a URL. For https it reads the certificate authorities that are trusted: those in
+    /// `--hub-ca-file`, else those of the system.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// Fails if these cannot be read, and for `--hub-ca-file` with an http URL.
     pub(super) fn of(url: &HubUrl, files: &HubFiles) -> Result<Connector, CommandError> {
         match (url.scheme, &files.hub_ca_file) {
             (Scheme::Https, authorities) => {
@@ -48,13 +49,13 @@ impl Connector {
             }
             (Scheme::Http, None) => Ok(Connector::Http),
             (Scheme::Http, Some(_)) => {
-                let error = CommandError::usage("--hub-ca-file is for hubs at https URLs");
+                let error = CommandError::usage("--hub-ca-file works only with a hub at an https URL");
                 Err(error.hint("write --hub https://HOST:PORT, or leave --hub-ca-file out"))
             }
         }
     }
 
-    /// Connects to the hub at `url`.
+    /// Opens a connection to the hub at `url`; with TLS also verifies its certificate.
     pub(super) async fn connect(self, url: &HubUrl) -> Result<HubStream, SendError> {
         let stream = TcpStream::connect((&*url.host, url.port)).await?;
         stream.set_nodelay(true)?;
@@ -68,7 +69,8 @@ impl Connector {
     }
 }
 
-/// Makes the TLS configuration that trusts the authorities in a file, or those of the system.
+/// Makes the TLS configuration that trusts the certificate authorities in the PEM file `authorities`, or those of the
+/// system if it is `None`.
 fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
     let unusable = |error: &dyn std::error::Error| {
         CommandError::unreadable("cannot set up TLS for the hub").with_source(error)
@@ -77,12 +79,16 @@ fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
     let builder = builder.with_safe_default_protocol_versions().map_err(|error| unusable(&error))?;
     let builder = match authorities {
         None => builder.with_native_roots().map_err(|error| {
-            unusable(&error).hint("name the authority of the hub's certificate: --hub-ca-file FILE")
+            unusable(&error)
+                .hint("name a PEM file with the certificate authority of the hub: --hub-ca-file FILE")
         })?,
         Some(path) => {
             let mut roots = RootCertStore::empty();
             let unreadable = |error: &dyn std::error::Error| {
-                let what = format_args!("cannot read the certificates in {}", path.display());
+                let what = format_args!(
+                    "cannot read the certificate authorities in {} (--hub-ca-file)",
+                    path.display()
+                );
                 CommandError::usage(what).with_source(error)
             };
             let read = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?;
@@ -91,8 +97,9 @@ fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
                 roots.add(certificate).map_err(|error| unreadable(&error))?;
             }
             if roots.is_empty() {
-                let what = format_args!("{} holds no certificate", path.display());
-                return Err(CommandError::usage(what).hint("it is a PEM file of certificate authorities"));
+                let what = format_args!("{} (--hub-ca-file) holds no certificate", path.display());
+                return Err(CommandError::usage(what)
+                    .hint("name a PEM file with the certificate authority of the hub"));
             }
             builder.with_root_certificates(roots)
         }

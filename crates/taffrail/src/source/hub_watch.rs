@@ -20,36 +20,37 @@ use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
 use crate::runtime::block_on;
 
-/// The stream that tells of changes, and of nothing else.
+/// The path of the event stream that tells of changes, and of nothing else.
 const STREAM: &str = "/api/v1/stream?subscribe=news:changes";
 
-/// The time after which a stream that says nothing is taken to be broken: a hub says each 15 s that it is there.
+/// The time without an event after which a stream counts as broken: a hub sends one every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// The time after which a broken stream is opened again.
+/// The pause before a stream that has ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The time after which a hub is asked again although it told of no change: what it follows are apps, and an answer may
-/// hold more.
+/// The time after which a hub is asked again although it told of no change: it tells of changes of apps, and an answer
+/// may hold more.
 const REFRESH: Duration = Duration::from_secs(5);
 
-/// The same for lists of apps and clusters.
+/// The time after which a hub is asked again for a list of apps or clusters although it told of no change.
 const REFRESH_LISTS: Duration = Duration::from_secs(30);
 
-/// A hub that is asked again and again.
+/// A hub that is asked the same question again and again, with its last answer.
 #[derive(Default)]
 pub(crate) struct HubWatch {
     news: Option<HubNews>,
-    /// The last answer, with the moment at which it came; `None` if there was none.
+    /// The last response, with the moment at which it came; `None` before the first, and after one that held no answer.
     last: Option<(Sent, Instant)>,
     refresh: Duration,
 }
 
 impl HubWatch {
-    /// Asks the hub; with `is_held` returns the last answer again, with longer ages.
+    /// Sends `question` to the hub and returns its answer, or the hub's reason why the question has none. With
+    /// `is_held` returns the last answer again instead, with longer ages, if there is one.
     ///
     /// # Errors
-    /// If there is no answer; the inner error is that the question has none.
+    /// Fails if the hub cannot be reached, or does not answer within `time`.
     pub(super) fn ask<A: DeserializeOwned>(
         &mut self,
         url: &HubUrl,
@@ -76,7 +77,8 @@ impl HubWatch {
         answer
     }
 
-    /// Pauses for `pause`, and then until something changed, at most for `time`. Returns true if something did.
+    /// Pauses for `pause`, and then until the hub tells of a change, for `time` at most. Returns true if it told of
+    /// one; without an event stream always, after `time`.
     pub(crate) fn rest(&mut self, pause: Duration, time: Duration) -> Result<bool, CommandError> {
         let Some(HubNews { news, .. }) = &mut self.news else {
             block_on(async { sleep(time).await })?;
@@ -88,15 +90,16 @@ impl HubWatch {
         })
     }
 
-    /// Returns true if the last answer need not be asked for again before something changes.
+    /// Returns true if there is a last answer that is not older than [`REFRESH`] or [`REFRESH_LISTS`], so that the hub
+    /// need not be asked again before something changes.
     pub(crate) fn stands(&self) -> bool {
         self.last.as_ref().is_some_and(|(_, at)| at.elapsed() < self.refresh)
     }
 }
 
-/// The event stream of a hub, which is opened again whenever it breaks.
+/// A task that reads the event stream of a hub, and opens it again whenever it ends.
 struct HubNews {
-    /// The number of times at which something may have changed.
+    /// The number of changes of which the hub told, or that may have been missed because the stream ended.
     news: watch::Receiver<u64>,
     task: JoinHandle<()>,
 }
@@ -108,7 +111,7 @@ impl Drop for HubNews {
 }
 
 impl HubNews {
-    /// Listens to the stream of the hub at `url`, whose files are read again for each connection.
+    /// Starts to read the event stream of the hub at `url`; `files` are read again for each connection.
     fn listen(url: HubUrl, files: HubFiles) -> HubNews {
         let (sender, news) = watch::channel(0);
         let task = tokio::spawn(async move {
@@ -123,7 +126,7 @@ impl HubNews {
     }
 }
 
-/// Notes each change of which the hub tells, until the stream ends.
+/// Reads the event stream until it ends, and adds one to `news` for each change of which the hub tells.
 async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
     let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
     let connector = Connector::of(url, files).map_err(|error| error.to_string())?;
@@ -156,18 +159,19 @@ async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Re
     }
 }
 
-/// The beginnings of the lines of an event stream.
+/// A parser of an event stream that keeps only the beginning of the present line.
 #[derive(Debug, Default)]
 struct EventNames {
-    /// The beginning of the line that has not ended.
+    /// The beginning of the present line, which has not ended yet.
     line: Vec<u8>,
 }
 
 impl EventNames {
-    /// The part of a line that is kept: the names of events are shorter.
+    /// Maximum number of bytes of a line that are kept: the names of events are shorter.
     const KEPT: usize = 32;
 
-    /// Takes a part of the stream, and returns true if an event in it tells of a change.
+    /// Parses the next bytes of the stream, and returns true if the name of an event that tells of a change ends in
+    /// them.
     fn tell_of_change(&mut self, bytes: &[u8]) -> bool {
         let mut is_news = false;
         for byte in bytes {

@@ -1,4 +1,5 @@
-//! The command line's use of [`taffrail_observe`]: conversion of arguments, and messages for the terminal.
+//! Reads clusters and dumps for the command line: converts arguments for [`taffrail_observe`], and shows progress and
+//! statistics.
 
 mod ask;
 mod hub;
@@ -36,10 +37,10 @@ pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
 
-/// The data source of a view: reads once, or follows clusters.
+/// The data source of a view, which reads once or follows clusters.
 pub(crate) trait Source {
-    /// Reads what `asked` needs from the clusters or dumps of `arguments`; from live clusters also the objects that
-    /// `more` returns in view of a snapshot.
+    /// Reads what `asked` needs from the clusters or dumps of `arguments`; from live clusters then also the objects
+    /// that `more` returns for the snapshot of each.
     fn read(
         &mut self,
         arguments: &ViewArguments,
@@ -47,18 +48,18 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError>;
 
-    /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
-    /// rows stay the same.
+    /// Tells the source that the answer depends on the rows of apps alone, so that a source that follows clusters need
+    /// not compute it again while these rows stay the same.
     fn shows_rows(&mut self) {}
 
-    /// Returns the hub of a source that is asked again and again, and true if the last answer must be shown again; `None`
-    /// if the source reads once.
+    /// Returns the hub to ask for a source that follows, and true if its last answer must be shown again; `None` if the
+    /// source reads once.
     fn hub(&mut self) -> Option<(&mut HubWatch, bool)> {
         None
     }
 }
 
-/// A source that reads once.
+/// The source of a view without `-w`, which reads once and keeps the fleet.
 pub(crate) struct Once<'c> {
     fleet: Option<TimedFleet>,
     console: &'c Console,
@@ -81,9 +82,9 @@ impl Source for Once<'_> {
     }
 }
 
-/// A fleet that was read, with a stopwatch for the output.
+/// A fleet that was read, with the stopwatch of `-v` for the time from now until the answer is complete.
 pub(crate) struct TimedFleet {
-    /// Dropped first, so that it does not measure the time to free the fleet.
+    /// The stopwatch; it is dropped before the fleet, so that it does not measure the time to free that.
     _answering: Option<Stopwatch>,
     fleet: FleetSnapshot,
 }
@@ -102,7 +103,7 @@ impl Deref for TimedFleet {
     }
 }
 
-/// Reads what `asked` needs from the clusters or dumps of `arguments`.
+/// Reads what `asked` needs from the clusters or dumps of `arguments`, once.
 pub(crate) fn read(
     arguments: &ViewArguments,
     asked: &ReadQuery,
@@ -111,7 +112,7 @@ pub(crate) fn read(
     read_with(arguments, asked, NO_EXTRA, console)
 }
 
-/// Reads like [`read`]; from live clusters then also the objects that `more` returns.
+/// Reads like [`read`]; from live clusters then also the objects that `more` returns for the snapshot of each.
 fn read_with(
     arguments: &ViewArguments,
     asked: &ReadQuery,
@@ -142,7 +143,8 @@ fn read_with(
     Ok(TimedFleet::new(fleet, arguments.verbose, console))
 }
 
-/// Starts to watch what `asked` needs of the clusters of `source`, judged by `rules`. Does not wait for data.
+/// Starts to watch what `asked` needs in the clusters of `source`, to be judged by `rules`; returns before any data has
+/// come.
 pub(crate) fn follow(
     source: &SourceArguments,
     rules: RulesWithOptions,
@@ -161,13 +163,13 @@ pub(crate) fn follow(
     block_on(FleetWatcher::start(request))
 }
 
-/// Reads the dumps that the arguments name.
+/// Reads all objects of the dumps that the arguments name.
 pub(crate) fn dumps(arguments: &SourceArguments, console: &Console) -> Result<TimedFleet, CommandError> {
     dumps_of(arguments, &|_| ReadQuery::default(), console)
 }
 
-/// Reads the dumps of the arguments; `asked` returns the query for each. A scope that could not be read when a dump
-/// was written is reported as an error only if the query needs it.
+/// Reads the dumps that the arguments name; `asked` returns the query for each. A scope that could not be read when a
+/// dump was written is an error only if the query needs it.
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
@@ -195,7 +197,7 @@ fn dumps_by(
     Ok(TimedFleet::new(fleet, arguments.verbose, console))
 }
 
-/// Returns the contexts, kubeconfig and options that the arguments select, as the library takes them.
+/// Converts the arguments that select contexts and the kubeconfig.
 fn selection(arguments: &SourceArguments) -> ClusterSelection {
     ClusterSelection {
         contexts: arguments.context.clone(),
@@ -204,7 +206,8 @@ fn selection(arguments: &SourceArguments) -> ClusterSelection {
     }
 }
 
-/// Returns the clusters that the arguments select: the named contexts, all, or the current one.
+/// Returns the clusters that the arguments select: those of the named contexts, of all, or of the current one. Fails if
+/// the kubeconfig cannot be read, or has no such context.
 pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, CommandError> {
     Ok(taffrail_observe::members(&selection(arguments))?)
 }
@@ -214,7 +217,8 @@ pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Comma
     Ok(taffrail_observe::contexts(&selection(arguments))?)
 }
 
-/// Calls `work` for each member concurrently; the results are in the order of the members.
+/// Calls `work` for each member, for all at the same time and with a progress line, and returns the results in the
+/// order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
     limits: TimeLimits,
@@ -237,7 +241,7 @@ where
     Ok(block_on(taffrail_observe::for_each_cluster(members, limits, work))??)
 }
 
-/// Shows a progress line with the clusters that were not read yet, after a second.
+/// Returns a progress line with the names of `members`, which appears after a second.
 fn waiting(members: &[Member]) -> Progress {
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let text = match names.len() {

@@ -1,4 +1,4 @@
-//! Namespaces that the user named and that do not exist.
+//! Warns about namespaces that the user named and that do not exist.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::command_error::CommandError;
 use crate::program;
 use crate::rule_source::RuleSource;
 
-/// Returns a warning for each of `namespaces` that does not exist: in no cluster, or in no dump, where no object of it
-/// stands. None for one of which that is not known, as the user may not read it.
+/// Returns a warning for each of `namespaces` that exists in none of the clusters, or of which no dump has an object.
+/// Returns no warning for one of which that is not known, because the user may not read it.
 ///
-/// `read` is what was read already. Clusters are asked only for namespaces of which nothing was read.
+/// `read` has the snapshots that were read already. Clusters are asked only for namespaces of which these have nothing.
 pub(crate) fn missing_namespaces<'n>(
     namespaces: impl Iterator<Item = &'n String>,
     read: &[&Snapshot],
@@ -37,7 +37,8 @@ pub(crate) fn missing_namespaces<'n>(
     Ok(missing.iter().map(|namespace| place.lacks(namespace)).collect())
 }
 
-/// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster. Of dumps returns all.
+/// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster; for dumps returns
+/// all of them.
 pub(super) fn not_existing(
     unseen: Vec<String>,
     arguments: &SourceArguments,
@@ -63,12 +64,12 @@ pub(crate) enum Place<'n> {
     Dumps,
     /// The cluster of this name.
     Cluster(&'n str),
-    /// So many clusters.
+    /// Several clusters; holds their number.
     Clusters(usize),
 }
 
 impl<'n> Place<'n> {
-    /// Returns the place that the arguments name, with these clusters.
+    /// Returns the place for clusters with these names, or for the dumps of `--from`.
     fn of(arguments: &SourceArguments, names: &[&'n str]) -> Place<'n> {
         match names {
             _ if !arguments.from.is_empty() => Place::Dumps,
@@ -77,7 +78,7 @@ impl<'n> Place<'n> {
         }
     }
 
-    /// Returns the warning that the place has no such namespace.
+    /// Returns the warning that the place has no namespace of this name.
     pub(crate) fn lacks(self, namespace: &str) -> CommandError {
         let list = "kubectl get namespaces";
         let (what, command) = match self {
@@ -93,6 +94,6 @@ impl<'n> Place<'n> {
                 (what, program::hinted(list))
             }
         };
-        CommandError::unreadable(what).hint(format!("{command} lists those that there are")).harmless()
+        CommandError::unreadable(what).hint(format!("{command} lists the namespaces")).harmless()
     }
 }

@@ -1,4 +1,4 @@
-//! `-v`: the sum of the requests to the clusters.
+//! `-v`: prints the sums of the requests to each cluster.
 
 use taffrail_cluster::Cluster;
 use taffrail_observe::protocol;
@@ -7,7 +7,7 @@ use crate::output::answer::Console;
 use crate::output::printable;
 use crate::phrase;
 
-/// Prints the totals of each cluster's requests to stderr, if `verbose` is not 0: number, bytes and time.
+/// Prints a line about each cluster to stderr, if `verbose` is not 0: number, rounds, bytes and time of its requests.
 pub(crate) fn print_requests<'a>(
     verbose: u8,
     clusters: impl Iterator<Item = &'a Cluster>,

@@ -1,4 +1,4 @@
-//! `-v`: the time for reading, and the time for the output.
+//! `-v`: prints the time for reading dumps, and the time for the answer.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use taffrail_apps::{Objects, Snapshot};
 use crate::output::answer::Console;
 use crate::phrase;
 
-/// A stopwatch that prints the elapsed time to stderr when it is dropped.
+/// A stopwatch that prints the time since its start, in milliseconds, to stderr when it is dropped.
 pub(super) struct Stopwatch(Instant, Console);
 
 impl Stopwatch {

@@ -128,7 +128,7 @@ fn wrong_names_lead_to_right_ones() {
     );
     let cluster = of_case(&["app", "helm/web", "--cluster", "edge"], "overlap", &[]);
     assert_eq!(
-        (cluster.code, cluster.stderr.contains("there are: cluster")),
+        (cluster.code, cluster.stderr.contains("the clusters read are cluster")),
         (2, true),
         "{}",
         cluster.stderr
@@ -147,7 +147,7 @@ fn a_name_with_a_cluster_that_was_not_read_is_told() {
         assert_eq!(
             answer.stderr,
             "error: there is no cluster 'elsewhere'\n \
-             hint: there are: eu-1, lab, us-1; --context, --all-contexts or --from read others\n",
+             hint: the clusters read are eu-1, lab, us-1; --context, --all-contexts or --from read others\n",
             "{view}"
         );
     }

@@ -1,5 +1,7 @@
 //! `taffrail explain` on dumps.
 
+use serde_json::json;
+
 use super::{Answer, NOW, assert_shown, of_case, own_app, str, taffrail};
 
 fn explain(case: &str, arguments: &[&str]) -> Answer {
@@ -406,4 +408,27 @@ fn last_changes_tell_who_scaled_at_an_unknown_time() {
     let json = ask(&["-o", "json"]).json();
     let scaled = &json["lastChanged"][0];
     assert_eq!((&scaled["by"], &scaled["to"], scaled.get("when")), (&"kubectl".into(), &"3".into(), None));
+}
+
+#[test]
+fn who_suspended_an_app_is_told_where_the_app_is_shown() {
+    let db = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "apps", "name": "db", "managedFields": [
+            {"manager": "kubectl-patch", "operation": "Update", "time": "2026-03-01T11:50:00Z", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": {"f:suspend": {}}}}]},
+        "spec": {"suspend": true, "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "message": "Applied revision: main@sha1:1"}]}});
+    let dump = json!({"apiVersion": "v1", "kind": "List", "items": [db]}).to_string();
+    let asked = |name: &str, more: &[&str]| {
+        let arguments = [name, "db", "--from", "-", "--now", "2026-03-01T12:00:00Z"];
+        taffrail(&[&arguments[..], more].concat(), &dump)
+    };
+    let explained = asked("explain", &[]).stdout;
+    assert!(explained.contains("\n  suspended by kubectl-patch, 10 min ago\n"), "{explained}");
+    let app = asked("app", &[]).stdout;
+    assert!(app.contains("True by kubectl-patch, 10 min ago"), "{app}");
+    let suspension = json!({"by": "kubectl-patch", "at": "2026-03-01T11:50:00Z"});
+    assert_eq!(asked("explain", &["-o", "json"]).json()["suspension"], suspension);
+    let app = asked("app", &["-o", "json"]).json();
+    assert_eq!(app["items"][0]["reconciliation"]["delivery"][0]["suspension"], suspension);
 }

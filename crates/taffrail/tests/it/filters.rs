@@ -88,11 +88,11 @@ fn invalid_values_list_the_valid_ones() {
         ("apps", &["--sort", "age"], "name, status, cluster, since, delivery"),
         ("apps", &["--columns", "nam"], "namespace, name, delivery"),
         ("apps", &["--columns", "name", "-o", "json"], "--columns applies to tables"),
-        ("apps", &["--cluster", "edge"], "there are: cluster"),
+        ("apps", &["--cluster", "edge"], "the clusters read are cluster"),
         ("apps", &["--kind", "Deployment"], "taffrail get resources --kind"),
         ("apps", &["-l", "a b"], "LABEL=VALUE"),
         ("clusters", &["--sort", "since"], "name or status"),
-        ("resources", &["--kind", "Deploymnet"], "there are: ConfigMap, Deployment"),
+        ("resources", &["--kind", "Deploymnet"], "these kinds: ConfigMap, Deployment"),
     ] {
         let answer = of_case(&["get", what], "sixty-apps", arguments);
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}");
@@ -156,5 +156,76 @@ label/web-staging/blog
         wrong.stderr.contains("'app=web' is not a label key; write NAME or PREFIX/NAME"),
         "{}",
         wrong.stderr
+    );
+}
+
+/// A rollout that is stuck leaves the Pods of before; what no app declares runs images too.
+#[test]
+fn images_are_found_where_they_run_and_where_they_are_declared() {
+    let containers = |image: &str| serde_json::json!([{"name": "c", "image": image}]);
+    let workload = |name: &str, image: &str| {
+        serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": "shop", "name": name, "uid": name,
+                "labels": {"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "apps"}},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": containers(image)}}}})
+    };
+    let pod = |name: &str, owner: &str, image: &str, phase: &str| {
+        let mut pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": "shop", "name": name, "labels": {"pod-template-hash": "7f"}},
+            "spec": {"containers": containers(image)}, "status": {"phase": phase}});
+        if !owner.is_empty() {
+            pod["metadata"]["ownerReferences"] = serde_json::json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "name": format!("{owner}-7f"), "uid": format!("{owner}-7f"), "controller": true}]);
+        }
+        pod
+    };
+    let mut by_hand = workload("by-hand", "acme/web:1");
+    by_hand["metadata"]["labels"] = serde_json::json!({});
+    let kustomization = serde_json::json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "apps", "name": "shop"},
+        "status": {"inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}, {"id": "shop_db_apps_Deployment", "v": "v1"}]}}});
+    let items = [
+        kustomization,
+        workload("web", "acme/web:2"),
+        workload("db", "acme/db:1"),
+        by_hand,
+        pod("web-1", "web", "acme/web:1", "Running"),
+        pod("web-2", "web", "acme/web:1", "Running"),
+        pod("web-old", "web", "acme/web:1", "Failed"),
+        pod("by-hand-1", "by-hand", "acme/web:1", "Running"),
+        pod("alone", "", "acme/web:2", "Pending"),
+    ];
+    let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let images = |more: &[&str]| {
+        let columns = ["get", "resources", "--columns", "kind,name,app,images", "--from", "-"];
+        let answer = taffrail(&[&columns[..], more].concat(), &dump);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.stdout
+    };
+    assert_shown(
+        &images(&["--image", "acme/web"]),
+        str![[r#"
+KIND         NAME      APP         IMAGES
+Deployment   web       apps/shop   acme/web:1 (2 Pods, not declared), acme/web:2 (declared, in no Pod)
+Pod          alone     -           acme/web:2
+Deployment   by-hand   -           acme/web:1 (declared, 1 Pod)
+
+"#]],
+    );
+    assert_shown(
+        &images(&["--image", "web:1", "-n", "apps"]),
+        str![[r#"
+KIND         NAME   APP         IMAGES
+Deployment   web    apps/shop   acme/web:1 (2 Pods, not declared)
+
+"#]],
+    );
+    assert_shown(
+        &images(&["--image", "web:2", "--kind", "pod"]),
+        str![[r#"
+KIND   NAME    APP   IMAGES
+Pod    alone   -     acme/web:2
+
+"#]],
     );
 }

@@ -86,6 +86,16 @@ impl Hub {
         wait_for(self, "/api/v1/apps", |list| list["total"] == number);
     }
 
+    /// Waits until the hub names one cluster that does not answer.
+    pub(super) fn wait_for_dark_cluster(&self) {
+        let is_dark = |list: &Value| {
+            list["missing"]
+                .as_array()
+                .is_some_and(|missing| missing.len() == 1 && missing[0]["message"] != "")
+        };
+        wait_for(self, "/api/v1/clusters", is_dark);
+    }
+
     pub(super) fn list(&self, path: &str) -> Value {
         let (status, body) = self.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
         assert_eq!(status, 200, "{body}");

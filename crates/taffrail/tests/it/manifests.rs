@@ -32,12 +32,12 @@ fn half_a_document() {
 #[test]
 fn an_object_without_kind_is_named_by_its_line() {
     let complaint = complaint(b"# first\n\napiVersion: v1\nmetadata: {name: a}");
-    assert_eq!(complaint, "error: DIR/bad.yaml:3: object has no kind\n");
+    assert_eq!(complaint, "error: DIR/bad.yaml:3: the object has no kind\n");
 }
 
 #[test]
 fn text_that_is_no_object() {
-    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: value is not an object\n");
+    assert_eq!(complaint(b"just words"), "error: DIR/bad.yaml:1: the value is not a JSON object\n");
 }
 
 #[test]
@@ -78,7 +78,11 @@ fn json_that_breaks_off_is_named_by_the_line_of_the_break() {
 fn misses_beyond_a_bound_are_counted() {
     let answer = taffrail(&["status", "-f", "-", "--input", "jsonl"], &"x\n".repeat(1000));
     assert_eq!(answer.stderr.lines().count(), 21);
-    assert!(answer.stderr.ends_with("error: … and 980 more\n"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.ends_with("error: … and 980 more objects could not be read or judged\n"),
+        "{}",
+        answer.stderr
+    );
 }
 
 #[test]

@@ -130,6 +130,11 @@ impl Pairs<'_> {
         ] {
             self.compare(&[&["get", "apps"], filters].concat(), Some(120));
         }
+        for options in [&[][..], &["--exit-status"], &["-n", "flux-system"], &["--cluster", "eu-1,ap-1"]] {
+            let (text, _, _) = self.compare(&[&["overview"], options].concat(), Some(140));
+            assert!(text.contains("Needs attention"), "{text}");
+        }
+        self.compare(&["overview", "--cluster", "no-such-cluster"], None);
         self.compare_outputs(&["get", "clusters"], &["name", "json", "yaml"]);
         for filters in [&["--status", "!Ready", "--exit-status"][..], &["--sort", "status"]] {
             self.compare(&[&["get", "clusters"], filters].concat(), None);

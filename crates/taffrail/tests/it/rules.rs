@@ -104,7 +104,7 @@ fn invalid_rule_folders_are_refused() {
         "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed, conditon: Ready}]}}",
     )]);
     let said = refused(path(&wrong));
-    assert!(said.contains("C#1: there is no key 'conditon' here (did you mean 'condition'?)"), "{said}");
+    assert!(said.contains("C#1: the rules or cases file has the key 'conditon' where it is not allowed (did you mean 'condition'?)"), "{said}");
 }
 
 #[test]
@@ -206,10 +206,13 @@ fn rule_cases_run_and_are_counted() {
     let lines: Vec<&str> = failing.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(
-        lines[0].ends_with("case 3: there is no key 'objekt' here (did you mean 'object'?)"),
+        lines[0].ends_with("case 3: the rules or cases file has the key 'objekt' where it is not allowed (did you mean 'object'?)"),
         "{lines:?}"
     );
-    assert!(lines[1].ends_with("A, one: is Failed, not Current (by user/example.com/A#1)"), "{lines:?}");
+    assert!(
+        lines[1].ends_with("A, one: the verdict is Failed, not Current (by user/example.com/A#1)"),
+        "{lines:?}"
+    );
     assert_eq!(lines[2], "1 passed, 2 failed");
     let json = test(path(&broken), &["-o", "json"]);
     assert_eq!((json.code, &json.json()["failed"]), (1, &json!(2)));
@@ -241,7 +244,9 @@ fn flux_and_kapp_are_understood() {
     let refused = taffrail(&["status", "-f", "-", "--rules", path(&wrong)], LOCK);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be parsed"),
+        refused.stderr.contains(
+            "healthCheckExprs[0]: the expression in the field 'current' of a health check cannot be parsed"
+        ),
         "{}",
         refused.stderr
     );

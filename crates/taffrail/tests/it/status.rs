@@ -23,8 +23,8 @@ fn one_line_answers_one_line_in_order() {
                 r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"not JSON: unexpected 'o', expected true, false or null at byte 1"}"#,
                 r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"not JSON: unexpected end of JSON at byte 0"}"#,
                 r#"{"group":"","version":"v1","kind":"Secret","namespace":"shop","name":"key","status":"Current","message":"Resource is always ready","conditions":[],"rule":"builtin/Secret"}"#,
-                r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"value is not an object"}"#,
-                r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"object has no kind"}"#,
+                r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"the value is not a JSON object"}"#,
+                r#"{"group":"","version":"","kind":"","namespace":"","name":"","status":"Unknown","message":"","conditions":[],"error":"the object has no kind"}"#,
             ]
         );
     }
@@ -140,7 +140,7 @@ fn kstatus_fork_without_the_rules_of_kstatus_is_wrong_usage() {
         assert_shown(
             &answer.stderr,
             str![[r#"
-error: --kstatus-fork selects a variant of the rules of kstatus
+error: --kstatus-fork selects a variant of the rules of kstatus, and other rules apply
  hint: add --rules kstatus, or leave --kstatus-fork out
 
 "#]],

@@ -59,49 +59,51 @@ pub(crate) struct ActionArguments {
     #[command(flatten)]
     pub(crate) which: WhichArguments,
 
-    /// A parameter of the action; may be given more than once
+    /// A parameter of the action and its value; may be given more than once. `taffrail actions OBJECT` lists them
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// Do not ask for confirmation if the object is in several clusters or namespaces, or the script is the cluster's
+    /// Do not ask for confirmation, which is needed if the object is in several clusters or namespaces, or if the
+    /// script comes from a cluster
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Let a script of the cluster create objects of this kind, although they may run code or grant rights. By default
-    /// it may create Events, and ConfigMaps without labels whose name does not begin with argocd-; may be given more
-    /// than once
+    /// Let a script that comes from a cluster create objects of this kind, although they may run code or grant rights.
+    /// By default it may create only Events, and ConfigMaps without labels whose name does not begin with argocd-; may
+    /// be given more than once
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 
-    /// Show the change without writing it; --dry-run alone means --dry-run=client
+    /// Show the change without writing it; --dry-run alone stands for --dry-run=client
     #[arg(
         long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
         default_missing_value = "client"
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Output format: text with each change as it is written and its result, or one document at the end
+    /// Output format: text prints each change when it is written, and its result; json one document at the end
     #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
     pub(crate) output: TextOutput,
 }
 
-/// The object, and the scripts to use.
+/// The arguments that name the object, the action scripts to use, and the clusters.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
-    /// The object to change or to list actions of: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get
-    /// resources -o name`
+    /// The object that has the actions: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get resources
+    /// -o name`
     #[arg(value_name = "OBJECT", value_parser = ObjectArg::from_str)]
     pub(crate) object: ObjectArg,
 
-    /// The namespace of the object [default: the context's; any for dumps]
+    /// The namespace of an object named KIND/NAME [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// All objects of that name, in every namespace
+    /// All objects of this kind and name, in every namespace
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Action scripts to use: Taffrail's, or first those in a folder laid out like Argo CD's resource_customizations
+    /// Action scripts to use: taffrail for its own, or a folder, laid out like Argo CD's resource_customizations, whose
+    /// scripts are used before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: Whose,
 
@@ -114,7 +116,7 @@ pub(crate) enum ActionsOutput {
     /// For people
     Table,
     Json,
-    /// Names only
+    /// One name of an action per line
     Name,
 }
 
@@ -129,7 +131,7 @@ impl Whose {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),
             folder if Path::new(folder).is_dir() => Ok(Whose(Some(folder.into()))),
-            _ => Err("must be taffrail or a folder with actions".to_owned()),
+            _ => Err("the action scripts must be taffrail or a folder with scripts".to_owned()),
         }
     }
 }
@@ -137,6 +139,6 @@ impl Whose {
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
+        _ => Err("a parameter has the form NAME=VALUE".to_owned()),
     }
 }

@@ -15,17 +15,17 @@ use crate::output::answer::Console;
 use crate::reasons;
 use crate::source;
 
-/// The object in each cluster that has it.
+/// The objects that the arguments name, one for each cluster and namespace that has it, and the failures.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) objects: Vec<LocatedObject>,
-    /// The failures and warnings.
+    /// The failures and warnings, to print.
     pub(super) complaints: Vec<CommandError>,
-    /// The clusters that could not be read.
+    /// The clusters that could not be read, for JSON.
     pub(super) errors: Vec<ErrorRow>,
 }
 
-/// Finds the object in each of the chosen clusters or dumps.
+/// Finds the object in each of the chosen clusters or dumps. Fails if none has it although all could be read.
 pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<Found, CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),
@@ -92,7 +92,7 @@ pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<F
     Ok(Found { objects, complaints, errors })
 }
 
-/// Returns the connections to the clusters of the objects, without duplicates.
+/// Returns the connections to the clusters of the objects, one for each run of objects of one cluster; none for dumps.
 pub(super) fn connections(objects: &[LocatedObject]) -> impl Iterator<Item = &Cluster> {
     let clusters = objects.chunk_by(|one, other| one.cluster == other.cluster);
     clusters.filter_map(|objects| objects.first()?.connection())

@@ -24,7 +24,7 @@ use crate::runtime::block_on;
 use crate::source;
 use crate::{phrase, say};
 
-/// Returns the row of a target for which nothing was done yet.
+/// Returns the row of a target before its run: with the planned `writes`, none of them written, and the result `Error`.
 fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
     let change = |write: &PlannedWrite| ObjectChangeRow {
         operation: match write {
@@ -47,7 +47,8 @@ fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
     }
 }
 
-/// Describes the writes that were made.
+/// Returns in words the writes of `row` that were made: `created Job shop/x, changed CronJob shop/night`; empty if
+/// there are none.
 fn made(row: &ActionRunRow) -> String {
     let written = row.changes.iter().filter(|change| change.written);
     let told = written.map(|change| match &*change.operation {
@@ -62,14 +63,14 @@ fn fail(row: &mut ActionRunRow, complaint: CommandError) {
     row.hint = complaint.hint;
 }
 
-/// The output of an action.
+/// Prints the plan and the results of an action, and keeps its rows for JSON.
 struct Printer<'a> {
     arguments: &'a ActionArguments,
     plan: &'a OperationPlan<ActionTarget>,
     /// The rows, one for each item of the plan.
     rows: Vec<ActionRunRow>,
     exit: Exit,
-    /// The error that ended the output, such as a closed stdout.
+    /// The error that ended the output, such as a full disk; `None` if there was none.
     failed: Option<CommandError>,
     console: &'a Console,
 }
@@ -114,7 +115,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
         let what =
-            format!("{} is a script of the cluster, and would write with your rights", arguments.action);
+            format!("{} is a script of the cluster, which would write with your rights", arguments.action);
         let hint = "check with --dry-run=client, then confirm with --yes";
         return Err(CommandError::usage(what).hint(hint));
     }
@@ -154,7 +155,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
 /// run.
 ///
 /// # Errors
-/// If the user declines, or there is no terminal.
+/// Fails if the user declines, or if there is no terminal to ask at.
 fn confirm(
     arguments: &ActionArguments,
     objects: &[LocatedObject],
@@ -231,16 +232,21 @@ impl Printer<'_> {
         Ok(Reply::Continue)
     }
 
-    /// Asks for confirmation of the changes shown.
+    /// Asks at the terminal if the cluster's script shall run; returns true if the user answers yes.
     fn is_confirmed(&self) -> Result<bool, CommandError> {
-        self.console.tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
+        self.console.tell(phrase!(
+            "Run the action {}, which is a script of the cluster? [y/N] ",
+            printable(&self.arguments.action)
+        ));
         let mut said = String::new();
         let read = io::stdin().read_line(&mut said);
-        read.map_err(|error| CommandError::unreadable("cannot read the answer").with_source(&error))?;
+        read.map_err(|error| {
+            CommandError::unreadable("cannot read your answer from the terminal").with_source(&error)
+        })?;
         Ok(matches!(said.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Prints the planned changes of item number `item`.
+    /// Prints the planned changes of item number `item` if the output is text; prints nothing if it has none.
     fn show(&self, item: usize) -> Result<(), CommandError> {
         let planned = &self.plan.items[item];
         if !self.is_text() || planned.writes.is_empty() {
@@ -258,7 +264,7 @@ impl Printer<'_> {
         written(out.flush())
     }
 
-    /// Records and prints the result of item number `item`.
+    /// Records the result of item number `item`, and prints it if the output is text.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
         row.result = result.into();
@@ -268,7 +274,9 @@ impl Printer<'_> {
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
             "Unchanged" => self.plan.items[item].unchanged.clone(),
             "Done" => format!("{}: {done}", self.arguments.action),
-            "Error" | "Timeout" if !done.is_empty() => format!("written before it failed: {done}"),
+            "Error" | "Timeout" if !done.is_empty() => {
+                format!("the action failed, but was partly written: {done}")
+            }
             _ => return Ok(()),
         };
         if !self.is_text() {
@@ -278,8 +286,7 @@ impl Printer<'_> {
         written(say!(self.console.people(), "{}", printable(&text)))
     }
 
-    /// Returns the beginning of a line about item number `item`: its cluster if there are several items, whose results come
-    /// as they are known.
+    /// Returns the beginning of a line about item number `item`: `CLUSTER: ` if there are several items, else nothing.
     fn place(&self, item: usize) -> String {
         match self.plan.items.as_slice() {
             [_] => String::new(),

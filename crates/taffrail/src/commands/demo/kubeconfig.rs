@@ -1,4 +1,5 @@
-//! The kubeconfig file of the demo. It replaces no other file, and is removed when the demo ends.
+//! The kubeconfig file of the demo. It replaces only the file of a demo that has ended, and is removed when the demo
+//! ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,14 +10,14 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::command_error::CommandError;
 
-/// Begin of the first line of the demo's kubeconfig; the id of the demo's process follows.
+/// The beginning of the first line of the demo's kubeconfig; the id of the demo's process follows.
 const MARK: &str = "# Written by taffrail demo, process ";
 
 /// The hint under an error about the kubeconfig file.
 const NEW_FILE: &str = "name a file that does not exist yet with --kubeconfig FILE, or omit the flag: the demo then \
                         uses a new temporary file";
 
-/// A file that only its owner can read. It is removed on drop.
+/// The kubeconfig file, which only its owner can read. On drop it is removed, unless it was replaced by another file.
 pub(super) struct PrivateFile {
     path: PathBuf,
     /// The folder created for the file; `None` if the path was given.
@@ -24,7 +25,8 @@ pub(super) struct PrivateFile {
 }
 
 impl PrivateFile {
-    /// Creates the file at `path`, or in a new folder of its own.
+    /// Creates the file at `path`; without a path, in a new folder below `$XDG_RUNTIME_DIR` or the temporary folder.
+    /// Fails if `path` exists, unless a demo that has ended wrote it.
     pub(super) fn create(path: Option<&Path>) -> Result<PrivateFile, CommandError> {
         let file = match path {
             Some(path) => {
@@ -46,7 +48,8 @@ impl PrivateFile {
         &self.path
     }
 
-    /// Replaces the content of the file, after a first line with the process id.
+    /// Replaces the content of the file by a first line with the process id, and `text`. Readers see either the old or
+    /// the new content.
     pub(super) fn write(&self, text: &str) -> Result<(), CommandError> {
         let write = || {
             // Readers must see either the old or the new content, so it is written beside and renamed.
@@ -58,7 +61,8 @@ impl PrivateFile {
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
-            let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
+            let complaint =
+                CommandError::unreadable(format!("cannot write the kubeconfig {}", self.path.display()));
             complaint.with_source(&error).hint(NEW_FILE)
         })
     }
@@ -82,7 +86,7 @@ fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Creates a new folder that only its owner can enter.
+/// Creates a new folder for the kubeconfig that only its owner can enter, and returns its path.
 fn folder() -> Result<PathBuf, CommandError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let base = runtime.unwrap_or_else(std::env::temp_dir);
@@ -126,17 +130,21 @@ fn may_be_written(path: &Path) -> Result<(), CommandError> {
         Ok(owner) => owner,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(CommandError::usage(format!("{shown} cannot be replaced")).with_source(&error));
+            return Err(CommandError::usage(format!(
+                "cannot read {shown}, which --kubeconfig would replace"
+            ))
+            .with_source(&error));
         }
     };
     match owner {
-        None => {
-            Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(NEW_FILE))
-        }
+        None => Err(CommandError::usage(format!("the file {shown} already exists, and no demo wrote it"))
+            .hint(NEW_FILE)),
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
-            let what =
-                format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
+            let what = format!(
+                "the file {shown} belongs to a demo that still runs, process {}",
+                process.as_raw_nonzero()
+            );
             Err(CommandError::usage(what).hint(NEW_FILE))
         }
         Some(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! `taffrail demo`: simulates a fleet in which things go wrong and heal, and shows it.
+//! `taffrail demo`: simulates a fleet with faults that occur and heal, and shows it.
 
 mod kubeconfig;
 mod overview;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
+use taffrail_api::question::{OverviewView, View as _};
 use taffrail_apps::ReadQuery;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
@@ -38,11 +39,11 @@ use world::World;
 /// Time limit for a response of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; an
 /// unreachable one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Delay from the first change to the redraw, so that several changes at once are drawn together.
+/// Delay from the first change to the redraw, so that changes that come together are drawn together.
 const SWARM: Duration = Duration::from_millis(150);
 /// Minimum time between two redraws.
 const PACE: Duration = Duration::from_millis(500);
-/// Interval at which the view is computed again without a change, because some verdicts change with time.
+/// Interval at which the view is computed again if nothing changed, because some verdicts change with time.
 const JUDGE: Duration = Duration::from_secs(5);
 
 /// Start a fleet of twelve simulated clusters in which things go wrong and heal, and watch it.
@@ -63,11 +64,13 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
 The demo also runs a hub of these clusters, and names its address and token:
   taffrail get apps --hub http://127.0.0.1:…
 
-Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and what runs in the clusters does so in their answers only.
+Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and no container runs: the API servers
+only answer as if it did.
 
-Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be started.")]
+Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be
+started.")]
 pub(crate) struct DemoArguments {
-    /// Seed for everything that is random, such as names and delays
+    /// Seed for everything that is random, such as names and delays; with the same seed they are the same
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -76,7 +79,8 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Start at this time of the first round of faults, such as 90s or 2m; a round takes five minutes [default: 0s]
+    /// Start as if the demo had run for this long already, such as 90s or 2m; one round of faults takes five minutes
+    /// [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 
@@ -95,7 +99,7 @@ pub(crate) fn run(arguments: &DemoArguments, console: &Console) -> Result<Exit, 
     Ok(Exit::Yes)
 }
 
-/// Signals from the user or the system that end or stop the process.
+/// The signals that end the demo, that the window was resized, and that the process is to stop (Ctrl-Z).
 struct Signals {
     ends: [Signal; 3],
     resized: Signal,
@@ -131,7 +135,8 @@ impl Signals {
         }
     }
 
-    /// Runs `work` to its end and returns its result; `None` if a signal ends the demo before.
+    /// Runs `work` to its end and returns its result; `None` if a signal that ends the demo comes before. Ignores other
+    /// signals.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -214,11 +219,13 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
 }
 
 fn look(news: &mut News, follow: &mut FleetWatcher) {
-    let fleet = follow.fleet();
-    news.look(fleet, &fleet.apps(&[]));
+    if let Ok(answer) = OverviewView::default().answer(follow.fleet()) {
+        news.look(&answer);
+    }
 }
 
-/// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.
+/// Converts an error of writing to stdout: returns `Ok` if stdout was closed, since that ends the demo without an
+/// error.
 fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -230,7 +237,7 @@ fn cannot_show(error: io::Error) -> CommandError {
     CommandError::unreadable("the demo cannot be shown").with_source(&error)
 }
 
-/// Starts to watch the simulated clusters, as any other command would.
+/// Starts to watch the simulated clusters through the kubeconfig, as any other command does.
 async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> {
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     let request = WatchRequest {
@@ -245,13 +252,13 @@ async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> 
     Ok(FleetWatcher::start(request).await)
 }
 
-/// Starts a hub of the simulated clusters.
+/// Starts a hub of the simulated clusters on 127.0.0.1.
 #[cfg(feature = "hub")]
 async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
     LoopbackHub::start(members(source)?, source).await
 }
 
-/// The two forms in which the demo is shown.
+/// The output of the demo: a screen on a terminal, else lines.
 enum View {
     Screen(Screen, Overview),
     /// One line per change, for an output that is not a terminal.
@@ -266,7 +273,7 @@ impl View {
         })
     }
 
-    /// Adds to the commands for another terminal how the hub is asked.
+    /// Adds the commands that ask the hub to those that the demo suggests for another terminal.
     #[cfg(feature = "hub")]
     fn name_hub(&mut self, hub: &LoopbackHub) {
         let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
@@ -277,7 +284,7 @@ impl View {
         }
     }
 
-    /// Prints that the fleet is starting, before the first view.
+    /// Shows on a screen that the fleet is starting; prints nothing in the form of lines.
     fn begin(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, overview) => screen.draw(&overview.beginning()),

@@ -1,4 +1,4 @@
-//! The demo on a terminal: the overview, and commands to try.
+//! The screen of the demo on a terminal: the overview, and commands to try.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::program;
 /// The title of the demo.
 pub(super) const NAME: &str = "Taffrail demo";
 
-/// Time for which a suggested command is shown, in seconds.
+/// Time for which each suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that only read; the demo shows one after the other, and one that asks its hub.
+/// Suggested commands that only read, each shown for [`TURN`] seconds in turn, with one that asks the hub.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -41,7 +41,8 @@ impl Overview {
         Overview { exports: exports(kubeconfig), looks, begun: Timestamp::now() }
     }
 
-    /// Adds `export`, which another terminal needs to ask the hub, and `command`, which asks it.
+    /// Adds `export`, the shell command that another terminal needs before it asks the hub, and `command`, which asks
+    /// it.
     #[cfg(feature = "hub")]
     pub(super) fn name_hub(&mut self, export: String, command: String) {
         self.exports.push(export);
@@ -53,7 +54,7 @@ impl Overview {
         vec![format!("{}  starting twelve clusters, with the past of three days …", title(NAME))]
     }
 
-    /// Returns the lines for a screen of this size.
+    /// Returns the lines of the demo at the time `now` for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
         let mut tries = vec![title("Try in another terminal")];
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
@@ -63,7 +64,7 @@ impl Overview {
         frame(NAME, news, now, Size::screen((columns, rows)), tries)
     }
 
-    /// Returns three suggested commands: one about a problem, one that reads and one that writes.
+    /// Returns the three commands to suggest at `now`: one about a present problem, one that reads and one that writes.
     fn commands(&self, news: &News, now: Timestamp) -> [String; 3] {
         let turn =
             usize::try_from(now.as_second().saturating_sub(self.begun.as_second()) / TURN).unwrap_or(0);
@@ -74,7 +75,8 @@ impl Overview {
     }
 }
 
-/// Returns the shell commands that another terminal needs first.
+/// Returns the shell commands that another terminal needs before it can reach the simulated clusters: they set
+/// `KUBECONFIG`, and `PATH` if `taffrail` is not on it.
 pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
     let mut exports = vec![format!("export KUBECONFIG={}", quoted(kubeconfig))];
     let own: Option<PathBuf> = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
@@ -93,6 +95,7 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use taffrail_apps::ProblemSeverity;
     use taffrail_status::Status;
     use unicode_width::UnicodeWidthStr;
 
@@ -116,6 +119,7 @@ mod tests {
         news.counts = vec![(of(Status::Current), 80), (of(Status::Failed), 10), (of(Status::Unknown), 9)];
         for number in 0..concerns {
             news.concerns.push(Concern {
+                severity: ProblemSeverity::Error,
                 status: Status::Failed,
                 state: "Failed".to_owned(),
                 apps: vec![format!("app-{number}")],

@@ -16,24 +16,24 @@ pub(super) enum Target {
     Stdout,
     File {
         path: PathBuf,
-        /// True if the file is one of several in a folder, one per cluster.
+        /// True if the file is in the folder of `--output`, which gets a file for each cluster.
         in_folder: bool,
     },
 }
 
-/// Creates a folder that only its owner can enter, unless it exists.
+/// Creates the folder `path` and missing ones above it, which only their owner can enter; does nothing if it exists.
 pub(super) fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Paths of the unfinished files of the dumps in progress.
+/// Paths of the temporary files of the dumps in progress.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Deletes all unfinished files at the end of the process. No new one is created until the guard is dropped.
+/// Deletes the temporary files of all dumps in progress. No new one is created until the returned guard is dropped.
 pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     let mut parts = parts();
     for part in parts.drain(..) {
@@ -42,9 +42,10 @@ pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     parts
 }
 
-/// An open dump. A file is written under a temporary name in the same folder, and renamed when it is complete.
+/// An open dump. A file is written under a temporary name in the same folder, and renamed when it is complete; if it is
+/// dropped before, it is removed.
 pub(super) enum Output {
-    /// Stdout, a pipe or a device, which a rename would replace.
+    /// Stdout, a pipe or a device: it is written directly, since a rename would replace it.
     Stream(Box<dyn Write>),
     File {
         file: BufWriter<File>,

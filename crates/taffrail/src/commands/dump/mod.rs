@@ -25,7 +25,7 @@ use crate::source;
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; 0 for no limit [default: 30s]")),
+    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
     after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
@@ -45,12 +45,12 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File to write, or folder that gets one file per cluster; - writes to stdout. Several clusters need a folder
-    /// [default: - for one cluster]
+    /// File to write the dump to, or - for stdout; for several clusters a folder, which gets one file per cluster (end
+    /// its name with / to create it) [default: stdout; several clusters need -o]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
-    /// Dump only the objects of this namespace, and cluster-scoped objects
+    /// Dump only the objects of this namespace, and all cluster-scoped objects [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
 
@@ -58,12 +58,13 @@ pub(crate) struct DumpArguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Maximum size of a dump in MiB; objects left out are recorded as not read
+    /// Maximum size of each cluster's dump in MiB; objects beyond it are left out, and recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take for each cluster, such as 30s or 10m; objects not read by then are recorded as not
-    /// read [default: 30m]. In this release, without --request-timeout, this is instead how long one request may take
+    /// How long the command may take for each cluster, such as 30s or 10m; objects that were not sent by then are
+    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it is instead how long one
+    /// request may take
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
@@ -71,26 +72,26 @@ pub(crate) struct DumpArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Deletes the files of unfinished dumps. The caller holds the returned guard until the process ends, so that no dump
-/// starts.
+/// Deletes the temporary files of dumps in progress. No dump creates a file before the returned guard is dropped, which
+/// the caller keeps until the process ends.
 pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
-/// The time for one request, unless the user sets another one.
+/// The time limit of one request without `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time for each cluster, unless the user sets another one: enough for a dump of the maximum size over a slow network,
-/// and an end for a server that answers in drops.
+/// The time limit of each cluster without `--timeout`: enough for a dump of the maximum size over a slow
+/// network, and an end for a server that answers in drops.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Maximum number of pages read but not yet written.
+/// Maximum number of pages of one cluster that are read but not yet written.
 const MAX_WAITING: usize = 4;
 
 /// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
-/// Maximum number of failed scopes printed one by one; the dump lists all of them.
+/// Maximum number of failed scopes of a cluster that are printed; the dump lists all of them.
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -140,7 +141,8 @@ pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Returns the time for each cluster and that for one request, from `--timeout` and `--request-timeout`.
+/// Returns the time limits of each cluster and of one request, from `--timeout` (`whole`) and `--request-timeout`. In
+/// this release `--timeout` alone limits each request.
 fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Duration) {
     match (whole, request) {
         // For one release, the former name of the other flag.
@@ -149,7 +151,8 @@ fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Durat
     }
 }
 
-/// Writes the dump of a cluster: each page while the next ones are read.
+/// Reads a cluster and writes its dump to `target`, each page while the next ones are read. Returns the end of the dump
+/// or the failure, and the connection if there was one.
 async fn write(
     live: &ClusterConnector,
     target: Target,
@@ -169,7 +172,7 @@ async fn write(
             }
             output.write(&text)?;
         }
-        Err(std::io::Error::other("the cluster was not read completely"))
+        Err(std::io::Error::other("the cluster was not read to the end"))
     });
     let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
     let place = match &target {
@@ -188,8 +191,8 @@ async fn write(
     (Err(failure), cluster)
 }
 
-/// Prints the scopes of a cluster that could not be dumped, and returns the exit code; `unread` counts objects that
-/// were not read whole.
+/// Prints the scopes of a cluster that could not be read, at most [`MAX_TOLD`], and that `unread` objects were not read
+/// whole. Returns [`Exit::Incomplete`] if there are any, else [`Exit::Yes`].
 fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Console) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
@@ -211,7 +214,8 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Consol
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// Returns the place of each cluster's dump: stdout, the file, or one file per cluster in a folder.
+/// Returns the target of the dump of each cluster in `names`, from `--output`: stdout, the file, or one file per
+/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
@@ -219,7 +223,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
             false => Ok(vec![Target::Stdout]),
             true => {
                 Err(CommandError::usage("stdout takes the dump of one cluster, and several are selected")
-                    .hint("-o DIR writes one file per cluster"))
+                    .hint("-o DIR/ writes one file per cluster into a folder"))
             }
         };
     };
@@ -232,7 +236,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
         return Err(CommandError::usage(what).hint("name a folder with -o DIR: it gets one file per cluster"));
     }
     file::folder(output).map_err(|error| {
-        CommandError::unreadable(format!("cannot make the folder {}", output.display())).with_source(&error)
+        CommandError::unreadable(format!("cannot create the folder {} for the dumps", output.display()))
+            .with_source(&error)
     })?;
     let mut taken = BTreeSet::new();
     let place = |name: &String| {
@@ -245,7 +250,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     Ok(names.iter().map(place).collect())
 }
 
-/// Returns a file name for a cluster; context names may contain path separators.
+/// Returns a file name, without extension, for the cluster of a context: other characters than letters, digits and
+/// `-_.@` become `_`, and it never begins with a dot.
 fn file_name(context: &str) -> String {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,

@@ -34,6 +34,10 @@ const TURN: Duration = Duration::from_secs(2);
 /// The time that remains for computing and sending an answer after the clusters were asked.
 const SENDING: Duration = Duration::from_millis(500);
 
+/// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes. Of
+/// further such clusters the answer tells only that they do not answer.
+const MAX_COPIED: u64 = 64 << 20;
+
 /// The time by which the clusters must have answered a question.
 #[derive(Debug, Clone, Copy)]
 struct Deadline(Instant);
@@ -101,8 +105,19 @@ impl<A> Prepared<A> {
             errors.entry(cluster).or_default().push(error);
         }
         let mut errors = |name: &str| errors.remove(name).into_iter().flatten();
-        let others = others.into_iter().map(|other| other.without_objects(errors(other.name())));
-        let others = others.collect();
+        let mut room = MAX_COPIED;
+        let other = |other: &Snapshot| {
+            // Of a cluster that does not answer, what is known is told.
+            let is_meant = names.as_ref().is_none_or(|names| names.contains(other.name()));
+            match room.checked_sub(other.size()).filter(|_| is_meant) {
+                Some(left) => {
+                    room = left;
+                    other.copied()
+                }
+                None => other.without_objects(errors(other.name())),
+            }
+        };
+        let others = others.into_iter().map(other).collect();
         Prepared::Asks(asked.into_iter().map(|snapshot| snapshot.name().to_owned()).collect(), others)
     }
 }
@@ -326,6 +341,7 @@ impl Ask for Asker {
                 ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
                 ViewQuestion::Explain(view) => self.answer(view, deadline).await.map(ViewAnswer::Explain),
+                ViewQuestion::Overview(view) => self.answer(view, deadline).await.map(ViewAnswer::Overview),
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
             }
         })

@@ -17,20 +17,18 @@ pub(in crate::commands) use news::Concern;
 pub(in crate::commands) use news::News;
 #[cfg(all(test, feature = "demo"))]
 pub(in crate::commands) use news::{ClusterNews, Kind, Tally};
-use taffrail_api::question::FleetFacts;
-use taffrail_apps::ReadQuery;
-use taffrail_observe::FleetSnapshot;
+use taffrail_api::question::{FleetFacts, OverviewAnswer, OverviewView};
 use unicode_width::UnicodeWidthStr;
 
+use super::get;
 use super::watch::{self, Form};
-use super::{get, named};
-use crate::cli::{GroupingArguments, ViewArguments};
+use crate::cli::{GroupingArguments, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::output::screen;
 use crate::program;
-use crate::source::{Once, Source};
+use crate::source::{self, Once, Source};
 
 /// The title of the overview.
 const NAME: &str = "Taffrail";
@@ -46,6 +44,7 @@ Examples:
   taffrail overview --all-contexts --once        print it once, as it does without a terminal
   taffrail overview -w | tee log                 the problems, and then a line for each change
   taffrail overview --from dumps/                of dump files
+  taffrail overview --hub http://127.0.0.1:7655  of the clusters that a hub follows
 
 An app that needs attention is not ready, or has a problem with its sync or source. Equal problems of one app in several
 clusters, or of several apps in one cluster, are one line. What changed is told since the command was started.
@@ -78,6 +77,9 @@ pub(crate) struct OverviewArguments {
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+
+    #[command(flatten)]
+    pub(crate) hub: HubSource,
 }
 
 impl OverviewArguments {
@@ -115,22 +117,14 @@ fn answer(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let asked = ReadQuery {
+    let view = OverviewView {
         namespace: arguments.namespace.clone(),
+        clusters: arguments.cluster.clone(),
         app_labels: arguments.grouping.labels(),
-        ..ReadQuery::default()
     };
-    let fleet = source.read(&arguments.view, &asked, taffrail_observe::NO_EXTRA)?;
-    named::check_clusters(&arguments.cluster, fleet)?;
-    let mut list = fleet.apps(&[]);
-    let chosen = |name: &str| arguments.cluster.is_empty() || arguments.cluster.iter().any(|it| it == name);
-    list.apps.retain(|app| {
-        chosen(&app.app.target) && arguments.namespace.as_ref().is_none_or(|own| *own == app.app.namespace)
-    });
-    list.errors.retain(|error| chosen(&error.cluster));
-    news.look(fleet, &list);
-    news.clusters.retain(|cluster| chosen(&cluster.name));
-    let errors = list.errors;
+    let answer = source::ask("explain", &view, (&arguments.view, &arguments.hub), source, console)?;
+    news.look(&answer);
+    let OverviewAnswer { fleet, apps, errors, .. } = answer;
     let exit = match shown {
         Shown::Once => {
             let columns = crate::output::screen();
@@ -143,11 +137,11 @@ fn answer(
             let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
             let text: String = lines.iter().take(end).map(|line| format!("{line}\n")).collect();
             written(console.people().write_all(text.as_bytes()))?;
-            get::tell(&FleetFacts::of(fleet), &errors, true, console)
+            get::tell(&fleet, &errors, true, console)
         }
         Shown::Frame => {
             let size = Size::screen(screen::dimensions());
-            let foot = foot(news, fleet, errors.len(), size.columns);
+            let foot = foot(news, &fleet, errors.len(), size.columns);
             let lines = frame(NAME, news, fleet.now, size, foot);
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             written(console.people().write_all(text.as_bytes()))?;
@@ -155,16 +149,16 @@ fn answer(
         }
         Shown::Lines(lines) => {
             written(lines.show(NAME, news, &[], console))?;
-            get::tell(&FleetFacts::of(fleet), &errors, true, console)
+            get::tell(&fleet, &errors, true, console)
         }
     };
-    let needs_attention = fleet.apps(&[]).apps.iter().any(|app| app.pressing().is_some());
+    let needs_attention = apps.iter().any(news::is_pressing);
     Ok(if arguments.exit_status && needs_attention { exit.max(Exit::No) } else { exit })
 }
 
 /// Returns the lines at the bottom of the screen.
-fn foot(news: &News, fleet: &FleetSnapshot, errors: usize, columns: usize) -> Vec<String> {
-    let command = command_for(news.concerns.first(), "", fleet.snapshots.len() > 1);
+fn foot(news: &News, fleet: &FleetFacts, errors: usize, columns: usize) -> Vec<String> {
+    let command = command_for(news.concerns.first(), "", fleet.clusters > 1);
     let mut foot = Vec::new();
     if errors > 0 {
         let scopes = if errors == 1 { "scope" } else { "scopes" };

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::Timestamp;
-use taffrail_api::{ClusterList, text};
-use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState, full_name};
-use taffrail_observe::FleetSnapshot;
+use taffrail_api::question::OverviewAnswer;
+use taffrail_api::{AppRow, text};
+use taffrail_apps::{AppRef, FreshnessState, Problem, ProblemSeverity, Scope, SyncState};
 use taffrail_status::{Status, rollup};
 
 /// Maximum number of changes that are kept.
@@ -37,6 +37,7 @@ pub(in crate::commands) struct ClusterNews {
 /// A problem. Equal problems of several apps or clusters are one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) struct Concern {
+    pub(in crate::commands) severity: ProblemSeverity,
     pub(in crate::commands) status: Status,
     /// The state in words: `Failed`, `Ready, OutOfSync`.
     pub(in crate::commands) state: String,
@@ -131,41 +132,44 @@ impl News {
         }
     }
 
-    /// Updates the state from a read of the fleet and the apps in `list`, and records the changes since the last read.
-    pub(in crate::commands) fn look(&mut self, fleet: &FleetSnapshot, list: &AppList) {
-        let now = fleet.now;
-        let rows = ClusterList::new(&fleet.clusters(), list);
-        let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
-            let (besides, others): (Vec<&App>, Vec<&App>) =
-                apps.partition(|app| app.effective() == Status::Current && app.pressing().is_some());
-            let counts: rollup::Counts = others.into_iter().map(App::effective).collect();
+    /// Updates the state from an answer about the fleet, and records the changes since the last one.
+    pub(in crate::commands) fn look(&mut self, answer: &OverviewAnswer) {
+        let OverviewAnswer { fleet, clusters, apps, errors } = answer;
+        let counts = |apps: &mut dyn Iterator<Item = &AppRow>| -> Counts {
+            let (besides, others): (Vec<&AppRow>, Vec<&AppRow>) =
+                apps.partition(|app| app.effective == Status::Current && is_pressing(app));
+            let counts: rollup::Counts = others.into_iter().map(|app| app.effective).collect();
             let of = |status: &Status| (Tally::Of(*status), counts.get(*status));
             let besides = std::iter::once((Tally::Problem, besides.len()));
             let all = ALL.iter().map(of).chain(besides);
             all.filter(|(_, count)| *count > 0).collect()
         };
-        self.counts = counts(&mut list.apps.iter());
+        let mut by_cluster: HashMap<&str, Vec<&AppRow>> = HashMap::new();
+        for app in apps {
+            by_cluster.entry(&app.cluster).or_default().push(app);
+        }
+        self.counts = counts(&mut apps.iter());
         let regions = self.regions.iter().cloned().chain(std::iter::repeat(String::new()));
-        let clusters = rows.items.iter().zip(regions).map(|(row, region)| {
+        let clusters = clusters.iter().zip(regions).map(|(row, region)| {
             let is_lost = !row.freshness.is_live();
-            let error =
-                list.errors.iter().find(|it| it.cluster == row.name && it.error.scope == Scope::Cluster);
+            let error = errors.iter().find(|it| it.cluster == row.name && it.error.scope == Scope::Cluster);
+            let mut own = by_cluster.get(&*row.name).into_iter().flatten().copied();
             let message = error.map(|error| error.error.message.clone()).unwrap_or_default();
             let seen = row.freshness.observed_at;
             ClusterNews {
                 name: row.name.clone(),
                 region,
-                counts: counts(&mut list.apps.iter().filter(|app| app.app.target == row.name)),
+                counts: counts(&mut own),
                 lost: is_lost.then_some((message, seen)),
             }
         });
         self.clusters = clusters.collect();
-        self.compare(list, now);
-        self.concerns = self.concerns_of(list);
+        self.compare(apps, fleet.now);
+        self.concerns = self.concerns_of(apps);
     }
 
     /// Records the changes of apps since the last read.
-    fn compare(&mut self, list: &AppList, now: Timestamp) {
+    fn compare(&mut self, apps: &[AppRow], now: Timestamp) {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();
         for cluster in &self.clusters {
@@ -190,11 +194,12 @@ impl News {
                 message,
             });
         }
-        let mut known = HashMap::with_capacity(list.apps.len());
-        for app in &list.apps {
+        let mut known = HashMap::with_capacity(apps.len());
+        for app in apps {
             let state = state(app);
             let is_lost = app.freshness.state != FreshnessState::Live;
-            let before = self.known.remove(&app.app);
+            let name = named(app);
+            let before = self.known.remove(&name);
             // What was Unknown from the start has only now been read.
             let was_unread =
                 |before: &Known| before.since.is_none() && before.state.starts_with(Status::Unknown.word());
@@ -212,7 +217,7 @@ impl News {
             {
                 note(&mut changes, app, &before.state, &state, now);
             }
-            known.insert(app.app.clone(), Known { state, since, is_lost });
+            known.insert(name, Known { state, since, is_lost });
         }
         self.known = known;
         self.changed += changes.len();
@@ -220,20 +225,22 @@ impl News {
         self.changes.truncate(REMEMBERED);
     }
 
-    /// Returns the problems in `list`; equal problems in several clusters are merged.
-    fn concerns_of(&self, list: &AppList) -> Vec<Concern> {
+    /// Returns the problems of `apps` and of the clusters; equal problems in several clusters are merged.
+    fn concerns_of(&self, apps: &[AppRow]) -> Vec<Concern> {
         let mut concerns: Vec<Concern> = Vec::new();
         for cluster in &self.clusters {
             if let Some((message, seen)) = &cluster.lost {
-                let apps = list.apps.iter().filter(|app| app.app.target == cluster.name);
-                let was: rollup::Counts = apps.map(|app| app.health).collect();
+                let own = apps.iter().filter(|app| app.cluster == cluster.name);
+                let was: rollup::Counts = own.map(|app| app.health).collect();
                 let total = was.total();
                 let was = match was.get(Status::Current) {
-                    _ if total == 0 => String::new(),
+                    // Apps that were never observed were nothing.
+                    _ if was.get(Status::Unknown) == total => String::new(),
                     well if well == total => "all were Ready: ".to_owned(),
                     well => format!("{well} of {total} were Ready: "),
                 };
                 concerns.push(Concern {
+                    severity: ProblemSeverity::Error,
                     status: Status::Unknown,
                     state: Status::Unknown.word().to_owned(),
                     apps: vec![format!("{total} apps")],
@@ -247,12 +254,12 @@ impl News {
                 });
             }
         }
-        let live = list.apps.iter().filter(|app| app.freshness.state == FreshnessState::Live);
-        for app in live.filter(|app| is_concern(app)) {
-            let seen = self.known.get(&app.app).and_then(|known| known.since);
+        let live = apps.iter().filter(|app| app.freshness.state == FreshnessState::Live);
+        for (app, problem) in live.filter_map(|app| Some((app, app.problem.as_ref()?))) {
+            let seen = self.known.get(&named(app)).and_then(|known| known.since);
             let state = state(app);
-            let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
-            let since = app.problem().and_then(|problem| problem.since).or(seen);
+            let (name, cluster) = (app.name.clone(), app.cluster.clone());
+            let since = problem.since.or(seen);
             let message = message(app);
             let kind = if app.health == Status::Current { Kind::Unsynced } else { Kind::Unwell };
             let known = concerns.iter_mut().find(|known| {
@@ -271,20 +278,22 @@ impl News {
                     known.since = known.since.min(since).or(since);
                 }
                 None => concerns.push(Concern {
+                    severity: problem.severity,
                     status: app.health,
                     state,
                     apps: vec![name],
-                    full_name: full_name(&app.app),
+                    full_name: format!("{}/{}/{}", app.delivery, app.namespace, app.name),
                     clusters: vec![cluster],
                     since,
                     message,
                     kind,
-                    is_remote: app.app.home != app.app.target,
+                    is_remote: app.home != app.cluster,
                 }),
             }
         }
         concerns.sort_by(|one, other| {
-            (one.status, one.kind, one.since.is_none(), one.since).cmp(&(
+            (one.severity, one.status, one.kind, one.since.is_none(), one.since).cmp(&(
+                other.severity,
                 other.status,
                 other.kind,
                 other.since.is_none(),
@@ -297,8 +306,8 @@ impl News {
 
 /// Adds the change of an app from state `before` to `after`; apps with the same change at the same read share an
 /// entry.
-fn note(changes: &mut Vec<Change>, app: &App, before: &str, after: &str, at: Timestamp) {
-    let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
+fn note(changes: &mut Vec<Change>, app: &AppRow, before: &str, after: &str, at: Timestamp) {
+    let (name, cluster) = (app.name.clone(), app.cluster.clone());
     let message = message(app);
     let same = changes.iter_mut().find(|change| {
         let fits = change.apps == [name.as_str()] || change.clusters == [cluster.as_str()];
@@ -319,8 +328,8 @@ fn note(changes: &mut Vec<Change>, app: &App, before: &str, after: &str, at: Tim
             clusters: vec![cluster],
             before: before.to_owned(),
             after: after.to_owned(),
-            status: app.effective(),
-            message: if is_concern(app) { message } else { String::new() },
+            status: app.effective,
+            message: if app.problem.is_some() { message } else { String::new() },
         }),
     }
 }
@@ -334,15 +343,25 @@ const ALL: [Status; 6] = [
     Status::InProgress,
 ];
 
-/// Returns true if an app is listed as a problem.
-fn is_concern(app: &App) -> bool {
-    !app.is_well()
+fn named(app: &AppRow) -> AppRef {
+    AppRef {
+        home: app.home.clone(),
+        target: app.cluster.clone(),
+        delivery: app.delivery,
+        namespace: app.namespace.clone(),
+        name: app.name.clone(),
+    }
+}
+
+/// Returns true if the worst problem of an app is more than a notice.
+pub(super) fn is_pressing(app: &AppRow) -> bool {
+    app.problem.as_ref().is_some_and(Problem::is_pressing)
 }
 
 /// Returns the state of an app in words, such as `Failed` or `Ready, OutOfSync`.
-fn state(app: &App) -> String {
+fn state(app: &AppRow) -> String {
     let word = app.health.word();
-    match app.problem().filter(|_| app.health == Status::Current) {
+    match app.problem.as_ref().filter(|_| app.health == Status::Current) {
         Some(problem) if !problem.words().is_empty() && problem.words() != "suspended" => {
             format!("{word}, {}", problem.words())
         }
@@ -351,11 +370,11 @@ fn state(app: &App) -> String {
     }
 }
 
-fn message(app: &App) -> String {
+fn message(app: &AppRow) -> String {
     let revisions = |applied: &str, desired: &str| {
         format!("runs {}, but {} is declared", text::revision(applied), text::revision(desired))
     };
-    let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
+    let message = match (app.health, app.sync.effective, &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
             if applied != desired =>
         {
@@ -364,8 +383,8 @@ fn message(app: &App) -> String {
         (Status::Current, SyncState::OutOfSync, ..) => {
             "the running objects were changed, and differ from the declared ones".to_owned()
         }
-        (Status::Current, ..) if !app.is_well() => {
-            text::line(app.problem().map_or("", |problem| &problem.message))
+        (Status::Current, ..) if app.problem.is_some() => {
+            text::line(app.problem.as_ref().map_or("", |problem| &problem.message))
         }
         _ => text::line(&app.message),
     };
@@ -391,9 +410,8 @@ mod tests {
                 counts: Counts::new(),
                 lost,
             }];
-            let list = AppList::default();
-            news.compare(&list, at(second));
-            news.concerns = news.concerns_of(&list);
+            news.compare(&[], at(second));
+            news.concerns = news.concerns_of(&[]);
         }
         news
     }

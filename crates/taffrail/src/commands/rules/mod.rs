@@ -53,7 +53,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage.")]
 pub(crate) struct ListArguments {
-    /// Only kinds and groups with one of these words in their name
+    /// Only kinds whose name or group contains one of these words, in any case [default: all]
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
@@ -75,7 +75,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage, or no rules for such a kind.")]
 pub(crate) struct ShowArguments {
-    /// A kind: Certificate, certificates or certificate.cert-manager.io
+    /// Kinds whose rules are shown: Certificate, certificates or certificate.cert-manager.io
     #[arg(value_name = "KIND", required = true)]
     kinds: Vec<String>,
 
@@ -93,19 +93,20 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage; 3 some data could not be read or judged (the rest is still shown).")]
 pub(crate) struct WhyArguments {
-    /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
+    /// Objects in the clusters: KIND/NAME …, KIND NAME …, or KIND,… for all objects of these kinds
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     objects: Vec<String>,
 
-    /// Read objects from this file or folder, or - for stdin; may be given more than once
+    /// Judge the objects in this file, in the files of this folder, or in stdin (-), instead of objects in clusters;
+    /// may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: the context's]
+    /// The namespace of the objects [default: that of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 
-    /// Objects of all namespaces
+    /// With a kind: its objects in all namespaces
     #[arg(short = 'A', long, requires = "objects")]
     all_namespaces: bool,
 
@@ -133,7 +134,7 @@ Examples:
 
 Exit codes: 0 all cases hold; 1 one fails; 2 wrong usage; 3 the folder could not be read, or has no cases.")]
 pub(crate) struct TestArguments {
-    /// Folder with the rules and their test cases
+    /// Folder with rules.yaml and cases.yaml, or with folders that have these files
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
@@ -142,7 +143,8 @@ pub(crate) struct TestArguments {
     output: TextOutput,
 }
 
-/// Lint rules: files that cannot be read, branches that are unreachable or untested, kinds without a source.
+/// Check rules for mistakes: files that cannot be read, branches that no object reaches or no case tests, and kinds
+/// without a source.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -150,7 +152,7 @@ Examples:
 
 Exit codes: 0 no findings; 1 findings; 2 wrong usage; 3 the folder could not be read.")]
 pub(crate) struct LintArguments {
-    /// Folder with the rules to check
+    /// Folder with the rules to check, laid out as for `rules test`
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
@@ -161,7 +163,7 @@ pub(crate) struct LintArguments {
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Rules to use: Taffrail's, or those in a folder, which come before Taffrail's
+    /// Rules to use: taffrail for its own, or a folder with rules that are tried before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }

@@ -42,11 +42,11 @@ pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, 
                 })
                 .min()
                 .filter(|(distance, _)| *distance <= 2);
-            let complaint = CommandError::usage(format!("there are no rules for {word}"));
+            let complaint = CommandError::usage(format!("there are no rules for the kind {word}"));
             return Err(complaint.hint(match near {
                 Some((_, near)) => format!("did you mean {near}?"),
                 None => {
-                    format!("{} names the kinds that have rules", program::hinted("taffrail rules list"))
+                    format!("{} lists the kinds that have rules", program::hinted("taffrail rules list"))
                 }
             }));
         }
@@ -66,7 +66,7 @@ fn print(shown: &[Found<'_>], notes: &[String], console: &Console) -> io::Result
         emit!(out, "# {}, after {}", found.name(), found.rules.source())?;
         match found.text() {
             Some(text) => emit!(out, "{}", text.trim_end())?,
-            None => emit!(out, "# (not in lines of its own)")?,
+            None => emit!(out, "# (the text of this rule is not stored separately)")?,
         }
     }
     notes.iter().try_for_each(|note| emit!(out, "{note}"))

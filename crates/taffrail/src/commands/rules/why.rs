@@ -1,4 +1,4 @@
-//! `taffrail rules why`: the rules that apply to an object, and the one that decides.
+//! `taffrail rules why`: prints the rules that apply to an object, and the one that decides.
 
 use taffrail_api::{AskedBranch, AskedRules, RulingRow};
 use taffrail_object::Object;
@@ -41,8 +41,9 @@ pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, C
     status::run(&asked, console)
 }
 
-/// Appends to `out` the rules for an object, and which of them decided `verdict`. `seen` is the verdict of views of
-/// apps, which also use Events, Pods and the like; `None` if no evidence was read.
+/// Appends to `out`, as text or as a line of JSON, the rules for an object and which of them decided `verdict`. `seen`
+/// is the verdict that views of apps show, for which other objects such as Pods and Events count, too; `None` if there
+/// is none.
 pub(crate) fn tell(
     form: TextOutput,
     set: &RuleSet,
@@ -86,8 +87,8 @@ pub(crate) fn tell(
     out.push(b'\n');
 }
 
-/// Returns a note for an object that Argo CD or Flux delivers: views of apps use rules from the cluster, too, under
-/// the conditions it names. `None` for other objects.
+/// Returns the note that views of apps also use rules from the cluster, and under which conditions, for an object that
+/// carries the mark of Argo CD or Flux; `None` for other objects.
 fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {

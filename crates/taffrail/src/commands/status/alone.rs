@@ -1,4 +1,4 @@
-//! The evidence for an object of a manifest: none.
+//! The cluster state for judging an object of a manifest, of which no other object is known.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ClusterState, Listing, Observed, Presence, Status, Verdict};
 
-/// An empty cluster state: no object is known to exist or to be absent.
+/// A cluster state in which no object is observed: none is known to exist or to be absent.
 pub(super) struct Alone;
 
 impl ClusterState for Alone {
@@ -54,8 +54,8 @@ impl ClusterState for Alone {
     }
 }
 
-/// Returns true if evidence rules may change this verdict by the object's own fields alone, so that a second
-/// evaluation is needed. Most objects in manifests do not need it.
+/// Returns true if `assess` may change `verdict`, which the rules gave `object`, although no other object is known;
+/// then it must be called. Most objects in manifests do not need it.
 pub(super) fn may_change(object: &Object<'_>, verdict: &Verdict) -> bool {
     if verdict.status != Status::Current {
         return verdict.status == Status::InProgress;

@@ -1,4 +1,4 @@
-//! The answers to the question of `status`, in a hub.
+//! Answers the questions of `taffrail status --hub` in a hub.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use super::judge::{Form, Judge};
 use crate::command_error::CommandError;
 use crate::rule_source::RulesWithOptions;
 
-/// Maximum number of kinds that the answer to an unknown one names.
+/// Maximum number of served kinds that the error about an unknown kind names.
 const MAX_KINDS: usize = 1_000;
 
-/// A question of `status` that names objects.
+/// A parsed question of `status`, with the rules that judge its objects.
 pub(in crate::commands) struct ObjectsAsked {
     query: Arc<ReadQuery>,
     judge: Judge,
     now: Timestamp,
 }
 
-/// The statuses in each cluster that was asked, and the namespaces that the question names and of which nothing was read.
+/// The statuses in each cluster that was asked, and the namespace of the question if nothing was read of it.
 pub(in crate::commands) struct ObjectsRead {
     pub(in crate::commands) clusters: Vec<ClusterStatuses>,
     pub(in crate::commands) unseen_namespaces: Vec<String>,
 }
 
 impl ObjectsAsked {
-    /// Reads the words of a question, whose objects are judged by `rules`.
+    /// Parses the words of a question, whose objects `rules` will judge.
     ///
     /// # Errors
-    /// If the words name no objects.
+    /// Fails if a word names no object, or if a selector is combined with names.
     pub(in crate::commands) fn new(
         view: &StatusView,
         rules: RulesWithOptions,
@@ -48,12 +48,14 @@ impl ObjectsAsked {
         Ok(ObjectsAsked { query: Arc::new(ReadQuery::of(view)?), judge, now })
     }
 
-    /// Returns the names of the clusters of the objects; `None` if some may be in any cluster.
+    /// Returns the clusters with which the names of all objects begin; `None` if some name has none, so that its object
+    /// may be in any cluster.
     pub(in crate::commands) fn clusters(&self) -> Option<BTreeSet<String>> {
         self.query.clusters()
     }
 
-    /// Reads the objects in these clusters, and judges them. `are_all` is true if no other cluster may have them.
+    /// Reads the objects in the clusters `members`, and judges them. Fails with [`QuestionError::UnservedKind`] if none
+    /// of these serves a kind, provided that `are_all`: no other cluster may have the objects.
     pub(in crate::commands) async fn read(
         self,
         members: Vec<Member>,

@@ -26,32 +26,33 @@ Examples:
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
 read or judged (the rest is still shown).")]
 pub(crate) struct StatusArguments {
-    /// Objects of clusters: KIND/NAME …, KIND NAME …, KIND,… for all of a kind, or [CLUSTER/]group/Kind/namespace/name
-    /// …, as printed by `get resources -o name`
+    /// Objects in the clusters: KIND/NAME …, KIND NAME …, KIND,… for all objects of these kinds, or
+    /// [CLUSTER/]group/Kind/namespace/name …, as printed by `get resources -o name`
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     pub(crate) objects: Vec<String>,
 
-    /// Read objects from this file or folder, or - for stdin; may be given more than once
+    /// Judge the objects in this file, in the files of this folder, or in stdin (-), instead of objects in clusters;
+    /// may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Only objects with these labels
+    /// With a kind: only its objects with these labels, such as team=blue
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: the context's]
+    /// The namespace of the objects [default: that of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     pub(crate) namespace: Option<String>,
 
-    /// Objects of all namespaces
+    /// With a kind: its objects in all namespaces
     #[arg(short = 'A', long, requires = "objects")]
     pub(crate) all_namespaces: bool,
 
-    /// With -f DIR, read its subfolders too
+    /// With -f DIR: read also the files in its subfolders, at all depths
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// Format of the objects read with -f
+    /// With -f: format of the input
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     pub(crate) input: InputFormat,
 
@@ -59,36 +60,37 @@ pub(crate) struct StatusArguments {
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub(crate) output: StatusOutput,
 
-    /// Rules that judge objects: Taffrail's, exactly those of kstatus, or those in a folder, which come before Taffrail's
+    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
+    /// are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// With --rules kstatus, the variant of kstatus to follow where the variants differ [default: flux]
+    /// With --rules kstatus: the variant of kstatus whose verdicts count where the two variants differ [default: flux]
     #[arg(long, value_enum)]
     pub(crate) kstatus_fork: Option<KstatusFork>,
 
-    /// Print the objects themselves, and add to status.conditions the condition Reconciling (status InProgress) or Stalled
-    /// (status Failed) where it holds; with -o json, jsonl or yaml
+    /// Print the objects themselves instead of their statuses, with the condition Reconciling (if an object is
+    /// InProgress) or Stalled (if it is Failed) set to True in status.conditions; needs -o json, jsonl or yaml
     #[arg(long)]
     pub(crate) augment: bool,
 
-    /// Exit with 1 when something is not ready
+    /// Exit with 1 when the status of an object is not Ready
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Keep watching, and show changes until Ctrl-C
+    /// Show the answer, then watch the clusters and show each change until Ctrl-C
     #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
     pub(crate) watch: bool,
 
-    /// Number of threads that compute the statuses of objects [default: one per processor]
+    /// With -f: number of threads that compute the statuses of objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Ask the hub at this URL instead of clusters, such as https://HOST:7655, or http://127.0.0.1:7655 on this machine; the
-    /// fragment may be its token: http://127.0.0.1:7655#TOKEN
+    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
+    /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
     #[arg(
         long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
         conflicts_with_all = [
@@ -101,7 +103,8 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) hub_files: HubFiles,
 
-    /// Prints the rules that were evaluated instead of the statuses.
+    /// The output format of `rules why`, which prints the evaluated rules instead of the statuses; `None` for `status`.
+    /// Not an option.
     #[arg(skip)]
     pub(crate) why: Option<TextOutput>,
 }
@@ -110,11 +113,11 @@ pub(crate) struct StatusArguments {
 pub(crate) enum InputFormat {
     /// Detect the format from the first bytes
     Auto,
-    /// YAML documents
+    /// YAML documents, separated by ---
     Yaml,
-    /// A sequence of JSON values
+    /// JSON values, one after the other
     Json,
-    /// One JSON object per line; each line gets one answer
+    /// One JSON object per line; each input line gets exactly one line of output
     Jsonl,
 }
 
@@ -132,11 +135,16 @@ impl InputFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatusOutput {
+    /// For people, as wide as the terminal
     Table,
+    /// A table with all columns
     Wide,
+    /// One JSON document
     Json,
+    /// A line of JSON for each object
     Jsonl,
     Yaml,
+    /// The full name of each object
     Name,
 }
 
@@ -149,7 +157,7 @@ pub(crate) enum KstatusFork {
 }
 
 impl StatusArguments {
-    /// Returns the question about the objects that it names.
+    /// Returns the arguments that name objects, as parameters of a view.
     pub(super) fn view(&self) -> StatusView {
         StatusView {
             objects: self.objects.clone(),
@@ -159,7 +167,7 @@ impl StatusArguments {
         }
     }
 
-    /// Returns the shape of its answer.
+    /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
             StatusOutput::Table | StatusOutput::Wide | StatusOutput::Name | StatusOutput::Jsonl => {

@@ -1,4 +1,4 @@
-//! `--hub`: the statuses of objects that a hub tells.
+//! `taffrail status --hub`: prints the statuses of objects as a hub answers them.
 
 use taffrail_api::question::{ClusterStatuses, StatusAnswer, StatusItem};
 use taffrail_apps::Scope;
@@ -12,7 +12,7 @@ use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::source::{self, Place};
 
-/// Asks a hub for the selected objects, and prints their statuses.
+/// Asks the hub at `url` for the selected objects, and prints their statuses. Returns the exit code.
 pub(super) fn run(
     arguments: &StatusArguments,
     url: &HubUrl,
@@ -44,7 +44,7 @@ pub(super) fn run(
     printer.finish(arguments.exit_status)
 }
 
-/// Prints the errors and statuses of a cluster; returns `false` once stdout is closed.
+/// Prints the errors and statuses that the hub told of a cluster; returns `false` once stdout is closed.
 fn print(printer: &mut Printer, judge: &Judge, told: &ClusterStatuses) -> Result<bool, CommandError> {
     let ClusterStatuses { cluster, is_unobserved, errors, items } = told;
     unread(printer, cluster, errors, *is_unobserved);

@@ -1,4 +1,4 @@
-//! The statuses of objects in clusters, selected as in kubectl.
+//! Prints the statuses of objects in clusters or dumps, which are selected as in kubectl.
 
 #[cfg(feature = "hub")]
 use std::collections::BTreeSet;
@@ -28,11 +28,12 @@ use crate::source;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Object(ObjectArg),
-    /// All objects of a kind, given by one of its names.
+    /// All objects of a kind, which the user may give by any of its names.
     Kind(String),
 }
 
-/// The objects that the command line selects by name, kind and label, the same for every cluster.
+/// The objects that the command line selects by name, kind, namespace and label, before they are resolved in each
+/// cluster.
 pub(super) struct ReadQuery {
     wanted: Vec<Wanted>,
     namespace: Option<String>,
@@ -40,7 +41,7 @@ pub(super) struct ReadQuery {
     pub(super) selector: Option<String>,
 }
 
-/// The meaning of one argument (such as `deploy/web`) in a cluster.
+/// The objects that one argument, such as `deploy/web`, selects in a cluster, or the reason why it selects none.
 #[derive(Clone)]
 pub(super) enum Meant {
     One(ApiResource, ObjectKey),
@@ -67,10 +68,10 @@ impl ReadQuery {
         ReadQuery::of(&arguments.view())
     }
 
-    /// Returns the objects that a question names.
+    /// Parses the objects that a question names.
     ///
     /// # Errors
-    /// If its words name none.
+    /// Fails if a word names no object, or if a selector is combined with names.
     pub(super) fn of(view: &StatusView) -> Result<ReadQuery, CommandError> {
         let StatusView { objects, namespace, all_namespaces, selector } = view.clone();
         let wanted = wanted(&objects)?;
@@ -83,13 +84,14 @@ impl ReadQuery {
         Ok(ReadQuery { wanted, namespace, all_namespaces, selector })
     }
 
-    /// Returns the namespace that the user named; `None` for that of the context.
+    /// Returns the namespace of -n; `None` without it.
     #[cfg(feature = "hub")]
     pub(super) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// Returns the names of the clusters of the objects; `None` if some may be in any cluster.
+    /// Returns the clusters with which the names of all objects begin; `None` if some argument has none, so that its
+    /// objects may be in any cluster.
     #[cfg(feature = "hub")]
     pub(super) fn clusters(&self) -> Option<BTreeSet<String>> {
         let cluster = |wanted: &Wanted| match wanted {
@@ -109,7 +111,7 @@ impl ReadQuery {
         }
     }
 
-    /// Checks that each cluster named in an argument is in `known`.
+    /// Returns an error if an argument begins with a cluster that is not among `known`.
     pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), CommandError> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
             Wanted::Object(object) => object.cluster(),
@@ -152,7 +154,7 @@ impl ReadQuery {
         self.wanted.iter().map(meant).collect()
     }
 
-    /// Returns the objects to read one by one, and the lists of kinds to read.
+    /// Returns the keys of the objects to read one by one, and the kinds to list, with namespace and selector.
     pub(super) fn reads(&self, meant: &[Meant]) -> (Vec<ObjectKey>, Vec<Selection>) {
         let mut reads = (Vec::new(), Vec::new());
         for meant in meant {
@@ -204,7 +206,8 @@ fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
     }
 }
 
-/// Returns the query for the objects to judge, with the evidence about them unless only kstatus' rules apply.
+/// Returns the query for whole objects by name, with other objects as evidence about them unless only kstatus' rules
+/// apply; the caller adds the objects.
 pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     taffrail_apps::ReadQuery {
         declarations: false,
@@ -216,7 +219,7 @@ pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     }
 }
 
-/// Returns the keys of all objects of a kind in the snapshot; `None` stands for all namespaces.
+/// Returns the keys of all objects of a kind in the snapshot, only those in `namespace` if that is given.
 pub(super) fn keys(
     snapshot: &Snapshot,
     resource: &ApiResource,
@@ -314,7 +317,7 @@ fn print(
     Ok(true)
 }
 
-/// Prints the errors of reading a cluster.
+/// Prints the errors of reading a cluster; `is_unobserved` is true if it was never read, which the error then says.
 pub(super) fn unread(printer: &mut Printer, cluster: &str, errors: &[ScopeError], is_unobserved: bool) {
     for error in errors {
         match error.scope == Scope::Cluster && is_unobserved {
@@ -341,7 +344,8 @@ pub(super) fn of_key(
     }
 }
 
-/// Returns the row of an object that does not exist, or that was not read, for the reason `unread`.
+/// Returns the row of an object without content: with the status Unknown and the message `unread` if that is given,
+/// else NotFound.
 pub(super) fn absent(
     snapshot: &Snapshot,
     resource: &ApiResource,
@@ -378,7 +382,7 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
                 let complaint = CommandError::usage(format!(
                     "cannot read '{word}' as an object: write KIND/NAME, such as deploy/web"
                 ));
-                Err(complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full"))
+                Err(complaint.hint("write [CLUSTER/]group/Kind/namespace/name to name an object in full"))
             }
         };
         return words.iter().map(object).collect();
@@ -417,7 +421,8 @@ pub(super) async fn of_cluster(
     Found { snapshot, meant, kinds, cluster }
 }
 
-/// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is asked.
+/// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is
+/// asked.
 fn of_dumps(
     arguments: &StatusArguments,
     judge: &Judge,
@@ -425,7 +430,9 @@ fn of_dumps(
     console: &Console,
 ) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
-        return Err(CommandError::usage("-l needs a server, so it does not work with dumps"));
+        return Err(CommandError::usage(
+            "-l (labels) is evaluated by the API server, so it does not work with dumps",
+        ));
     }
     let of = |snapshot: &Snapshot| {
         let meant = in_dump(snapshot, asked);
@@ -506,8 +513,8 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     meant
 }
 
-/// Describes a kind as discovery does, with the version of the first object of it in the dump; empty if there is
-/// none.
+/// Describes a kind as discovery does. Its version is that of the first object of the kind in the dump, empty without
+/// one; its plural is empty.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
     let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {

@@ -1,4 +1,4 @@
-//! `status -w`: the statuses of objects in clusters, updated as they change.
+//! `taffrail status -w`: prints the statuses of objects in clusters, and again what changes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use crate::commands::watch::Following;
 use crate::output::answer::Console;
 use crate::runtime::block_on;
 
-/// The objects printed so far, by the index of their cluster and their key, with their kind, so that their deletion
-/// can be reported.
+/// The objects that were in a list so far, by the index of their cluster and their key, each with its kind, so that
+/// their deletion can be reported.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// The answers about the selected objects, and the scopes that could not be read.
+/// The statuses of the selected objects in all clusters, and the scopes that could not be read.
 #[derive(Default)]
 struct Statuses {
     rows: Vec<Judged>,
@@ -41,8 +41,8 @@ impl Statuses {
     }
 }
 
-/// Prints the statuses of the selected objects once; with `-o jsonl` also those of objects in `seen` that were
-/// deleted since.
+/// Prints what changed in the statuses of the selected objects since `printed`; with `-o jsonl` also NotFound for
+/// objects in `seen` that were deleted since. Returns the exit code.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
@@ -112,7 +112,7 @@ pub(super) fn look(
     printer.finish(false)
 }
 
-/// Waits until the kinds of each cluster are known or could not be read, at most `patience`.
+/// Waits until the kinds of each of the clusters are known or could not be read, for `patience` at most.
 fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Result<(), CommandError> {
     let until = Instant::now() + patience;
     loop {
@@ -126,7 +126,8 @@ fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Res
     }
 }
 
-/// Adds the statuses in one cluster.
+/// Adds the statuses in one cluster to `statuses`, and the scopes that could not be read. `seen` gets the listed
+/// objects, if deleted ones are to be reported.
 fn add(
     statuses: &mut Statuses,
     judge: &Judge,

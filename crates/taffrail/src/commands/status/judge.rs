@@ -1,4 +1,4 @@
-//! Judges the objects of a chunk.
+//! Judges single objects of manifests and clusters, and makes their rows or lines of JSON.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::commands::rules::why;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 
-/// The form of the statuses that are computed for a chunk of input.
+/// The form in which statuses are returned to the printer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// JSON lines, ready to be written.
+    /// A line of JSON for each status.
     Lines,
-    /// Rows of a table, or names, for the printer.
+    /// Rows, of which the printer makes a table or names.
     Rows,
-    /// Objects with the standard conditions added.
+    /// Whole objects as JSON, with the standard conditions added.
     Augmented,
 }
 
@@ -82,7 +82,7 @@ impl From<Row> for StatusRow {
     }
 }
 
-/// Returns a row of `cluster` as a hub told it; for an object that could not be judged with the reason as its message.
+/// Converts a status that a hub told of `cluster`. The message of an object that could not be judged is the reason.
 fn told_row(cluster: &str, told: &StatusRow) -> Row {
     let condition = |it: &StatusCondition| {
         let condition = ConditionType::ALL.into_iter().find(|own| own.as_str() == it.condition)?;
@@ -113,11 +113,11 @@ pub(super) struct Miss {
     pub(super) text: String,
 }
 
-/// The statuses of the objects of a chunk of input.
+/// The statuses of the objects of a chunk of input, or of an object of a cluster.
 #[derive(Clone, PartialEq)]
 pub(super) struct Answers {
     pub(super) source: Arc<str>,
-    /// The JSON lines, for [`Form::Lines`].
+    /// The lines of JSON, for [`Form::Lines`] and [`Form::Augmented`]; for `rules why` its output.
     pub(super) lines: Vec<u8>,
     pub(super) rows: Vec<Row>,
     pub(super) misses: Vec<Miss>,
@@ -126,7 +126,7 @@ pub(super) struct Answers {
     pub(super) all_current: bool,
 }
 
-/// An object of a cluster, and the answers about it.
+/// An object of a cluster, and its status.
 #[derive(Clone, PartialEq)]
 pub(super) struct Judged {
     pub(super) cluster: String,
@@ -153,7 +153,7 @@ impl NamedRow for Judged {
 #[derive(Clone)]
 pub(super) struct Judge {
     pub(super) rules: RulesWithOptions,
-    /// The output format of `rules why`; `None` for `status`.
+    /// The output format if `rules why` asks, whose output then replaces the statuses; `None` for `status`.
     pub(super) why: Option<TextOutput>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
@@ -161,15 +161,15 @@ pub(super) struct Judge {
     pub(super) is_pure: bool,
 }
 
-/// The evidence about an object, besides its own fields.
+/// The cluster state from which evidence about an object is taken.
 #[derive(Clone, Copy)]
 struct Known<'e> {
     evidence: Evidence<'e>,
-    /// True if there is no evidence, as for manifests.
+    /// True if no other object is known, as for manifests.
     is_alone: bool,
 }
 
-/// Returns the evidence for an object of a manifest: none.
+/// Returns the empty evidence for an object of a manifest.
 fn alone() -> Known<'static> {
     Known { evidence: Evidence::from(&Alone), is_alone: true }
 }
@@ -197,7 +197,7 @@ impl Answers {
 }
 
 impl Judge {
-    /// Returns the status of an object of `cluster`, judged with the evidence in that cluster.
+    /// Returns the status of an object of `cluster`, in the form of the answer, judged with `evidence` of that cluster.
     pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: Evidence<'_>) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let known = Known { evidence, is_alone: false };
@@ -208,7 +208,7 @@ impl Judge {
         answers
     }
 
-    /// Returns the row of an object, judged with `evidence`.
+    /// Returns the status of an object, judged with `evidence`; Unknown with the error if it cannot be judged.
     #[cfg(feature = "hub")]
     pub(super) fn row(&self, object: &Object<'_>, evidence: Evidence<'_>) -> StatusRow {
         let judged = self.verdict(object, now(self.now), Known { evidence, is_alone: false });
@@ -228,7 +228,7 @@ impl Judge {
         StatusRow { error, ..row.into() }
     }
 
-    /// Returns the status of an object of `cluster` that a hub told.
+    /// Returns the status that a hub told of an object of `cluster`, in the form of the answer.
     pub(super) fn told(&self, cluster: &str, told: &StatusRow) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let row = told_row(cluster, told);
@@ -251,7 +251,8 @@ impl Judge {
         answers
     }
 
-    /// Returns the answer for an object that does not exist or was not read; `row` says which.
+    /// Returns `row`, which is that of an object that does not exist or was not read, in the form of the answer; for
+    /// `rules why` and `--augment` as a miss.
     pub(super) fn absent(&self, row: Row) -> Answers {
         let mut answers = Answers::new(row.cluster.as_str().into());
         answers.all_current = false;
@@ -284,7 +285,7 @@ impl Judge {
         answers
     }
 
-    /// Judges an object as all views do: by its rules, then by its evidence.
+    /// Judges an object as all views do: by the rules, then with other objects as evidence.
     fn verdict(
         &self,
         object: &Object<'_>,
@@ -295,7 +296,8 @@ impl Judge {
         self.seen(object, verdict, now, known)
     }
 
-    /// Adds evidence to `verdict`, which the rules gave an object, and returns the verdict that views of apps show.
+    /// Returns the verdict that views of apps show for an object to which the rules gave `verdict`: unchanged if only
+    /// the object's own fields count, or if evidence cannot change it.
     fn seen(
         &self,
         object: &Object<'_>,
@@ -389,14 +391,14 @@ impl Judge {
     }
 }
 
-/// Returns an object's name for messages: `Kind namespace/name`.
+/// Returns the name of an object for messages: `Kind namespace/name`, or `Kind name` without a namespace.
 fn reference(object: &Object<'_>) -> String {
     let (namespace, name) = (object.namespace(), object.name());
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line of an object of which only the name is known here.
+/// Appends the line of JSON about an object without its content: its name from `row`, and the verdict or the error.
 fn write_row(row: &Row, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
     let object = serde_json::json!({
         "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },

@@ -1,4 +1,4 @@
-//! Resolves kinds without a server.
+//! Finds the kinds that a word of the command line names, without a server.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::command_error::CommandError;
 /// Maximum number of kinds that a hint names.
 const MAX_NAMED: usize = 12;
 
-/// Returns the kinds that a word names in a dump: of its objects, its CustomResourceDefinitions and its recorded
-/// discovery. Built-in kinds are used only if these have no match.
+/// Returns the kinds that `word` names among those of a dump: of its objects, its CustomResourceDefinitions and its
+/// recorded discovery. If none of these matches, returns the built-in kinds that it names.
 pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
     let mut kinds: BTreeSet<GroupKind> = snapshot.all().map(|observed| observed.key.group_kind()).collect();
     kinds.extend(
@@ -35,7 +35,8 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
     }
 }
 
-/// Returns the error for a word that names no kind, with a suggestion.
+/// Returns the error for a word that names no kind. Its hint names up to three similar kinds of `known`; or all of
+/// these if they are at most [`MAX_NAMED`]; or how kinds are written.
 pub(in crate::commands) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> CommandError {
     let known: BTreeSet<String> = known.into_iter().map(|kind| kind.to_lowercase()).collect();
     let complaint = CommandError::usage(format!("there is no kind called '{word}'"));
@@ -49,5 +50,5 @@ pub(in crate::commands) fn unknown(word: &str, known: impl IntoIterator<Item = S
             .hint("kinds are written as kubectl takes them: deploy, deployments.apps, Certificate");
     }
     let named: Vec<&str> = known.iter().map(String::as_str).collect();
-    complaint.hint(format!("there are: {}", named.join(", ")))
+    complaint.hint(format!("the kinds are {}", named.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! The JSON line of one object.
+//! Writes the line of JSON about one object.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Value, write_escaped};

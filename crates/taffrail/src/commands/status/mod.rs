@@ -1,4 +1,4 @@
-//! `taffrail status`: the statuses of objects in manifests and clusters.
+//! `taffrail status`: prints the statuses of objects in manifests and clusters.
 //!
 //! Manifests are streamed: the input is cut into chunks, `--jobs` threads judge them independently, and the answers are
 //! printed in the order of the input. Only a few chunks are in memory at a time, however long the input is.
@@ -36,7 +36,7 @@ use print::Printer;
 
 pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit, CommandError> {
     if arguments.files.is_empty() && arguments.objects.is_empty() {
-        let complaint = CommandError::usage("nothing to judge");
+        let complaint = CommandError::usage("no objects are named whose status is to be shown");
         return Err(
             complaint.hint("name objects (deploy/web), or files with -f, or pipe objects in with -f -")
         );
@@ -44,10 +44,13 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
     if arguments.augment
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
-        return Err(CommandError::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
+        return Err(CommandError::usage("--augment prints whole objects, which do not fit into a table")
+            .hint("add -o json, -o jsonl or -o yaml"));
     }
     if arguments.kstatus_fork.is_some() && !arguments.rules.is_kstatus() {
-        let complaint = CommandError::usage("--kstatus-fork selects a variant of the rules of kstatus");
+        let complaint = CommandError::usage(
+            "--kstatus-fork selects a variant of the rules of kstatus, and other rules apply",
+        );
         return Err(complaint.hint("add --rules kstatus, or leave --kstatus-fork out"));
     }
     let judge = Judge {
@@ -130,7 +133,7 @@ fn chunks(
     Ok(())
 }
 
-/// The signal to stop: stdout is closed, or writing failed.
+/// The reason to read no more input: stdout is closed, or writing failed.
 struct Enough;
 
 fn in_turn(

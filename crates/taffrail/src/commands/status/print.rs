@@ -1,4 +1,4 @@
-//! Prints the answers in the selected output form.
+//! Prints statuses in the selected output format.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -20,12 +20,12 @@ use crate::{phrase, reasons};
 /// API version and kind of the document for `--augment`: a list as kubectl prints it.
 const AUGMENTED: &str = "v1 List";
 
-/// Maximum number of unreadable inputs printed one by one; the others are counted.
+/// Maximum number of objects that could not be read or judged that are printed one by one; the others are counted.
 const MAX_MISSES: usize = 20;
 
 type Out = Box<dyn Write>;
 
-/// Writes answers as they arrive, and tracks the exit code.
+/// Writes statuses as they arrive, prints errors, and keeps the exit code.
 pub(super) struct Printer {
     form: Form,
     exit: Exit,
@@ -33,13 +33,13 @@ pub(super) struct Printer {
     /// True once stdout is closed.
     closed: bool,
     misses: usize,
-    /// The scopes that could not be read.
+    /// The scopes that could not be read, for JSON and YAML.
     errors: Vec<ErrorRow>,
     console: Console,
 }
 
 enum Form {
-    /// The table; then two flags: `-o wide`, and a CLUSTER column.
+    /// The table; true for `-o wide`; and true if it has a CLUSTER column.
     Table(Box<Table<Out>>, bool, bool),
     /// The names, and true if they begin with the cluster.
     Names(Names, bool),
@@ -85,7 +85,7 @@ impl Printer {
         }
     }
 
-    /// Prints an error about unreadable input.
+    /// Prints an error or a warning, takes its exit code into account, and notes that not everything is ready.
     pub(super) fn complain(&mut self, complaint: CommandError) {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
@@ -98,7 +98,8 @@ impl Printer {
         self.note(cluster, scope, reason, message);
     }
 
-    /// Prints that a cluster was never observed, like [`Printer::unread`], and what that means.
+    /// Does the same as [`Printer::unread`] for a cluster that was never observed; the printed error also says what
+    /// that means.
     pub(super) fn unobserved(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
         self.complain_of(cluster, reason, &format!("{message}; {NOTHING_KNOWN}"));
         self.note(cluster, scope, reason, message);
@@ -118,7 +119,8 @@ impl Printer {
         });
     }
 
-    /// Writes the answers of one chunk. Returns `false` once stdout is closed.
+    /// Writes the statuses of one chunk, and prints what could not be read or judged. Returns `false` once stdout is
+    /// closed.
     pub(super) fn print(&mut self, answers: Answers) -> Result<bool, CommandError> {
         self.tell(&answers);
         let result = self.form.write(&answers);
@@ -126,7 +128,8 @@ impl Printer {
         Ok(!self.closed)
     }
 
-    /// Writes what changed in the statuses since they were printed.
+    /// Writes those of `rows` that differ from `printed`, the ones printed last, and that rows are gone; documents are
+    /// written as a whole.
     pub(super) fn print_changed(
         &mut self,
         rows: &[Judged],
@@ -137,7 +140,8 @@ impl Printer {
         self.check(result)
     }
 
-    /// Prints what could not be read or judged, and notes what that means for the exit code.
+    /// Prints the objects that could not be read or judged, unless lines of JSON contain them, and takes them into
+    /// account in the exit code.
     fn tell(&mut self, answers: &Answers) {
         self.all_current &= answers.all_current;
         if !answers.misses.is_empty() {
@@ -167,7 +171,11 @@ impl Printer {
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, CommandError> {
         if self.misses > MAX_MISSES {
-            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print(&self.console);
+            CommandError::unreadable(format!(
+                "… and {} more objects could not be read or judged",
+                self.misses - MAX_MISSES
+            ))
+            .print(&self.console);
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),

@@ -29,23 +29,24 @@ Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeo
 the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: fetch the app's source first. A source in another namespace than the app needs a confirmation, or --yes
+    /// Flux: fetch the app's source first, then reconcile the app. A source in another namespace than the app needs a
+    /// confirmation, or --yes
     #[arg(long)]
     pub(crate) with_source: bool,
 
-    /// Flux HelmRelease: install or upgrade once, even if nothing changed
+    /// Flux HelmRelease: install or upgrade the release once, even if nothing changed
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Flux HelmRelease: reset the count of failures, so that Flux tries again
+    /// Flux HelmRelease: set the count of failed attempts back to zero, so that Flux tries again
     #[arg(long)]
     pub(crate) reset: bool,
 
-    /// Argo CD: render the manifests again, ignoring its cache
+    /// Argo CD: compare with manifests that it renders again, not with those in its cache (a hard refresh)
     #[arg(long)]
     pub(crate) hard: bool,
 
-    /// Argo CD: sync, even if automatic sync is off
+    /// Argo CD: apply the desired revision (sync), even if automatic sync is off; by default it only compares
     #[arg(long)]
     pub(crate) sync: bool,
 
@@ -101,26 +102,29 @@ pub(crate) struct ResumeArguments {
     pub(crate) acting: ActingArguments,
 }
 
-/// The time that one request may take by default.
+/// The default of `--request-timeout` of these commands.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sets the times that commands which wait have by default; that of a request is [`REQUEST_TIMEOUT`].
+/// Sets defaults and help texts of `--timeout` and `--request-timeout` for commands that wait; returns other arguments
+/// unchanged.
 fn with_times(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => argument
             .default_value("5m")
-            .help("How long the command may take to answer, such as 5m or 90s, with the wait until the app is ready"),
+            .help("How long the command may take in all, such as 5m or 90s: reading, writing, and waiting until the app is ready. If it is not by then, the exit code is 1"),
         "request_timeout" => argument.default_value("5s").help(
-            "How long one request to a cluster may take, such as 5s; 0 for no limit. In this release also how long each cluster may take to answer first",
+            "How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit. In this release also how long each cluster may take to answer first",
         ),
         _ => argument,
     }
 }
 
-/// Applies [`with_times`] and hides `--wait`, since suspending does not wait.
+/// Changes an argument of `suspend` as [`with_times`] does, with a help text without waiting; hides `--wait`, since
+/// suspending does not wait.
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
-        "timeout" => with_times(argument).help("How long the command may take to answer, such as 5m or 90s"),
+        "timeout" => with_times(argument)
+            .help("How long the command may take in all, such as 5m or 90s: reading and writing"),
         "wait" => argument.hide(true),
         _ => with_times(argument),
     }
@@ -129,38 +133,39 @@ fn suspending(argument: clap::Arg) -> clap::Arg {
 /// The apps to act on, and the options for it.
 #[derive(Debug, Args)]
 pub(crate) struct ActingArguments {
-    /// The apps: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
+    /// The apps to act on, each in every cluster that has it: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Act on all apps whose declaring object has these labels, such as team=web
+    /// Act on all Flux and Argo CD apps whose declaring object (such as the Kustomization) has these labels: team=web
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Act on all apps, or on all in the given namespace and clusters
+    /// Act on all Flux and Argo CD apps; with -n or --cluster on those of that namespace and these clusters
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all: bool,
 
-    /// Do not ask for confirmation before writing to several clusters, to apps that were not named, or to sources in
-    /// other namespaces
+    /// Do not ask for confirmation, which is needed to write to several clusters, to several apps of --all or -l, or to
+    /// sources in another namespace than the app
     #[arg(short, long)]
     pub(crate) yes: bool,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show the change without writing it; --dry-run alone means --dry-run=client
+    /// Show the change without writing it; --dry-run alone stands for --dry-run=client
     #[arg(
         long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
         default_missing_value = "client"
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Output format: text with each change as it is written and its result, or one document at the end
+    /// Output format: text prints each change when it is written, and its result; json one document at the end
     #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
     pub(crate) output: TextOutput,
 
-    /// Wait until the tool has handled the request and the app is ready or has failed; --wait=false returns at once
+    /// After writing, wait until the tool has handled the request and the app is ready or has failed, for --timeout at
+    /// most; --wait=false does not wait
     #[arg(
         long, value_name = "TRUTH", action = ArgAction::Set, default_value_t = true, default_missing_value = "true",
         num_args = 0..=1, require_equals = true

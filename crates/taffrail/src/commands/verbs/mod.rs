@@ -1,4 +1,4 @@
-//! `taffrail reconcile`, `suspend` and `resume`: requests to an app's delivery tool.
+//! `taffrail reconcile`, `suspend` and `resume`: write requests to an app's delivery tool into the app's objects.
 //!
 //! [`taffrail_observe::operations`] plans and sends the writes; this module finds the apps, asks before it affects more
 //! than the user named, and prints the plan and the progress.
@@ -113,18 +113,20 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     Ok(exit.max(result))
 }
 
-/// Returns the app names of the arguments; those without a namespace get the one of -n.
+/// Returns the named apps; names without a namespace get that of -n.
 fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if a failed read may have hidden another app of this name, which the verb would have to write to.
+/// Returns true if, because of the failed read `error`, another app called `name` may be unknown to which the verb
+/// would have to write.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
-/// Returns the apps that the arguments name or select.
+/// Returns the apps that the arguments name, or select with --all or -l. Fails if a name matches none or several, or
+/// may match one that could not be read, and if the selection is empty.
 fn chosen<'l>(
     verb: Verb,
     arguments: &ActingArguments,
@@ -155,13 +157,13 @@ fn chosen<'l>(
         inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
     if admitted.is_empty() {
         let complaint = CommandError::usage("the selection matches no Flux or Argo CD app");
-        return Err(complaint.hint(format!("{} lists all", program::hinted("taffrail get apps"))));
+        return Err(complaint.hint(format!("{} lists all apps", program::hinted("taffrail get apps"))));
     }
     Ok(list.apps.iter().filter(|app| admitted.contains(&app.app)).collect())
 }
 
-/// Asks before the verb affects more than the user named: selected apps, named ones in several clusters, and sources that
-/// other apps may use.
+/// Asks for confirmation if the verb affects more than the user named: several selected apps, apps in several clusters,
+/// or sources in other namespaces. Fails if the user declines, or if there is no terminal to ask at.
 fn confirm(
     printer: &mut Printer<'_>,
     verb: Verb,

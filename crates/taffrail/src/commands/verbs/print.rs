@@ -1,4 +1,4 @@
-//! The plan, progress and results of a verb, printed as text or as one document.
+//! Prints the plan, progress and results of a verb, as text or as one document.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -23,16 +23,17 @@ use crate::output::progress::{self, Progress};
 use crate::program;
 use crate::{phrase, say};
 
-/// Maximum number of apps that a question names, and of apps whose changes it previews.
+/// Maximum number of apps that a request for confirmation names.
 const MAX_NAMED: usize = 5;
+/// Maximum number of apps whose changes are shown before a request for confirmation.
 const MAX_PREVIEWED: usize = 10;
 
 /// The result of one app, as it is printed and put into the document.
 struct Printed {
     row: ActionRow,
-    /// True if this app's changes were printed before a question.
+    /// True if this app's changes were printed before a request for confirmation.
     is_previewed: bool,
-    /// True if a line has said that the command waits for this app.
+    /// True if a line was printed that says that the command waits for this app.
     is_awaited: bool,
 }
 
@@ -44,12 +45,12 @@ pub(super) struct Printer<'a> {
     /// The state of the output, one for each item of the plan.
     items: Vec<Printed>,
     exit: Exit,
-    /// True if changes were printed before a question, so that they are not printed again.
+    /// True if changes were printed before a request for confirmation, so that another one does not print them again.
     is_previewed: bool,
     begun: Instant,
-    /// The progress line, and the text about an app that it shows; `None` if none is shown.
+    /// The text about an app that the progress line shows, and the line; `None` if none is shown.
     waiting: Option<(String, Progress)>,
-    /// The error that ended the output, such as a closed stdout.
+    /// The error that ended the output, such as a full disk; `None` if there was none.
     failed: Option<CommandError>,
     console: &'a Console,
 }
@@ -90,7 +91,8 @@ impl<'a> Printer<'a> {
         homes.into_iter().cloned().collect()
     }
 
-    /// Returns the names of the first apps of the plan and the number of the others, for a question.
+    /// Returns the app of the plan, or the number of its apps and the names of the first: `2 apps (…)`, for a request
+    /// for confirmation.
     pub(super) fn called(&self) -> String {
         let names: BTreeSet<String> =
             self.plan.items.iter().map(|item| full_name(&item.target.app)).collect();
@@ -105,7 +107,7 @@ impl<'a> Printer<'a> {
         format!("{count} apps ({})", named.join(", "))
     }
 
-    /// Returns, as texts, the sources that are in another namespace than the app that names them.
+    /// Returns in words the sources that the plan writes in other namespaces than those of the apps that name them.
     pub(super) fn elsewhere(&self) -> Vec<String> {
         let named = self.plan.items.iter().flat_map(|item| {
             let sources = item.sources_elsewhere();
@@ -120,7 +122,7 @@ impl<'a> Printer<'a> {
         list.apps.iter().filter(is_planned).collect()
     }
 
-    /// Prints the planned changes to the terminal before a question.
+    /// Prints the planned changes of the first apps to stderr before a request for confirmation; only once.
     pub(super) fn preview(&mut self) {
         if std::mem::replace(&mut self.is_previewed, true) {
             return;
@@ -143,7 +145,7 @@ impl<'a> Printer<'a> {
         items.for_each(|item| item.is_previewed = true);
     }
 
-    /// Prints the refusals and the apps with nothing to do.
+    /// Prints the refused apps, those with nothing to do, and the warnings.
     pub(super) fn begin(&mut self) -> Result<(), CommandError> {
         for (AppTarget { app, .. }, error) in &self.plan.refused {
             let refusal = CommandError::usage(format!("{error} (in {})", app.home))
@@ -191,7 +193,7 @@ impl<'a> Printer<'a> {
         self.arguments.output == TextOutput::Text
     }
 
-    /// Prints the document for programs, and returns the exit code.
+    /// Prints the document if the output is JSON, and returns the exit code. Fails if an earlier output failed.
     pub(super) fn finish(self) -> Result<Exit, CommandError> {
         if let Some(failed) = self.failed {
             return Err(failed);
@@ -221,7 +223,8 @@ impl<'a> Printer<'a> {
         writes::print(out, write, home, &elsewhere)
     }
 
-    /// Prints the planned change of the app number `at` before it is sent, and keeps it for the document.
+    /// Keeps the planned write of the app number `at` for the document, and, as text, prints it before it is sent,
+    /// unless it was printed before.
     fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
         if let PlannedWrite::Patch { object, patch, .. } = write {
             self.items[at].row.patches.push(PatchRow::new(object, patch));
@@ -233,7 +236,7 @@ impl<'a> Printer<'a> {
         written(self.print(&mut out, at, write).and_then(|()| out.flush()))
     }
 
-    /// Handles an event of the operation, and returns whether to go on.
+    /// Prints an event of the operation. Returns [`Reply::Stop`] if printing failed, else [`Reply::Continue`].
     pub(super) fn take(&mut self, event: OperationEvent<'_>) -> Reply {
         match self.print_event(event) {
             Ok(()) => Reply::Continue,
@@ -253,7 +256,7 @@ impl<'a> Printer<'a> {
                 if is_alternative {
                     self.items[item].is_previewed = false;
                     if self.is_text() {
-                        let text = "the tool is too old for this field; instead:";
+                        let text = "the delivery tool is too old for this field; this is written instead:";
                         written(say!(self.console.people(), "{}", text))?;
                     }
                 }
@@ -268,7 +271,8 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Shows the state of the first app in `waiting`; without a progress line, prints one line for each app instead.
+    /// Shows the text about the first app in `waiting` in the progress line; if stderr is no terminal, prints a line
+    /// for each app instead, once.
     fn wait_for(&mut self, waiting: &[(usize, String)]) {
         for (item, _) in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE) {
             if !std::mem::replace(&mut self.items[*item].is_awaited, true) {
@@ -351,18 +355,18 @@ impl<'a> Printer<'a> {
         match (result, after) {
             ("Failed" | "Timeout", _) => {
                 let command = program::hinted(&format!("taffrail explain {}", quoted(&name)));
-                advise(&format!("{command} shows more"), self.console);
+                advise(&format!("{command} shows the cause"), self.console);
             }
             (_, Some((_, true))) if is_argo => {
                 let command = program::hinted(&format!("taffrail reconcile {} --sync", quoted(&name)));
-                advise(&format!("{command} applies the declared state"), self.console);
+                advise(&format!("{command} applies the desired revision"), self.console);
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Prints the reason for which an app is refused, and what the user can do instead.
+    /// Prints to stdout why an app is refused, and the hint.
     fn report(&self, refusal: &CommandError) -> Result<(), CommandError> {
         let style = AnsiColor::Red.on_default();
         let mut out = self.console.people();
@@ -392,7 +396,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns a hint about an app with its commands as the user can copy them.
+/// Returns a hint about an app whose commands have the options of this process that choose what is read.
 fn hint_of(hint: Option<&String>, app: &AppRef) -> Option<String> {
     hint.map(|hint| program::typed_in(&app.home, hint))
 }

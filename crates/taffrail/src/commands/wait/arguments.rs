@@ -31,51 +31,56 @@ Targets need not exist yet, nor their kinds. All targets must meet the condition
 Exit codes: 0 all targets met the condition; 1 they did not: the rest has failed, or the time is up; 2 wrong usage;
 3 the time is up, and a target was never observed; 130 interrupted.")]
 pub(crate) struct WaitArguments {
-    /// The targets: objects, all of a kind, or apps.
+    /// The targets: objects, all objects of a kind, or apps.
     #[arg(
         help = "Objects or apps to wait for: KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name printed by `get apps -o name` or `get resources -o name`",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
     )]
     pub(crate) targets: Vec<String>,
 
-    /// Condition to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE],
-    /// cel='EXPRESSION' about `object`, or revision=REVISION (of apps)
+    /// Condition that all targets must meet: current (the status is Ready), deleted, exists, failed,
+    /// condition=NAME[=VALUE] (VALUE is True if left out), jsonpath='{.field}'[=VALUE] (any value if left out),
+    /// cel='EXPRESSION' about `object`, or, for apps, revision=REVISION
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
 
-    /// Wait for the objects in this file or folder, or - for stdin; may be given more than once
+    /// Wait for the objects that this file, the files of this folder, or stdin (-) names; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With -f DIR, read its subfolders too
+    /// With -f DIR: read also the files in its subfolders, at all depths
     #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 
-    /// Wait for the objects in an inventory: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
+    /// Wait for all objects that an inventory lists: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of
+    /// a Kustomization; without KIND a ResourceGroup, or a ConfigMap where the cluster has no ResourceGroups. May be
+    /// given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,
 
-    /// Wait only for objects with these labels, where a target is a kind
+    /// If a target is a kind: wait only for its objects with these labels, such as app=web
     #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: the context's], or of the apps' declarations [default: any]
+    /// The namespace of the objects [default: that of the context], and in which the apps are declared [default: any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Wait for the objects of all namespaces, where a target is a kind
+    /// If a target is a kind: wait for its objects in all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// How long the command may take to answer, such as 30s, 5m or 1h
+    /// How long the command may take, such as 30s, 5m or 1h; if the targets do not meet the condition by then it exits
+    /// with 1, or with 3 if one of them was never observed
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
 
-    /// Require the condition to hold for this long
+    /// Require that all targets meet the condition for this long without a break, such as 30s [default: no time]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) stable_for: Option<Duration>,
 
-    /// Stop as soon as all targets that do not meet the condition have failed; false: wait for them to recover
+    /// Exit with 1 as soon as all targets that do not meet the condition have failed; --fail-fast=false waits until
+    /// --timeout for them to recover
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub(crate) fail_fast: bool,
@@ -87,11 +92,13 @@ pub(crate) struct WaitArguments {
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
+    /// enough available Pods make it ready (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder, which come before Taffrail's
+    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
+    /// are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
@@ -99,7 +106,7 @@ pub(crate) struct WaitArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Parses the value of `--for`; CEL expressions are compiled.
+/// Parses the value of `--for`; fails also for an invalid CEL expression.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
     let interpreter = Interpreter::default();
     Until::read(text, |text| match interpreter.read(text, Names::Object) {
@@ -108,28 +115,29 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
     })
 }
 
-/// The arguments that select the clusters to read.
+/// The arguments that select the live clusters to read, of commands that read no dumps.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {
-    /// Read the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
+    /// Read the clusters of these contexts of the kubeconfig: names separated by commas, in which * stands for any text
+    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
-    /// Read the clusters of all contexts
+    /// Read the clusters of all contexts of the kubeconfig
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Read this kubeconfig [default: $KUBECONFIG, or ~/.kube/config]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// How long one request to a cluster may take, such as 5s; 0 for no limit [default: no limit]
+    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print totals of the requests to stderr at the end; -vv: also each request; -vvv: also the purpose of each
-    /// request
+    /// Print at the end to stderr how many requests each cluster got; -vv: also each request; -vvv: also the purpose of
+    /// each request
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -140,18 +148,18 @@ pub(crate) struct ClusterArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitOutput {
-    /// All targets, redrawn as they change
+    /// A table of all targets, redrawn when one changes
     Table,
-    /// A line for each change
+    /// A line of text for each change of a target
     Lines,
-    /// A line of JSON for each change
+    /// A line of JSON for each change of a target, and one for the result
     Jsonl,
-    /// A report at the end, for CI systems
+    /// A JUnit report in XML at the end, for CI systems
     Junit,
 }
 
 impl ClusterArguments {
-    /// Returns these arguments in the form that reading clusters takes, with the time limit `timeout`.
+    /// Converts these arguments, with `timeout` in place of `--timeout`, and without dumps and `--now`.
     pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: self.context.clone(),
@@ -168,7 +176,7 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Returns these arguments in the form that views take, with `-w`.
+    /// Converts these arguments to those of a view with `-w`, in which each cluster has [`super::PATIENCE`].
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }

@@ -1,4 +1,4 @@
-//! The JUnit XML report for CI systems, with a test case for each target.
+//! Writes the JUnit XML report for CI systems, with a test case for each target.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use taffrail_status::Status;
 
 use crate::program;
 
-/// Writes the report; each row comes with the time it took.
+/// Writes the report. Each target comes with the time until it met the condition, or until the end.
 pub(super) fn report<'r>(
     out: &mut impl Write,
     summary: &WaitSummary,

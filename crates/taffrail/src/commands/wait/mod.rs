@@ -29,13 +29,14 @@ pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
 use targets::ReadQuery;
 
-/// Time after which a cluster that does not answer counts as unreachable; Taffrail goes on trying.
+/// Time after which a cluster that does not answer counts as unreachable; Taffrail goes on trying to reach it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Interval between evaluations when only time has passed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Interval between evaluations while discovery is repeated because a needed kind is not served yet.
+/// Interval between evaluations while the server's kinds are read again and again because it does not serve a needed
+/// one yet.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -56,10 +57,10 @@ pub(crate) fn run(arguments: &WaitArguments, console: &Console) -> Result<Exit, 
     question.answer(&arguments.view(), console)
 }
 
-/// Waits until apps are ready, at `revision` if given, and prints the progress. For commands that have just requested
-/// that.
+/// Waits until apps are ready, at `revision` if given, and prints the progress; returns the exit code of `wait`. For
+/// commands that have just requested a reconciliation.
 ///
-/// Ends early when only failed apps are left, and at the latest after `deadline`.
+/// Ends early when only failed apps are left, and after `deadline` at the latest.
 #[expect(dead_code, reason = "`reconcile` and its like will ask for it")]
 pub(crate) fn for_apps(
     view: &ViewArguments,
@@ -188,7 +189,7 @@ impl Question {
     }
 }
 
-/// Returns the error of the first target whose CEL expression fails; `None` if all can be evaluated.
+/// Returns the error of the first target for which the CEL expression of `--for` fails; `None` if it fails for none.
 fn fault(wait: &Wait) -> Option<CommandError> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
@@ -208,7 +209,7 @@ fn exit(end: End) -> Exit {
     }
 }
 
-/// Starts to watch the scopes of the targets of each cluster, and of their dependents.
+/// Tells `follow` the objects and kinds to watch in each cluster: the targets, and what `wait` needs to judge them.
 fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
     for (at, targets) in targets.iter().enumerate() {
         let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };

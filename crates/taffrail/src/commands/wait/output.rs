@@ -1,4 +1,4 @@
-//! The output of `wait`: a redrawn table, a line for each change, JSON lines, or a JUnit report.
+//! Prints the output of `wait`: a redrawn table, a line for each change, lines of JSON, or a JUnit report.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,24 +19,24 @@ use crate::output::{self, Phrase, indented, printable};
 use crate::program;
 use crate::say;
 
-/// Time for which a target must be unobserved before a line says so: connecting takes a moment.
+/// Time for which a target must not be observed before a line says so: connecting takes a moment.
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// The output of one run of `wait`.
 pub(super) struct Output {
     form: Form,
-    /// True if several clusters are read, so that names need one.
+    /// True if several clusters are read, so that each name needs its cluster.
     several: bool,
     /// True if the user chose contexts, so that suggested commands need `--context`.
     is_named: bool,
-    /// The last printed line of each target, by cluster and target.
+    /// The line printed last about each target, by cluster and target.
     told: BTreeMap<(String, Subject), String>,
     /// The targets that are not observed now, each with the time from the start of the command to the moment that
     /// began.
     unseen: BTreeMap<(String, Subject), Duration>,
     /// The time from the start of the command to the moment at which each target met the condition.
     met: BTreeMap<(String, Subject), Duration>,
-    /// Notes about the watches, such as a fallback to polling.
+    /// The printed notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
     console: Console,
 }
@@ -63,7 +63,7 @@ impl Output {
     ) -> Result<Output, CommandError> {
         let screen = || {
             Screen::open()
-                .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))
+                .map_err(|error| CommandError::unreadable("cannot draw on the terminal").with_source(&error))
         };
         let form = match asked {
             None => screen()?.map_or(Form::Lines, Form::Screen),
@@ -76,7 +76,7 @@ impl Output {
         Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
     }
 
-    /// Prints notes about the watches, each once.
+    /// Prints notes about the watches as warnings, each only once.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
@@ -85,7 +85,7 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Prints the changes. Returns `false` once stdout is closed.
+    /// Prints the rows that changed, or redraws the table on a terminal. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,
@@ -151,7 +151,8 @@ impl Output {
         self.is_named.then_some(&*row.judgement.cluster)
     }
 
-    /// Returns a line such as `dev deployment/web InProgress: why`, with the cluster if `placed`.
+    /// Returns a line such as `dev deployment/web InProgress: why`. It begins with the cluster if there are several;
+    /// with `placed` the name has the namespace.
     fn line(&self, until: &Until, row: &Row, placed: bool) -> String {
         let judgement = &row.judgement;
         let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
@@ -163,7 +164,7 @@ impl Output {
         format!("{}{name} {style}{word}{style:#}{message}", printable(&cluster))
     }
 
-    /// Prints the final result in the selected format, and consumes the output.
+    /// Prints the result of a run that ended for the reason `end` after `at`, in the selected format.
     pub(super) fn finish(
         self,
         wait: &Wait,
@@ -206,7 +207,8 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// Returns the word and the colour for the state of a target, such as `Ready` or `InProgress`.
+/// Returns the word for the state of a target, and its colour: its status, `Met`, `Waiting` or `Failed`; Unknown if it
+/// is not observed.
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {
@@ -256,7 +258,8 @@ fn name(subject: &Subject, placed: bool) -> String {
     }
 }
 
-/// Returns the table of all targets in a fixed order, so that redrawing does not move rows.
+/// Returns the lines of the table of all targets, in a fixed order, so that redrawing does not move rows. While
+/// `going`, the MET cell shows how long of `--stable-for` has passed.
 fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<String> {
     let placed = has_several_places(wait);
     let mut header = vec!["NAME", "STATUS", "MET", "WHY"];
@@ -294,7 +297,7 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// Returns the words for targets that met the condition, such as `ready` or `gone`.
+/// Returns the words for targets that met the condition `until`, such as `ready` or `gone`.
 fn phrase(until: &Until) -> String {
     match until {
         Until::Current => "ready".to_owned(),

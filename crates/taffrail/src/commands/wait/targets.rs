@@ -25,9 +25,9 @@ pub(super) struct ReadQuery {
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),
-    /// All objects of a kind, given by one of its names.
+    /// All objects of a kind, which the user may give by any of its names.
     Kind(String),
-    /// An object in a file of `-f`. Without a namespace in the file, that of -n or the context is used.
+    /// The key of an object in a file of `-f`. If the file gives no namespace, that of -n or the context counts.
     Manifest(ObjectKey),
     Inventory {
         kind: Option<String>,
@@ -36,7 +36,7 @@ enum TargetArg {
 }
 
 impl ReadQuery {
-    /// Returns a selection of these apps and of no objects.
+    /// Returns the targets `apps`, without objects.
     pub(super) fn of_apps(apps: Vec<AppQuery>) -> ReadQuery {
         ReadQuery { apps, ..ReadQuery::default() }
     }
@@ -53,7 +53,9 @@ impl ReadQuery {
             let (kind, name) =
                 text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
             if name.is_empty() || name.contains('/') || kind == Some("") {
-                return Err(CommandError::usage(format!("'{text}' is not an inventory; write [KIND/]NAME")));
+                return Err(CommandError::usage(format!(
+                    "'{text}' does not name an inventory; write [KIND/]NAME"
+                )));
             }
             let kind = kind.map(str::to_owned);
             asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
@@ -62,10 +64,13 @@ impl ReadQuery {
             asked.files(arguments)?;
         }
         if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, TargetArg::Kind(_))) {
-            return Err(CommandError::usage("-l selects objects of a kind: write the kind without a name"));
+            return Err(CommandError::usage(
+                "-l selects the objects of a kind by labels: write the kind without a name",
+            ));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
-            return Err(CommandError::usage("only apps have revisions").hint("name apps: app/NAME"));
+            return Err(CommandError::usage("--for revision=… waits for apps: only apps have revisions")
+                .hint("name only apps: app/NAME"));
         }
         Ok(asked)
     }
@@ -97,7 +102,7 @@ impl ReadQuery {
         Ok(())
     }
 
-    /// Parses `KIND NAME …`, or `KIND,…` without a name.
+    /// Adds the targets of the words `KIND,… NAME …`, or of `KIND,…` alone; fails if a name contains a slash.
     fn kind_and_names(&mut self, words: &[String]) -> Result<(), CommandError> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
@@ -149,8 +154,8 @@ impl ReadQuery {
         }
     }
 
-    /// Returns the only argument if it is a single word that is not a built-in kind, since the user may have meant
-    /// an app of that name.
+    /// Returns the only target if it is a word without a dot that names neither a built-in kind nor one of a delivery
+    /// tool, and no -l is given: the user may have meant an app of that name. Else returns `None`.
     pub(super) fn likely_app(&self) -> Option<&str> {
         match self.words.as_slice() {
             [TargetArg::Kind(kind)]
@@ -171,7 +176,7 @@ impl ReadQuery {
         self.words.iter().any(|word| matches!(word, TargetArg::Inventory { .. }))
     }
 
-    /// Returns the clusters with which full names among the targets begin.
+    /// Returns the names of the clusters with which targets begin, one for each such target.
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
@@ -181,8 +186,8 @@ impl ReadQuery {
         of_apps.chain(of_objects).map(str::to_owned).collect()
     }
 
-    /// Resolves the targets in `cluster`, whose kinds are in `discovery` (`None` before discovery); `namespace` is
-    /// that of its context.
+    /// Returns the targets other than apps in `cluster`, whose kinds are in `discovery` (`None` before discovery);
+    /// `namespace` is that of its context. A target of an unknown kind is [`Target::UnknownKind`].
     pub(super) fn targets(
         &self,
         cluster: &str,
@@ -256,7 +261,7 @@ impl ReadQuery {
     }
 }
 
-/// Kinds of the delivery tools, accepted without a server like the built-in kinds.
+/// Kinds of the delivery tools, which need no server to be recognised as kinds, like the built-in ones.
 const DELIVERY_KINDS: [&str; 8] = [
     "Kustomization",
     "HelmRelease",

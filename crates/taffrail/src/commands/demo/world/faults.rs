@@ -1,4 +1,5 @@
-//! Faults that occur and heal in rounds: one file each in `faults/`, expanded for each round.
+//! The faults, which occur and heal in rounds: each is a file in `faults/`, whose placeholders are filled in for each
+//! round.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::template::{fill, hash};
 use super::tools::Place;
 use super::{Declared, WorldError};
 
-/// Duration of a round of faults; then they repeat.
+/// Duration of a round of faults, after which the next round begins.
 const ROUND: Duration = Duration::from_secs(300);
 
 /// The texts of the files in `faults/`, one for each fault.
@@ -32,12 +33,13 @@ const FAULTS: [&str; 11] = [
     include_str!("faults/routine.yaml"),
 ];
 
-/// Returns the images that are deployed but do not exist in the registry.
+/// Returns the images that faults deploy although the simulated registry does not have them.
 pub(super) fn missing_images() -> [&'static str; 1] {
     ["ghcr.io/acme/shop/web:1.6.0"]
 }
 
-/// A fault as its file declares it: timeline steps, and the clusters in which it occurs.
+/// A part of a fault's file: the clusters in which it occurs, its time from the start of a round, and its timeline
+/// steps.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scene {
@@ -46,7 +48,7 @@ struct Scene {
     steps: Vec<Value>,
 }
 
-/// A fault in one of its clusters.
+/// The facts about one cluster from which the placeholders of all faults are filled in there.
 struct Part<'p> {
     seed: u64,
     declared: &'p Declared,
@@ -87,8 +89,8 @@ impl Part<'_> {
         }
     }
 
-    /// Returns a timeline step with a field manager: if it names none, the kind's controller for a write of status,
-    /// else the tool that delivers to the namespace.
+    /// Returns a timeline step with a field manager. If it names none: the reporter for an Event, the kubelet for a
+    /// Node, the kind's controller for a write of status, else the tool that delivers to the object's namespace.
     fn written(&self, mut step: Value) -> Value {
         let of = |key: &str| step.get(key).filter(|object| object.is_object());
         let Some(object) = of("object").or_else(|| of("patch")) else { return step };
@@ -108,7 +110,8 @@ impl Part<'_> {
         step
     }
 
-    /// Returns the steps of a round, counted from 0, for this cluster, with all placeholders filled in.
+    /// Returns the timeline of round number `round` (from 0) in this cluster: the steps of all of its faults, with all
+    /// placeholders filled in.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
         for text in FAULTS {
@@ -125,8 +128,8 @@ impl Part<'_> {
     }
 }
 
-/// Starts the first round of faults in each cluster, and schedules the next rounds. At the start of a round its
-/// commits are added to the repositories.
+/// Starts the first round of faults in each cluster, and schedules the next rounds. At the start of a round its commits
+/// are added to the clusters' repositories.
 pub(super) fn begin(
     declared: &Declared,
     places: &[Place],

@@ -1,6 +1,6 @@
 //! The names of the field managers that write in the simulated clusters.
 
-/// Returns the field manager that writes the status of a kind.
+/// Returns the name of the field manager that writes the status of objects of a kind.
 pub(super) fn status_manager(group: &str, kind: &str) -> &'static str {
     match (group, kind) {
         ("source.toolkit.fluxcd.io", _) => "source-controller",

@@ -1,4 +1,5 @@
-//! The simulated fleet of the demo: `fleet.yaml` expanded with `templates/`, and the faults in it.
+//! The simulated fleet of the demo: the apps and clusters of `fleet.yaml`, with objects made of `templates/`, and the
+//! faults in it.
 
 mod faults;
 mod managers;
@@ -22,12 +23,12 @@ use template::UnknownPlaceholder;
 use tokio::task::JoinSet;
 use tools::{Controllers, Place};
 
-/// Simulated age of the fleet when the demo begins.
+/// The time that is simulated before the demo begins, so that objects are as old as that.
 const AGE: Duration = Duration::from_secs(3 * 86_400);
 /// Number of nodes of each cluster.
 const NODES: usize = 3;
 
-/// A failure to build the fleet.
+/// The reason why the fleet could not be built or started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorldError {
     #[error("the simulation cannot be started")]
@@ -40,7 +41,7 @@ pub(super) enum WorldError {
     Timeline(#[from] TimelineError),
 }
 
-/// An app in `fleet.yaml`, for any delivery tool.
+/// An app as `fleet.yaml` declares it; each cluster names the tool that delivers it there.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct App {
@@ -49,7 +50,7 @@ struct App {
     image: String,
     #[serde(default)]
     version: String,
-    /// The replicas of each workload, by its name.
+    /// The number of replicas of each workload, by the workload's name.
     #[serde(default)]
     workloads: BTreeMap<String, u32>,
     /// The maximum number of Pods in the quota of the app's namespace; `None` for no quota.
@@ -60,7 +61,7 @@ struct App {
     chart_version: Option<String>,
     /// The path in the app's repository from which Flux or Argo CD delivers; `None` for the default.
     path: Option<String>,
-    /// True if Argo CD heals drift.
+    /// True if Argo CD heals the drift of this app's objects.
     #[serde(default = "yes")]
     self_heal: bool,
 }
@@ -75,10 +76,10 @@ fn yes() -> bool {
 struct Member {
     name: String,
     region: String,
-    /// The branch that Flux in this cluster follows.
+    /// The Git branch that Flux in this cluster follows.
     #[serde(default)]
     branch: String,
-    /// The cluster whose Argo CD delivers the Argo CD apps of this one; `None` for its own.
+    /// The name of the cluster whose Argo CD delivers the Argo CD apps of this cluster; `None` for its own.
     from: Option<String>,
     #[serde(default)]
     flux_kustomization: Vec<String>,
@@ -113,12 +114,12 @@ impl Declared {
     }
 }
 
-/// The running fleet. It stops on drop.
+/// The running simulated fleet. It stops on drop.
 pub(super) struct World {
     fleet: Fleet,
     /// The tasks that run the simulated controllers of Flux and Argo CD.
     tools: JoinSet<()>,
-    /// Time by which the fleet's clock is ahead of the start of the faults.
+    /// The part of the skipped time that is still to be simulated.
     skip: Duration,
     pub(super) clusters: Vec<Cluster>,
     /// The region of each cluster, in the same order.
@@ -126,7 +127,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Starts the fleet `skip` into the first round of faults; with `hold` its time stays there.
+    /// Starts the fleet at the time `skip` of the first round of faults; with `hold` its time stays there, else it runs
+    /// on.
     pub(super) async fn start(seed: u64, skip: Duration, hold: bool) -> Result<World, WorldError> {
         let (mut world, controllers) = World::build(Declared::read()?, seed, skip).await?;
         controllers.into_iter().for_each(|controllers| controllers.listen(&mut world.tools));
@@ -137,7 +139,7 @@ impl World {
         Ok(world)
     }
 
-    /// Builds the fleet with its time held, and the controllers of its clusters, which do not run yet.
+    /// Builds the fleet, whose time is held, and returns it with the controllers of its clusters, which do not run yet.
     async fn build(
         declared: Declared,
         seed: u64,
@@ -197,7 +199,7 @@ impl World {
         self.fleet.advance(behind.saturating_sub(self.skip));
     }
 
-    /// Returns the kubeconfig of all clusters.
+    /// Returns the text of a kubeconfig with a context for each cluster.
     pub(super) fn kubeconfig(&self) -> String {
         Cluster::kubeconfig_of(&self.clusters)
     }

@@ -1,4 +1,4 @@
-//! The objects of the fleet without faults, as YAML to apply.
+//! The objects of the fleet before any fault, as YAML to apply.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use super::template::{Values, hash};
 use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
-/// Objects as YAML, with the field manager that applies them to a cluster.
+/// Objects as YAML text, with the field manager that applies them.
 pub(super) struct Made {
     text: String,
-    /// The field manager that applies them.
+    /// The field manager that applies the objects.
     manager: &'static str,
-    /// The Argo CD app named in the objects' tracking annotation.
+    /// The name of the Argo CD app in the objects' tracking annotation; `None` for no annotation.
     tracked_by: Option<String>,
 }
 
@@ -34,12 +34,13 @@ impl Made {
         Made { text, manager, tracked_by: None }
     }
 
-    /// Returns those of the objects on which the simulated controllers of Flux and Argo CD act.
+    /// Returns the objects on which the simulated controllers of Flux and Argo CD act, such as Kustomizations.
     pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
         Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
     }
 
-    /// Applies the objects. A namespace belongs to the first app that creates it.
+    /// Applies the objects to `cluster`, except for Namespaces that exist there, since these belong to the first app
+    /// that created them.
     pub(super) fn apply(&self, cluster: &Cluster) -> Result<(), SimError> {
         for object in self.objects()? {
             let key = key_of(&object);
@@ -51,14 +52,13 @@ impl Made {
         Ok(())
     }
 
-    /// Adds the objects to the repository, from which the simulated delivery tool applies them again after a
-    /// change.
+    /// Adds the objects to the repository, from which the simulated delivery tool applies them again after drift.
     pub(super) fn declare(&self, repository: &Repository) -> Result<(), SimError> {
         self.objects()?.into_iter().for_each(|object| repository.declare(object, self.manager));
         Ok(())
     }
 
-    /// Returns the objects, with the tracking annotation of their Argo CD app.
+    /// Parses the objects, and adds the tracking annotation of their Argo CD app if they have one.
     fn objects(&self) -> Result<Vec<Value>, SimError> {
         let mut objects = taffrail_sim::objects(&self.text)?;
         if let Some(app) = &self.tracked_by {
@@ -84,7 +84,7 @@ struct Kind {
     columns: Value,
 }
 
-/// The tool that delivers an app, and its form: Kustomization, HelmRelease, Application, ….
+/// The way in which an app is delivered: as a Kustomization, HelmRelease, Application, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Kustomization,
@@ -97,7 +97,7 @@ enum Delivery {
 }
 
 impl Delivery {
-    /// Returns the field manager that applies the objects of an app.
+    /// Returns the name of the field manager that applies the objects of an app.
     fn manager(self) -> &'static str {
         match self {
             Delivery::Kustomization => "kustomize-controller",
@@ -110,7 +110,7 @@ impl Delivery {
         }
     }
 
-    /// Returns the field manager that applies the declaration of an app.
+    /// Returns the name of the field manager that applies the object that declares an app.
     fn declarer(self) -> &'static str {
         match self {
             Delivery::HelmRelease => "kustomize-controller",
@@ -120,7 +120,7 @@ impl Delivery {
     }
 }
 
-/// Returns the field manager for the objects in a namespace of a cluster.
+/// Returns the name of the field manager that applies the objects of the app in `namespace` of a cluster.
 pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) -> &'static str {
     let member = declared.clusters.iter().find(|member| member.name == cluster);
     let found = member.into_iter().flat_map(deliveries).find_map(|(delivery, apps)| {
@@ -130,7 +130,7 @@ pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) ->
     found.map_or("kubectl", Delivery::manager)
 }
 
-/// Returns the names of a cluster's apps for each delivery tool.
+/// Returns, for each way of delivery, the names of the apps that are delivered to a cluster in this way.
 fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
     [
         (Delivery::Kustomization, &member.flux_kustomization),
@@ -198,7 +198,7 @@ pub(super) fn artifact(app: &str, revision: &str, at: &str) -> Value {
     })
 }
 
-/// One app in one cluster, with the tool that delivers it.
+/// One app in one cluster, with the way in which it is delivered.
 struct One<'o> {
     seed: u64,
     servers: &'o BTreeMap<String, String>,
@@ -316,7 +316,7 @@ impl One<'_> {
         Ok(values.fill(include_str!("templates/namespace.yaml"))?)
     }
 
-    /// Returns the namespace of the app, with the tool's marks if the app includes it.
+    /// Returns the Namespace of the app, with the marks of the delivery tool if the app declares it.
     fn own_namespace(&self) -> Result<Made, WorldError> {
         if !self.objects().iter().any(|key| key.kind == "Namespace") {
             return Ok(Made::new(self.namespace(&self.app.namespace)?, "kubectl"));
@@ -367,7 +367,7 @@ impl One<'_> {
         }
     }
 
-    /// Returns the objects of the app.
+    /// Returns the keys of the app's objects, as an inventory lists them.
     fn objects(&self) -> Vec<ObjectKey> {
         let namespace = self.app.namespace.as_str();
         let of = |group: &str, kind: &str, name: &str| ObjectKey::new(group, kind, namespace, name);
@@ -518,7 +518,7 @@ impl One<'_> {
         Ok(texts)
     }
 
-    /// Returns the name of its Application.
+    /// Returns the name of the app's Application.
     fn application_name(&self) -> String {
         match self.member.from {
             None => self.name.to_owned(),
@@ -529,7 +529,7 @@ impl One<'_> {
 
 const SYNC_NAMESPACE: &str = "config-management-system";
 
-/// Formats digits as a uid.
+/// Formats 32 hexadecimal digits as a UID, with dashes.
 fn uuid(digits: &str) -> String {
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))

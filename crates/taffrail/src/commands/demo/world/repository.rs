@@ -1,4 +1,5 @@
-//! The repository that delivery tools apply to a cluster: declared objects, changed by commits.
+//! The repository from which the simulated delivery tools apply objects to a cluster: declared objects, which commits
+//! change.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,14 +13,14 @@ use taffrail_status::{Kstatus, ObjectContext, Rules, Status};
 
 use super::managers::status_manager;
 
-/// The Git repository of one simulated cluster: the objects that its delivery tools apply.
+/// The Git repository of one simulated cluster: the objects that its delivery tools apply, with future commits.
 #[derive(Debug, Default)]
 pub(super) struct Repository(Mutex<Contents>);
 
 #[derive(Debug, Default)]
 struct Contents {
     objects: HashMap<ObjectKey, Declared>,
-    /// Future commits, earliest first.
+    /// The commits that do not apply yet, earliest first.
     commits: VecDeque<Commit>,
 }
 
@@ -42,7 +43,7 @@ struct Declared {
     manager: &'static str,
 }
 
-/// The new version of a declared object from a time on.
+/// A new version of a declared object, which is valid from `at` on.
 #[derive(Debug)]
 struct Commit {
     at: Timestamp,
@@ -59,14 +60,15 @@ pub(super) enum Drift {
 }
 
 impl Repository {
-    /// Declares an object, unless it is declared already: it belongs to the first app that declares it.
+    /// Adds an object, which `manager` applies, to the declared ones. Does nothing if it is declared already, since it
+    /// belongs to the first app that declares it.
     pub(super) fn declare(&self, object: Value, manager: &'static str) {
         let declared = Declared { object, manager };
         self.contents().objects.entry(key_of(&declared.object)).or_insert(declared);
     }
 
-    /// Commits the writes in a timeline that the object's delivery tool makes, from `begin` on. Writes of others are
-    /// drift, and status is not declared.
+    /// Adds a commit for each write in `timeline`, which starts at `begin`, that the object's own delivery tool makes.
+    /// Ignores writes of others, which are drift, and writes of status and deletions.
     pub(super) fn commit(&self, timeline: &Timeline, begin: Timestamp) {
         let mut contents = self.contents();
         contents.settle(begin);
@@ -91,7 +93,8 @@ impl Repository {
         }
     }
 
-    /// Compares a declared object with the live one. An undeclared object has no drift.
+    /// Compares a declared object with the live one. Returns [`Drift::None`] also for an object that is not declared,
+    /// or that is being deleted.
     pub(super) fn drift(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Drift {
         let Some(declared) = self.declared(key, now) else { return Drift::None };
         match live(cluster, &declared.object) {
@@ -101,8 +104,8 @@ impl Repository {
         }
     }
 
-    /// Applies a declared object to the cluster if it is missing or was changed there; returns true if it did. Does
-    /// nothing while the object is being deleted.
+    /// Applies a declared object to the cluster if it is missing or was changed there, and returns true; returns false
+    /// if there is nothing to do, or while the object is being deleted.
     pub(super) fn apply(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Result<bool, SimError> {
         let Some(Declared { object, manager }) = self.declared(key, now) else { return Ok(false) };
         match self.drift(cluster, key, now) {
@@ -113,8 +116,8 @@ impl Repository {
         Ok(true)
     }
 
-    /// Returns the status that Flux' health checks give the live object: `NotFound` if it is missing, `Current` if
-    /// it is not declared.
+    /// Returns the status of the live object by the rules of kstatus, as Flux' health checks use them: `NotFound` if it
+    /// is missing, `Current` if it is not declared.
     pub(super) fn health(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Status {
         let Some(declared) = self.declared(key, now) else { return Status::Current };
         let Some(live) = live(cluster, &declared.object) else { return Status::NotFound };
@@ -138,7 +141,7 @@ impl Repository {
     }
 }
 
-/// Returns the key in an object's own fields.
+/// Returns the key of an object from its fields `apiVersion`, `kind` and `metadata`.
 pub(super) fn key_of(object: &Value) -> ObjectKey {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&object["apiVersion"]);
@@ -155,12 +158,13 @@ fn live(cluster: &Cluster, declared: &Value) -> Option<Value> {
     cluster.get(&version, &kind, &text(&metadata["namespace"]), &text(&metadata["name"]))
 }
 
-/// Returns true if an object is being deleted.
+/// Returns true if an object has a deletion timestamp.
 pub(super) fn is_ending(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Returns the fields of a declared object that its tool applies: all except the status.
+/// Returns the fields of a declared object that its tool applies: all except the status, and of the metadata only
+/// labels and annotations.
 fn fields(declared: &Value) -> Value {
     let mut fields = declared.clone();
     if let Some(members) = fields.as_object_mut() {
@@ -173,7 +177,7 @@ fn fields(declared: &Value) -> Value {
     fields
 }
 
-/// Returns true if a live object has all declared fields.
+/// Returns true if a live object has all fields that its tool applies, with the declared values.
 fn covers(live: &Value, declared: &Value) -> bool {
     has(live, &fields(declared))
 }
@@ -183,7 +187,8 @@ fn overlay(live: &mut Value, declared: &Value) {
     put(live, &fields(declared));
 }
 
-/// Returns true if `live` equals `declared`, apart from added fields (defaults). Lists must be equally long.
+/// Returns true if `live` has all members of `declared`, with equal values; it may have more members, such as defaults.
+/// Lists must be equally long.
 fn has(live: &Value, declared: &Value) -> bool {
     match declared {
         Value::Null => true,

@@ -1,8 +1,8 @@
-//! Text templates with placeholders: `{{name}}`.
+//! Fills in the placeholders of text templates: `{{name}}`.
 
 use std::fmt::Write as _;
 
-/// The error for a placeholder without a value.
+/// The error for a placeholder without a value; holds its name.
 #[derive(Debug, thiserror::Error)]
 #[error("no value is given for {{{{{0}}}}}")]
 pub(in crate::commands::demo) struct UnknownPlaceholder(String);
@@ -12,7 +12,7 @@ pub(in crate::commands::demo) struct UnknownPlaceholder(String);
 pub(super) struct Values<'v>(Vec<(&'v str, String)>);
 
 impl<'v> Values<'v> {
-    /// Adds a value; the last one of a name counts.
+    /// Adds the value of the placeholder `name`; of several values for one name the last one counts.
     pub(super) fn with(mut self, name: &'v str, value: impl ToString) -> Values<'v> {
         self.0.push((name, value.to_string()));
         self
@@ -22,13 +22,14 @@ impl<'v> Values<'v> {
         self.0.iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
     }
 
-    /// Replaces the placeholders of `template` by these values.
+    /// Returns `template` with its placeholders replaced by these values. Fails for a placeholder without a value.
     pub(super) fn fill(&self, template: &str) -> Result<String, UnknownPlaceholder> {
         fill(template, |name| self.get(name).map(str::to_owned))
     }
 }
 
-/// Replaces the placeholders of `template`; `value` returns the value for the text between the braces.
+/// Returns `template` with its placeholders replaced; `value` returns the value for the text between the braces. Fails
+/// if it returns `None`.
 pub(super) fn fill(
     template: &str,
     value: impl Fn(&str) -> Option<String>,
@@ -45,7 +46,7 @@ pub(super) fn fill(
     Ok(out)
 }
 
-/// Returns `digits` hexadecimal digits, a hash of `seed` and `what`, which serve as a commit hash.
+/// Returns a made-up commit hash of `digits` hexadecimal digits, which depends on `seed` and `what` alone.
 pub(super) fn hash(seed: u64, what: &[&str], digits: usize) -> String {
     let mut state = seed ^ 0xcbf2_9ce4_8422_2325;
     for byte in what.iter().flat_map(|part| part.bytes().chain([0])) {

@@ -21,13 +21,13 @@ use tokio::task::JoinSet;
 use super::managers::status_manager;
 use super::repository::{Repository, is_ending};
 
-/// Reaction time of a controller.
+/// Time from a change to the reaction of a controller.
 const DELAY: Duration = Duration::from_millis(200);
-/// Maximum time between evaluations, because the fleet's clock may jump.
+/// Maximum time between two runs of the controllers, because the fleet's clock may jump.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A copy of an object of Flux or Argo CD, such as a Kustomization or Application, on which a simulated controller
-/// acts.
+/// The identity of an object of Flux or Argo CD, such as a Kustomization or Application, on which a simulated
+/// controller acts.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     api_version: String,
@@ -37,7 +37,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Returns the object if a controller of Flux or Argo CD acts on its kind, else `None`.
+    /// Returns the identity of `object` if a controller of Flux or Argo CD acts on its kind, else `None`.
     pub(super) fn of(object: &Value) -> Option<Told> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let api_version = text(&object["apiVersion"]);
@@ -56,7 +56,7 @@ impl Told {
         cluster.get(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
 
-    /// Changes the object in `cluster`, under its controller's field manager.
+    /// Changes the object in `cluster` by `change`, with its controller as field manager.
     fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Value)) {
         let group = self.api_version.split('/').next().unwrap_or_default();
         let manager = status_manager(group, &self.kind);
@@ -67,7 +67,7 @@ impl Told {
         cluster.change_by(&object, manager, manager, change);
     }
 
-    /// Removes a finalizer from the object in `cluster`; without any left, the object is deleted.
+    /// Removes a finalizer from the object in `cluster`; if none is left, the object is deleted.
     fn release(&self, cluster: &Cluster, finalizer: &str) {
         self.change(cluster, |object| {
             if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
@@ -118,7 +118,7 @@ impl Controllers {
         flux.chain(argo).min()
     }
 
-    /// Returns signals that fire when this cluster changes, or one to which its Argo CD delivers.
+    /// Returns receivers that are notified when this cluster changes, or one to which its Argo CD delivers.
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
         let is_target =
             |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
@@ -127,7 +127,8 @@ impl Controllers {
         all.map(|place| place.cluster.changes()).collect()
     }
 
-    /// Starts a task that runs the controllers after each change, until `tasks` is dropped.
+    /// Starts a task in `tasks` that runs the controllers after each change and when work is due, until `tasks` is
+    /// dropped.
     pub(super) fn listen(mut self, tasks: &mut JoinSet<()>) {
         if self.flux.is_empty() && self.argo.is_empty() {
             return;

@@ -18,7 +18,7 @@ const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 /// An Application, and what the simulated controller remembers about it.
 pub(super) struct Followed {
     told: Told,
-    /// The time at which drift is healed, if it still exists then.
+    /// The time at which drift is healed if it still exists then; `None` if there is none to heal.
     heals_at: Option<Timestamp>,
 }
 
@@ -34,7 +34,8 @@ impl Followed {
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
     }
 
-    /// Compares, syncs or heals the Application if that is due, and returns the time of the next evaluation.
+    /// Compares, syncs or heals the Application if that is due. Returns the time at which it must be looked at again
+    /// without a change; `None` if there is none.
     pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {
@@ -197,12 +198,12 @@ fn deliver(
     apply(target, keys.into_iter().filter(|key| !is_left(key)), now)
 }
 
-/// Returns the entries of `status.resources` of an Application.
+/// Returns the entries of `status.resources` of an Application; none if it has no such list.
 fn resources(object: &Value) -> impl Iterator<Item = &Value> {
     object["status"]["resources"].as_array().into_iter().flatten()
 }
 
-/// Returns the API version and the key of a status entry.
+/// Returns the API version and the object key of an entry of `status.resources`; `None` if it has no name.
 fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     let (group, version) = (text(&entry["group"]), text(&entry["version"]));
     let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -210,7 +211,8 @@ fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     Some((version, ObjectKey::new(group, text(&entry["kind"]), text(&entry["namespace"]), name)))
 }
 
-/// Returns the keys of the objects to sync: those that the operation selects, or all.
+/// Returns the keys of the objects of an Application to sync: those that the operation lists, or all if it has no
+/// list.
 fn selected(object: &Value, operation: &Value) -> Vec<ObjectKey> {
     let named = operation["sync"]["resources"].as_array();
     let is_named = |key: &ObjectKey| {

@@ -20,7 +20,7 @@ const STORY: SignedDuration = SignedDuration::from_secs(3);
 /// A Kustomization, HelmRelease or source, and what the simulated controller remembers about it.
 pub(super) struct Followed {
     told: Told,
-    /// The time of the next reconciliation at the object's interval.
+    /// The time of the next reconciliation by the object's interval; `None` before the first evaluation.
     next: Option<Timestamp>,
     /// A revision of the source that was not applied yet, and the time at which the controller first saw it.
     fresh: Option<(String, Timestamp)>,
@@ -41,7 +41,8 @@ impl Followed {
         Followed { told, next: None, fresh: None, checks_until: None }
     }
 
-    /// Reconciles the object if that is due, and returns the time of the next evaluation.
+    /// Reconciles the object if that is due. Returns the time at which it must be looked at again without a change;
+    /// `None` if there is none.
     pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {
@@ -87,7 +88,8 @@ impl Followed {
         }
     }
 
-    /// Applies the whole chart if the release is forced; helm-controller's drift detection is not simulated.
+    /// Handles a requested reconciliation of a HelmRelease: applies the whole chart if it is forced. The drift
+    /// detection of helm-controller is not simulated.
     fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
         let forced = &object["metadata"]["annotations"][FORCED];
         let is_forced = forced.is_string()
@@ -173,7 +175,8 @@ impl Followed {
         self.note(home, object);
     }
 
-    /// Ends the health checks when all objects are healthy or the deadline has passed.
+    /// Ends the running health checks with success if all objects are healthy, or with failure if the deadline has
+    /// passed; else lets them go on.
     fn check(&mut self, home: &Place, attempt: &Attempt<'_>) {
         // If the condition has changed since, the story has taken over.
         if ready(attempt.object) != "Unknown" {
@@ -290,7 +293,7 @@ fn keys(object: &Value) -> Vec<ObjectKey> {
     entries.filter_map(|entry| inventory_id::parse(text(&entry["id"])).ok()).collect()
 }
 
-/// Returns the unhealthy objects, named as kustomize-controller does.
+/// Returns the names of those of the objects that are not healthy, in kustomize-controller's spelling.
 fn unhealthy(home: &Place, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
     let judged = keys.iter().map(|key| (key, home.repository.health(&home.cluster, key, now)));
     let unhealthy = judged.filter(|(_, health)| *health != Status::Current);
@@ -303,7 +306,7 @@ fn ready(object: &Value) -> &str {
     conditions.find(|condition| condition["type"] == "Ready").map_or("", |ready| text(&ready["status"]))
 }
 
-/// Returns the current revision of a Kustomization's source.
+/// Returns the revision of the artifact of a Kustomization's source; `None` if there is no source or artifact.
 fn source_revision(home: &Place, object: &Value) -> Option<String> {
     let source = &object["spec"]["sourceRef"];
     let namespace = source["namespace"].as_str().unwrap_or_else(|| text(&object["metadata"]["namespace"]));
@@ -312,7 +315,7 @@ fn source_revision(home: &Place, object: &Value) -> Option<String> {
     source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
 }
 
-/// Returns true if the Flux controller named `controller` has a ready Pod.
+/// Returns true if the Deployment of the Flux controller `controller` is not scaled to zero and has a ready Pod.
 fn runs(cluster: &Cluster, controller: &str) -> bool {
     let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
     deployment.is_some_and(|deployment| {
@@ -322,7 +325,7 @@ fn runs(cluster: &Cluster, controller: &str) -> bool {
     })
 }
 
-/// Parses a duration of Flux, such as `10m0s`.
+/// Parses a duration in Flux's form, such as `10m0s`; `None` for another value.
 fn interval(value: &Value) -> Option<SignedDuration> {
     duration::parse(value.as_str()?).filter(SignedDuration::is_positive)
 }
