@@ -1,8 +1,8 @@
 //! Clusters that are found in Secrets of the clusters of the kubeconfig, their *homes*, and followed.
 //!
 //! What tells which Secrets count is watched with each home ([`ReadQuery::cluster_secrets`]), so a Secret that comes,
-//! changes or goes is noticed by its watch, and read then. Secrets that cannot be watched are read again each
-//! [`AGAIN`]. The authors of the Secrets are not trusted: a found cluster has no name and no address of the kubeconfig,
+//! changes or goes is noticed by its watch, and read then. Secrets that cannot be watched are read again every
+//! ten seconds, or less often if there are many. The authors of the Secrets are not trusted: a found cluster has no name and no address of the kubeconfig,
 //! and its identity contains its name.
 //!
 //! [`ReadQuery::cluster_secrets`]: taffrail_apps::ReadQuery::cluster_secrets
@@ -32,8 +32,10 @@ use crate::follow::FleetWatcher;
 use crate::members::{FleetMembers, Member};
 use secret::{SecretRead, read_secret};
 
-/// Interval at which a Secret is read again that cannot be watched, or that could not be read.
+/// Interval at which a Secret is read again that cannot be watched, or that could not be read, and the number of Secrets
+/// of a home beyond which it is longer.
 const AGAIN: Duration = Duration::from_secs(10);
+const OFTEN: u32 = 100;
 
 /// Minimum interval of looking which Secrets name clusters.
 const LOOK: Duration = Duration::from_millis(500);
@@ -100,8 +102,20 @@ struct Home {
     left_out: BTreeMap<String, usize>,
     /// The errors that were reported of the home.
     told: Vec<ScopeError>,
+    progress: Progress,
     /// The turns of reads of its Secrets.
     turns: Arc<Semaphore>,
+}
+
+/// How much is known of the Secrets of a home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Not which Secrets name clusters.
+    Begun,
+    /// Which do.
+    Chosen,
+    /// Each of these was read, and that was told.
+    Complete,
 }
 
 /// A cluster that a Secret names.
@@ -138,6 +152,9 @@ pub(crate) struct MemberChanges {
     pub(crate) found: HashSet<String>,
     /// The names of those that are read from the beginning because their Secret changed.
     pub(crate) begun_anew: Vec<String>,
+    /// The homes all of whose Secrets were read for the first time in this run, with the names of all clusters that these
+    /// name.
+    pub(crate) complete: Vec<(String, HashSet<String>)>,
 }
 
 impl FoundClusters {
@@ -161,6 +178,7 @@ impl FoundClusters {
             gone: Vec::new(),
             left_out: BTreeMap::new(),
             told: Vec::new(),
+            progress: Progress::Begun,
             turns: turns(AT_ONCE),
         };
         let homes = contexts.clone().map(|context| home(context.map(|it| AddressGuard::of_home(it))));
@@ -280,7 +298,8 @@ impl FoundClusters {
                 }
             }
         }
-        if !is_changed {
+        let complete = self.newly_complete();
+        if !is_changed && complete.is_empty() {
             return None;
         }
         let FleetMembers { members, problems } = &self.reserved;
@@ -288,7 +307,20 @@ impl FoundClusters {
         let names = found.iter().map(|member| member.name.clone()).collect();
         let members = members.iter().cloned().chain(found).collect();
         self.members.send_replace(FleetMembers { members, problems: problems.clone() });
-        Some(MemberChanges { found: names, begun_anew })
+        Some(MemberChanges { found: names, begun_anew, complete })
+    }
+
+    /// Returns [`MemberChanges::complete`].
+    fn newly_complete(&mut self) -> Vec<(String, HashSet<String>)> {
+        let mut complete = Vec::new();
+        for (home, member) in self.homes.iter_mut().zip(&self.reserved.members) {
+            let is_read = |found: &Found| found.read_at.is_some();
+            if home.progress == Progress::Chosen && home.found.values().all(is_read) {
+                home.progress = Progress::Complete;
+                complete.push((member.name.clone(), home.found.keys().cloned().collect()));
+            }
+        }
+        complete
     }
 
     /// Iterates over the found clusters that are watched, by home and name.
@@ -338,7 +370,8 @@ impl FoundClusters {
         let Some(guard) = home.guard.clone() else { return };
         let Some(name) = self.reserved.members.get(at).map(|member| &*member.name) else { return };
         let Some((cluster, timeout)) = watcher.connection(name) else { return };
-        for (name, found) in home.found.iter_mut().filter(|(_, found)| found.is_to_read(now)) {
+        let again = AGAIN * (1 + u32::try_from(home.found.len()).unwrap_or(u32::MAX) / OFTEN);
+        for (name, found) in home.found.iter_mut().filter(|(_, found)| found.is_to_read(now, again)) {
             self.tickets += 1;
             let ticket = self.tickets;
             (found.ticket, found.read) = (Some(ticket), Some(found.version.clone()));
@@ -367,6 +400,9 @@ impl Home {
     /// Sets the Secrets that name clusters, as `snapshot` of the home has them.
     fn choose(&mut self, secrets: ClusterSecrets, snapshot: &Snapshot) {
         self.left_out = secrets.left_out;
+        if self.progress == Progress::Begun {
+            self.progress = Progress::Chosen;
+        }
         let mut before = std::mem::take(&mut self.found);
         for secret in secrets.secrets {
             let object = snapshot.get(secret.secret.as_ref()).present();
@@ -441,9 +477,10 @@ impl Found {
         }
     }
 
-    /// Returns true if the Secret must be read, because it was not read in this version or may have changed unseen.
-    fn is_to_read(&self, now: Instant) -> bool {
-        let is_due = self.read_at.is_none_or(|at| now.saturating_duration_since(at) >= AGAIN);
+    /// Returns true if the Secret must be read, because it was not read in this version, or may have changed unseen since
+    /// the last read, which was longer than `again` ago.
+    fn is_to_read(&self, now: Instant, again: Duration) -> bool {
+        let is_due = self.read_at.is_none_or(|at| now.saturating_duration_since(at) >= again);
         let is_doubtful = self.version.is_none() || self.failed.is_some();
         self.ticket.is_none() && (self.read.as_ref() != Some(&self.version) || is_doubtful && is_due)
     }

@@ -140,7 +140,7 @@ impl Shared {
         loop {
             // Only here do clusters come and go: everything below counts on their order.
             if let Some(changes) = found.as_mut().and_then(|found| found.apply(watcher)) {
-                teller.set_found(changes);
+                teller.set_found(changes, &mut self.streams());
                 looked = None;
             }
             // Whatever a server sent until now is known after the next look.

@@ -74,9 +74,19 @@ impl FleetTeller {
     }
 
     /// Sets which clusters Secrets of others name. The hub keeps the rows of those that were begun anew until they were
-    /// read.
-    pub(super) fn set_found(&mut self, changes: MemberChanges) {
-        let MemberChanges { found, begun_anew } = changes;
+    /// read, and forgets those of an earlier run that no Secret names any more.
+    pub(super) fn set_found(&mut self, changes: MemberChanges, streams: &mut ReportStreams) {
+        let MemberChanges { found, begun_anew, complete } = changes;
+        for (home, names) in complete {
+            let is_gone = |name: &str| home_of_found(name) == Some(&*home) && !names.contains(name);
+            self.earlier.retain(|name, id| {
+                let is_gone = is_gone(name) && !self.by_name.contains_key(name);
+                if is_gone {
+                    streams.forget(id);
+                }
+                !is_gone
+            });
+        }
         self.earlier.retain(|name, _| !self.found.contains(name) || found.contains(name));
         self.found = found;
         for name in begun_anew {
@@ -347,6 +357,12 @@ const PROVISIONAL: &str = "context ";
 /// Returns the provisional identity of the cluster of a context.
 fn provisional(name: &str) -> ClusterId {
     ClusterId(format!("{PROVISIONAL}{name}"))
+}
+
+/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if no found cluster
+/// has this name.
+fn home_of_found(name: &str) -> Option<&str> {
+    name.rsplitn(3, '/').nth(2)
 }
 
 /// Maximum length of the identity that a found cluster reports, to which its name is added.

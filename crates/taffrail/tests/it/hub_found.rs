@@ -302,6 +302,63 @@ home/argocd/forged   Ready    2/2    v1.36.3   reports the identity of first wit
 }
 
 #[test]
+fn secrets_that_may_not_be_listed_are_read_by_name_again_and_again() {
+    let stage = Stage::new();
+    let [west, south] = ["west", "south"].map(|name| stage.cluster(name));
+    let rbac = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": "few"}, "rules": [
+        {"apiGroups": ["*"], "resources": ["kustomizations", "namespaces", "configmaps"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]});
+    let binding = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "few"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "few"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "reader"}]});
+    for object in [role, binding, kustomization("apps", "west"), kustomization("none", "missing")] {
+        stage.home.apply(object).unwrap();
+    }
+    stage.home.apply(secret("team", "west", &[("value", &west.kubeconfig())])).unwrap();
+    let reader = stage.home.add_user("reader", &[]);
+    std::fs::write(stage.kubeconfig(), stage.home.kubeconfig_for(&reader)).unwrap();
+    let hub = stage.hub(&[]);
+    until_apps(&hub, "home/team/west", &["of-west"]);
+    let (answer, _) = shown(&hub, &["get", "clusters"], |_| true);
+    let told = answer.stderr.lines().filter(|line| line.contains("secrets is forbidden"));
+    assert_eq!(told.count(), 1, "{}", answer.stderr);
+    assert!(!answer.stdout.contains("missing"), "{}", answer.stdout);
+    stage.home.apply(secret("team", "west", &[("value", &south.kubeconfig())])).unwrap();
+    until_apps(&hub, "home/team/west", &["of-south"]);
+}
+
+#[test]
+fn a_hub_that_was_restarted_shows_found_clusters_at_once_and_forgets_those_that_are_gone() {
+    let stage = Stage::new();
+    for name in ["east", "west"] {
+        let cluster = stage.cluster(name);
+        stage.home.apply(argo_secret_of(name, &cluster, &cluster.admin())).unwrap();
+    }
+    let data = stage.folder.path().join("data");
+    let data = ["--data", data.to_str().unwrap()];
+    let hub = stage.hub(&data);
+    until_apps(&hub, "home/argocd/east", &["of-east"]);
+    until_apps(&hub, "home/argocd/west", &["of-west"]);
+    hub.0.until_saved();
+    drop(hub);
+    assert!(stage.home.delete("v1", "Secret", "argocd", "west"));
+    let silence = stage.home.trouble(taffrail_sim::Trouble::Unreachable);
+    let hub = stage.hub(&data);
+    // They are those of the run before until the home was read.
+    let mut before = listed(&hub.0);
+    before.sort();
+    assert_eq!(before, ["home", "home/argocd/east", "home/argocd/west"]);
+    stage.home.heal(silence);
+    let began = Instant::now();
+    while listed(&hub.0).contains(&"home/argocd/west".to_owned()) {
+        assert!(began.elapsed() < SHOWN, "{:?}", listed(&hub.0));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    until_apps(&hub, "home/argocd/east", &["of-east"]);
+}
+
+#[test]
 fn of_very_many_secrets_1000_are_followed_and_the_others_told() {
     let stage = Stage::new();
     let program = json!({"execProviderConfig": {"command": "touch"}});
