@@ -151,16 +151,26 @@ pub(crate) fn follow(
     asked: &ReadQuery,
     lists: ListStrategy,
 ) -> Result<FleetWatcher, CommandError> {
-    let request = WatchRequest {
-        members: members(source)?,
+    let request = WatchRequest { lists, ..watch_request(members(source)?, source, asked.clone(), rules) };
+    block_on(FleetWatcher::start(request))
+}
+
+/// Returns the request to watch what `asked` needs of `members`, within the time limits of `source`, judged by `rules`.
+pub(crate) fn watch_request(
+    members: FleetMembers,
+    source: &SourceArguments,
+    asked: ReadQuery,
+    rules: RulesWithOptions,
+) -> WatchRequest {
+    WatchRequest {
+        members,
         timeout: source.timeout,
         request_timeout: source.request_timeout,
-        asked: asked.clone(),
+        asked,
         rules: Arc::new(rules),
-        lists,
+        lists: ListStrategy::Auto,
         clock: BootClock::default(),
-    };
-    block_on(FleetWatcher::start(request))
+    }
 }
 
 /// Reads all objects of the dumps that the arguments name.

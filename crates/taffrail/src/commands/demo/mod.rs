@@ -7,7 +7,6 @@ mod world;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,8 +14,7 @@ use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_api::question::{OverviewView, View as _};
 use taffrail_apps::ReadQuery;
-use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
+use taffrail_observe::{FleetWatcher, NO_EXTRA};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,7 +29,7 @@ use crate::output::answer::Console;
 use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
-use crate::source::members;
+use crate::source::{members, watch_request};
 use kubeconfig::PrivateFile;
 use overview::Overview;
 use world::World;
@@ -240,15 +238,7 @@ fn cannot_show(error: io::Error) -> CommandError {
 /// Starts to watch the simulated clusters through the kubeconfig, as any other command does.
 async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> {
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-    let request = WatchRequest {
-        members: members(source)?,
-        timeout: PATIENCE,
-        request_timeout: None,
-        asked: ReadQuery::default(),
-        rules: Arc::new(rules),
-        lists: ListStrategy::Auto,
-        clock: BootClock::default(),
-    };
+    let request = watch_request(members(source)?, source, ReadQuery::default(), rules);
     Ok(FleetWatcher::start(request).await)
 }
 

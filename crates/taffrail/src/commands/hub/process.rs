@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{ClusterSecretTool, ReadQuery};
-use taffrail_cluster::{BootClock, ListStrategy};
+use taffrail_cluster::BootClock;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::Store;
 use taffrail_hub::store::sqlite::SqliteStore;
@@ -24,6 +24,7 @@ use super::cannot_start;
 use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
 use crate::rule_source::RuleSource;
+use crate::source::watch_request;
 
 /// The name of the source that follows clusters in the hub's own process.
 const OBSERVER: &str = "observer";
@@ -106,15 +107,8 @@ impl HubProcess {
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone());
         let api = Arc::new(api.with_asker(Arc::new(asker)));
-        let request = WatchRequest {
-            members,
-            timeout: source.timeout,
-            request_timeout: source.request_timeout,
-            asked: ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() },
-            rules: Arc::new(rules),
-            lists: ListStrategy::Auto,
-            clock,
-        };
+        let asked = ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() };
+        let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);
         let (replies, inbox) = mpsc::channel(WAITING);
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
