@@ -14,7 +14,7 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 
-/// The maximum number of changes that an explanation shows.
+/// The maximum number of changes that an explanation shows; older ones are left out.
 const MAX_CHANGES: usize = 3;
 
 /// Returns the last changes before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty if it

@@ -32,7 +32,7 @@ impl NoName {
 ///
 /// # Errors
 ///
-/// When a part of the key is empty, too long, or contains characters that are not allowed.
+/// When the name is empty, or a part of the key is too long or contains characters that are not allowed.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {

@@ -14,7 +14,8 @@ use super::{short, text, time};
 use crate::identity::Delivery;
 use crate::sync::DifferingFields;
 
-/// The maximum number of field managers of an object that are examined, on either side.
+/// The maximum number of field managers of an object that are examined, both of its delivery tools and of people; those
+/// after them are ignored.
 const MAX_MANAGERS: usize = 10;
 
 /// A change by hand.

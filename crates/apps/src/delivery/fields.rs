@@ -17,16 +17,19 @@ use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects of one app in which differing fields are searched.
+/// The maximum number of objects of one app in which differing fields are searched; those after them are marked
+/// `incomplete`.
 const MAX_OBJECTS: usize = 20;
 
 /// The maximum number of objects in which differing fields are searched, over all apps that one namespace of a cluster
-/// declares: many apps may list one object with long records.
+/// declares; further ones are marked `incomplete`. Many apps may list one object with long records.
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
-/// The maximum number of values that are compared in one object.
+/// The maximum number of values that are compared in one object; with more, the search stops and the object is marked
+/// `incomplete`.
 pub(super) const MAX_STEPS: usize = 100_000;
-/// The maximum number of values that are compared for all apps that one namespace declares.
+/// The maximum number of values that are compared for all apps that one namespace declares; with more, the search stops
+/// and the remaining objects are marked `incomplete`.
 pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
 /// The maximum number of differing fields that are named for an object; the others are only counted.
@@ -35,7 +38,8 @@ pub(super) const MAX_FIELDS: usize = 5;
 /// The maximum length of a field's path in bytes; fields below a longer path are not compared one by one.
 const MAX_PATH: usize = 200;
 
-/// The maximum number of nested levels of an object that are compared one by one, which bounds the recursion.
+/// The maximum number of nested levels of an object that are compared one by one, which bounds the recursion; fields at
+/// deeper levels are not named.
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Annotations that controllers and commands write, and that are never declared.

@@ -414,7 +414,8 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// The number of levels of objects in which [`is_blank`] looks for a value.
+/// The number of levels of objects in which [`is_blank`] looks for a value; an object with more levels counts as not
+/// blank.
 const MAX_BLANK_LEVELS: usize = 5;
 
 /// Returns true for an empty value, such as `{}` or one with only zero values, which Go programs write for unset
@@ -449,8 +450,8 @@ fn entries<'v>(
     list.and_then(Value::items).into_iter().flatten()
 }
 
-/// The maximum number of malformed entries of one list, or of the Helm releases of one namespace, that are
-/// reported one by one; see also [`Complaints`].
+/// The maximum number of malformed entries of one list, or of the Helm releases of one namespace, that are reported one
+/// by one; the others are counted. See also [`Complaints`].
 const MOST_MALFORMED: usize = 50;
 
 /// A counter of malformed entries in the list of one declaring object.

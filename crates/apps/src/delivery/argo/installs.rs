@@ -48,8 +48,8 @@ pub const SETTINGS: &str = "argocd-cm";
 /// The name of the ConfigMap that lists which namespaces an Argo CD serves beside its own.
 pub const PARAMETERS: &str = "argocd-cmd-params-cm";
 
-/// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold
-/// Applications.
+/// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold Applications; for
+/// more, an error is reported, and the others are not searched.
 ///
 /// Each costs reads, and watches for as long as the cluster is followed.
 pub(crate) const MAX_NAMESPACES: usize = 500;
