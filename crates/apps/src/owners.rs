@@ -143,7 +143,8 @@ pub fn dependents<'a>(
     found.into_iter().flatten()
 }
 
-/// The maximum number of owners that are followed upwards: the owner references may form a circle.
+/// The maximum number of owners that are followed upwards; those above are ignored. The owner references may form a
+/// circle.
 const MAX_OWNER_DEPTH: usize = 50;
 
 /// Returns the owner reference of an object that names its controller; `None` if there is none.

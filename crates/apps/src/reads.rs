@@ -164,10 +164,11 @@ const CONFIG_MAP: &str = "ConfigMap";
 /// further kinds are listed in all namespaces.
 const MAX_NAMESPACED_LISTS: usize = 1000;
 
-/// The maximum number of objects of a kind that are read one by one rather than by a list.
+/// The maximum number of objects of a kind that are read one by one; for more, the kind is listed if it can be.
 const MAX_SINGLE_GETS: usize = 20;
 
-/// The maximum share of [`MAX_SINGLE_GETS`] for objects named in one namespace.
+/// The maximum number of controllers in one namespace that are read one by one if all namespaces together name more
+/// than [`MAX_SINGLE_GETS`] of a kind; for more, the kind is listed in that namespace.
 const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
 
 /// A kind in a namespace: group, kind, namespace.
@@ -446,7 +447,7 @@ impl<'p> Plan<'p> {
     /// Returns the kinds in namespaces for which the limit of lists per namespace is exceeded, so that they are
     /// listed in all namespaces or not at all.
     ///
-    /// Apps that name few objects come first.
+    /// Apps that name few objects come first. Empty if the query has no namespace.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
         let mut beyond = BTreeSet::new();
         if self.namespace.is_none() {

@@ -14,7 +14,8 @@ use crate::noting::metadata_of;
 use crate::objects::Objects;
 use crate::round_robin::round_robin;
 
-/// The maximum number of Secrets of one cluster from which other clusters are taken.
+/// The maximum number of Secrets of one cluster from which other clusters are taken; [`ClusterSecrets::left_out`]
+/// counts the others.
 pub const MAX_CLUSTER_SECRETS: usize = 1_000;
 
 /// The keys under which Flux looks for a kubeconfig if the declaring object names none, in order.
@@ -23,7 +24,8 @@ const FLUX_KEYS: [&str; 2] = ["value", "value.yaml"];
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
 const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
 
-/// The maximum length in bytes of a Secret's key, as the API server checks it.
+/// The maximum length in bytes of a Secret's key, as the API server checks it; declarations that name a longer one are
+/// ignored.
 const MAX_KEY: usize = 253;
 
 /// The tool that uses a Secret with access to a cluster.
