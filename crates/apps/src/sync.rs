@@ -74,13 +74,13 @@ impl std::fmt::Display for SyncState {
 pub struct Sync {
     /// The sync state: if the desired revision is applied, being applied, or failed.
     pub state: SyncState,
-    /// The revision that the source holds.
+    /// The revision that the source holds; `None` if it is not known.
     pub desired: Option<String>,
-    /// The revision that the tool tried last, successfully or not.
+    /// The revision that the tool tried last, successfully or not; `None` if it reports none.
     pub attempted: Option<String>,
-    /// The revision that the tool applied successfully last.
+    /// The revision that the tool applied successfully last; `None` if it reports none.
     pub applied: Option<String>,
-    /// The time of the last successful sync.
+    /// The time of the last successful sync; `None` if the tool reports none.
     pub last_success: Option<Timestamp>,
 }
 
@@ -265,7 +265,7 @@ impl Source {
     }
 }
 
-/// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
+/// Shortens each hash in a revision, which is 40 to 128 lower-case hexadecimal digits in a row, to its first 8 digits.
 ///
 /// ```
 /// use taffrail_apps::shorten;

@@ -17,7 +17,8 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
-/// The minimum age of a Pod's loss for a finding; its workload may need this long to count it.
+/// The time for which all Pods of a workload that are not ready must have been so before there is a finding; the
+/// workload may need this long to count them.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {

@@ -24,8 +24,8 @@ const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 /// The time that a controller may take to observe a change without a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
-/// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
-/// minutes.
+/// The maximum age of Argo CD's last comparison of an Application; for an older one there is a finding. By default Argo
+/// CD compares every two to three minutes.
 const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {

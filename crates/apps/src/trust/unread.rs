@@ -15,7 +15,7 @@ use crate::command;
 use crate::reads;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of kinds that a finding names.
+/// The maximum number of kinds that a finding names; it counts the others.
 const MAX_NAMED_KINDS: usize = 6;
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -72,7 +72,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of read errors that this search leaves to other functions, which make findings about them.
+/// Reasons of errors about single objects that this search leaves to other functions, which make findings about them.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
 /// Kinds that are evidence about other objects; without them, objects are judged by their own status alone.
