@@ -61,7 +61,7 @@ pub struct AppRow {
     pub suspended: bool,
     /// The freshness of the observations in the cluster that holds the objects.
     pub freshness: Freshness,
-    /// The Git repository, OCI artifact or chart that the app comes from.
+    /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -150,13 +150,13 @@ pub struct SyncRow {
     /// The revision that the source holds, and that should be applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
-    /// The revision of the last sync that was tried.
+    /// The revision of the last sync that was tried; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// The revision of the last sync that succeeded.
+    /// The revision of the last sync that succeeded; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The time of the last successful sync.
+    /// The time of the last successful sync; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
     /// The freshness of the declarations in the home cluster.

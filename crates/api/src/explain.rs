@@ -228,8 +228,9 @@ impl Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree about a
-    /// green app: those of high severity, and objects that were changed by hand. `report` must be about this app alone.
+    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree
+    /// about a green app: those of high severity, and objects that were changed by hand. `report` must be about this
+    /// app alone.
     ///
     /// Leaves out findings whose message a problem of the app shows already. Findings that need Leases or other
     /// clusters are missing, because those were not read.

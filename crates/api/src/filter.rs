@@ -219,8 +219,8 @@ impl Filter {
         }
     }
 
-    /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery, suspension
-    /// or labels.
+    /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery,
+    /// suspension or labels.
     pub(crate) fn is_about_apps(&self) -> bool {
         let Filter { problems, sync, deliveries, suspended, labels, .. } = self;
         problems.is_some() || sync.is_some() || !deliveries.is_empty() || *suspended || labels.is_some()

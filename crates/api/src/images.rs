@@ -12,11 +12,11 @@ use taffrail_status::Presence;
 
 use crate::question::AskedFleet;
 
-/// Maximum length of an image's name in bytes: that of its parts in the OCI specification, and some. Longer names can run
-/// nowhere and are ignored.
+/// Maximum length of an image's name in bytes: that of its parts in the OCI specification, and some. Longer names can
+/// run nowhere and are ignored.
 const MAX_NAME: usize = 1024;
 
-/// Maximum number of images of one object.
+/// Maximum number of images of one object; of more, the first by name are kept.
 const MAX_IMAGES: usize = 8;
 
 /// A container image of an object.

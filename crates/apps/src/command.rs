@@ -47,8 +47,8 @@ pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Optio
     placed("taffrail", words, namespace, context)
 }
 
-/// Returns the command `taffrail VERB` for an app, such as `explain` or `resume`; if `must_name`, with `--context` and the
-/// app's home and target cluster. `None` if a word could be taken for an option.
+/// Returns the command `taffrail VERB` for an app, such as `explain` or `resume`; if `must_name`, with `--context` and
+/// the app's home and target cluster. `None` if a word could be taken for an option.
 pub fn of_app(verb: &str, app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),

@@ -88,7 +88,8 @@ pub struct ReconciledRow {
     /// True if the object is suspended; left out if it cannot be suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
-    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended it.
+    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 }

@@ -119,8 +119,8 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
     ClusterSecrets { secrets, left_out }
 }
 
-/// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one name,
-/// all but the first are named `SECRET:KEY`, which no Secret can be called.
+/// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one
+/// name, all but the first are named `SECRET:KEY`, which no Secret can be called.
 fn named(home: &str, found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool>) -> Vec<ClusterSecret> {
     let mut taken = BTreeSet::new();
     let mut all: Vec<_> = found.into_iter().map(|((secret, keys), tool)| (tool, secret, keys)).collect();

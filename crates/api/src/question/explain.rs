@@ -115,7 +115,7 @@ pub struct OtherObject {
 }
 
 impl ExplainedSubject {
-    /// Maximum number of [`ExplainedSubject::others`].
+    /// Maximum number of [`ExplainedSubject::others`]; [`ExplainedSubject::other_count`] counts the rest too.
     pub const MAX_OTHERS: usize = 5;
 
     fn new(app: &App, tells_owners: bool, explanation: Explanation) -> ExplainedSubject {
@@ -202,8 +202,8 @@ impl ExplainView {
         check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
     }
 
-    /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
-    /// was not found.
+    /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name
+    /// that was not found.
     fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
         let namespace = self.namespace.as_deref();
         if !self.declared.is_empty() {
@@ -265,8 +265,8 @@ impl ExplainView {
 type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
 impl<'l> Grounds<'l> {
-    /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps that
-    /// own it. A cluster with two names is searched once.
+    /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps
+    /// that own it. A cluster with two names is searched once.
     fn objects(&self, name: &SubjectName, namespace: Option<&str>) -> Vec<Subject<'l>> {
         let mut found = Vec::new();
         for (cluster, is_alias) in self.clusters.iter().zip(&self.aliases) {

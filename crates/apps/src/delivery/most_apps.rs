@@ -31,8 +31,8 @@ pub(crate) type Numbers = BTreeMap<String, usize>;
 pub(super) struct Shares(Numbers);
 
 impl Shares {
-    /// Divides `most` places among namespaces with these `numbers` of apps: evenly, where what a namespace does not need
-    /// is divided among the others.
+    /// Divides `most` places among namespaces with these `numbers` of apps: evenly, where what a namespace does not
+    /// need is divided among the others.
     fn of(numbers: &Numbers, most: usize) -> Shares {
         let mut sorted: Vec<usize> = numbers.values().copied().collect();
         sorted.sort_unstable();

@@ -240,7 +240,8 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     unheard::look,
 ];
 
-/// The functions of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by hand.
+/// The functions of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by
+/// hand.
 const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
     [disagreeing::look, by_hand::look, problems::look];
 

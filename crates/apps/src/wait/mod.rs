@@ -169,7 +169,7 @@ pub enum End {
     Failed,
     /// The deadline has passed.
     Deadline {
-        /// True if all targets that are not met were observed at least once.
+        /// True if all targets that are not met were observed at least once; false without any target.
         observed: bool,
     },
     /// The remaining targets can never be observed, so that waiting is useless.
@@ -344,7 +344,7 @@ impl Wait {
         changed
     }
 
-    /// Returns the present rows, ordered by cluster.
+    /// Returns the present rows, ordered by the index of their cluster, then by subject.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
@@ -393,8 +393,7 @@ impl Wait {
     }
 }
 
-/// Returns true if two states of a target need only one line of output: they differ at most in details such as the
-/// cause chain.
+/// Returns true if two states of a target need only one line of output: verdict, status, reason and message are equal.
 fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
     one.verdict == other.verdict
         && one.status == other.status

@@ -141,8 +141,8 @@ pub(super) struct Carrier {
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) objects: ObjectKeys,
-    /// An object of which it is not known if it belongs to the package, with the reason; `None` if all of `objects` are
-    /// known.
+    /// An object of which it is not known if it belongs to the package, with the reason; `None` if all objects of the
+    /// package are known.
     pub(super) doubt: Option<(ObjectKey, String)>,
     /// A remark about an object that may belong to the package but does not make its objects doubtful; `None` if there
     /// is none.
