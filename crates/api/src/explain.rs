@@ -40,7 +40,7 @@ pub struct Explanation {
     /// For a named object: the apps that declare it or the nearest of its controllers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<OwningApp>,
-    /// For a named object: the app that it declares.
+    /// For a named object: the app that it declares; left out if it declares none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declares: Option<AppOfHome>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
@@ -114,10 +114,10 @@ pub struct OwningApp {
     pub app: AppName,
     /// Name of the cluster that holds the app's declaring object.
     pub home: String,
-    /// The revision that the app last applied successfully.
+    /// The revision that the app last applied successfully; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The Git repository, OCI artifact or chart that the app comes from.
+    /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }

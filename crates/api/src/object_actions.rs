@@ -109,7 +109,7 @@ pub struct ActionRunRow {
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'static, str>>,
-    /// For a script of a cluster, the object in the cluster that contains the script.
+    /// For a script of a cluster, the object in the cluster that contains the script; left out for other scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script_of: Option<String>,
     /// The result: `Done`, `Unchanged`, `Refused`, `Error`, or `Timeout` if the cluster did not answer in time; of dry
@@ -120,7 +120,7 @@ pub struct ActionRunRow {
     /// made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The next step for the user.
+    /// The next step for the user; left out if there is nothing to suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The changes that were or would be written, in order.

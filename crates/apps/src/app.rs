@@ -144,7 +144,8 @@ pub struct App {
     pub home_freshness: Freshness,
     /// The Git repository, OCI artifact or chart that the app comes from, if known.
     pub source: Option<Source>,
-    /// The app that delivers this app's objects in place of its own tool: a sync delivers a package of Porch.
+    /// The app that delivers this app's objects in place of its own tool, as a sync delivers a package of Porch; `None`
+    /// if its own tool does.
     pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,

@@ -32,7 +32,8 @@ pub(super) const MAX_STEPS: usize = 100_000;
 /// and the remaining objects are marked `incomplete`.
 pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
-/// The maximum number of differing fields that are named for an object; the others are only counted.
+/// The maximum number of differing fields that are named for an object or for one of its field managers, the others are
+/// only counted; and the maximum number of field managers, the others are left out.
 pub(super) const MAX_FIELDS: usize = 5;
 
 /// The maximum length of a field's path in bytes; fields below a longer path are not compared one by one.
@@ -314,7 +315,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the text of a value that is neither an object nor a list.
+/// Returns a string as it is, and the JSON text of any other value; `None` if it has no text.
 fn scalar(value: Value<'_>) -> Option<String> {
     let other = || value.text().map(|text| String::from_utf8_lossy(text).into_owned());
     value.as_str().map(|text| text.into_owned()).or_else(other)

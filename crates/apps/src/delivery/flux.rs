@@ -568,7 +568,8 @@ impl<'a> Reader<'_, 'a> {
         known.artifact.clone()
     }
 
-    /// Returns the HelmChart or OCIRepository whose artifact is the chart of a HelmRelease.
+    /// Returns the HelmChart or OCIRepository whose artifact is the chart of a HelmRelease; `None` if its `chartRef`
+    /// names no object.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);

@@ -402,7 +402,7 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
 
-/// The maximum length of a text that is copied from one object to each of many apps or objects, in bytes.
+/// The length, in bytes, to which [`short`] cuts a text that is copied from one object to each of many apps or objects.
 const LONGEST_SHARED: usize = 1024;
 
 /// Cuts a text from a cluster to [`LONGEST_SHARED`] bytes, because many apps or objects get a copy.

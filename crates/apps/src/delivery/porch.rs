@@ -32,7 +32,7 @@ use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 /// The maximum number of apps that a message names if several seem to deliver a package; it counts the others.
 const MAX_NAMED: usize = 3;
 
-/// The number of characters of a path that is too long that a message shows.
+/// The number of characters that a message shows of a path that is too long.
 const MAX_SHOWN: usize = 60;
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";

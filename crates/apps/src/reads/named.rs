@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 const MAX_READS: usize = 1000;
 
 /// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
-/// evidence is.
+/// evidence is; the rest is left unread, and an error reports how much.
 const MAX_READS_OF_NAMESPACE: usize = 100;
 
 /// The number of reads for one namespace up to which [`MAX_READS`] may be exceeded.

@@ -52,7 +52,7 @@ pub(super) struct ClusterContext<'a> {
     sources: Sources,
 }
 
-/// The difference between two clocks that is still tolerated; even good clusters differ by some seconds.
+/// The difference between two clocks up to which there is no finding; even good clusters differ by some seconds.
 pub(super) const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
 impl<'a> ClusterContext<'a> {

@@ -42,8 +42,8 @@ fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     apps.into_iter().map(finding).collect()
 }
 
-/// Finds objects that a dump holds more than once: the dump may be of several moments, or of several
-/// clusters.
+/// Returns one finding about the objects that a dump holds more than once with different contents: it may be of several
+/// moments, or of several clusters. `None` if there are none.
 fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
@@ -303,7 +303,8 @@ fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     unknown.into_iter().map(made).collect()
 }
 
-/// Finds workloads that report ready Pods in namespaces whose Pods were not read.
+/// Returns one finding about the workloads that are Ready and report ready Pods in namespaces of which no Pod was read
+/// whole; `None` if there are none, or if an error about Pods is reported already.
 fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
     // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";

@@ -145,7 +145,8 @@ pub struct Judgement {
     pub since: Option<Timestamp>,
     /// The cause chain, from the object to the root cause; empty if the object is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// UID of the object, to distinguish it from others that had the same name.
+    /// UID of the object, to distinguish it from others that had the same name; `None` for an app or target, and if the
+    /// object was not read.
     pub(crate) uid: Option<String>,
 }
 
@@ -200,7 +201,7 @@ pub struct Row {
     /// True if the target was ever observed.
     pub was_observed: bool,
     is_lost: bool,
-    /// UID of the object whose deletion is awaited.
+    /// UID of the first object that was observed under this name, whose deletion is awaited; `None` before one was.
     uid: Option<String>,
     /// True once the object with that UID was deleted.
     has_gone: bool,

@@ -162,7 +162,7 @@ struct Part {
 /// The objects of a carrier, divided by package folder.
 pub(super) struct Parted {
     by_folder: HashMap<usize, Part>,
-    /// The first object that was not observed, with the reason.
+    /// The first object that was not observed, with the reason; `None` if all were.
     unobserved: Option<(ObjectKey, String)>,
     /// The first absent object of each namespace, with the reason.
     absent: BTreeMap<String, (ObjectKey, String)>,
@@ -336,7 +336,7 @@ fn of_package(keys: &[&ObjectKey]) -> Part {
 /// needs.
 #[derive(Default)]
 struct Group<'c> {
-    /// The first of the carriers of the innermost folder, by the order of the apps.
+    /// The first of the carriers of the innermost folder, by the order of the apps; `None` in an empty group.
     first: Option<&'c Carrier>,
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     named: Vec<&'c Carrier>,
