@@ -55,9 +55,9 @@ pub struct Explanation {
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
     pub health: Status,
-    /// The status of the app or object now: Unknown if the last observation is too old.
+    /// The status of the app or object now: Unknown unless the observation is live.
     pub effective: Status,
-    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`.
+    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`; left out otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncState>,
     /// The problems, the worst first; left out where the app is well.

@@ -204,7 +204,7 @@ pub struct MatrixLegend {
     pub code: char,
     /// The status of the app when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status now: Unknown unless the observation is live.
     pub effective: Status,
     /// The freshness of the observation.
     pub freshness: FreshnessState,

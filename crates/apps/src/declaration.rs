@@ -27,7 +27,7 @@ pub(crate) struct Declaration {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) key: AppKey,
-    /// The declaring object, if its own status counts towards the app's health.
+    /// The declaring object; `None` if there is none, or if its status does not count towards the app's health.
     pub(crate) declaring: Option<ObjectKey>,
     /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and
     /// Config Sync.

@@ -139,7 +139,7 @@ fn spaced(state: &str) -> String {
     words
 }
 
-/// Makes the problem that the desired revision is not applied.
+/// Makes the problem with the state `OutOfSync`: the desired revision is not applied.
 pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }

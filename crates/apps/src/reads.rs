@@ -438,7 +438,8 @@ impl<'p> Plan<'p> {
         lists.collect()
     }
 
-    /// Returns the projection (whole or metadata) in which objects named by the query are read.
+    /// Returns the projection in which objects named by the query are read: whole if their kind needs its body or the
+    /// query sets `whole`, else metadata. Of Secrets always metadata.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }

@@ -36,7 +36,8 @@ pub(crate) struct Since {
     pub(crate) changes: Vec<ByHand>,
 }
 
-/// Returns true if a field manager is that of a tool which delivers apps of this sort.
+/// Returns true if a field manager is that of the tool of `delivery`, which is Flux, Argo CD or Helm; false for any
+/// other delivery.
 fn is_of_tool(delivery: Delivery, manager: &str) -> bool {
     match delivery {
         Delivery::FluxKustomization => manager == "kustomize-controller",

@@ -94,7 +94,7 @@ impl Addresses {
         })
     }
 
-    /// Returns the target of each kubeconfig in a Secret.
+    /// Returns the target of each kubeconfig in a Secret; empty if the Secret does not exist or its body was not read.
     fn kubeconfigs(&self, objects: &dyn Objects, home: usize, secret: &ObjectKey) -> Kubeconfigs {
         let Some(object) = self.object(objects, home, secret.as_ref()) else { return Kubeconfigs::new() };
         let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();

@@ -265,7 +265,7 @@ impl<'a> Reader<'_, 'a> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
 
-    /// Describes a source for people, even if it is not of a kind of Flux.
+    /// Describes a source by kind, namespace and name; if it is a Flux source, also by URL and reference.
     fn describe(&self, key: &ObjectKey) -> Source {
         match self.source(key) {
             Some(known) => known.describe(key),
@@ -358,7 +358,8 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns the cluster that the object names as its target.
+    /// Returns the cluster that the object names as its target: that of its kubeconfig, else of its ConfigMap, else its
+    /// own.
     fn target(&self, addresses: &Addresses) -> Target {
         let place = |kind, name: String| ObjectKey::new("", kind, &*self.observed.key.namespace, name);
         let config = |path: &[&str]| self.text(&[&["spec", "kubeConfig"], path].concat());

@@ -113,7 +113,7 @@ pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
 }
 
-/// Extends a label selector to leave out objects made by the controllers of Kubernetes.
+/// Restricts a label selector to objects that carry none of the labels in [`OF_MADE`], which controllers set.
 pub(crate) fn not_made(selector: &str) -> String {
     OF_MADE.iter().fold(selector.to_owned(), |selector, label| format!("{selector},!{label}"))
 }

@@ -357,7 +357,7 @@ pub(crate) struct Applied {
     pub(crate) fields: Vec<String>,
 }
 
-/// Sorts revisions by time, drops repetitions, and gives each the revision before it.
+/// Sorts revisions by time, drops each that equals the one before it, and gives each of the others the one before it.
 fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
     applied.sort();
     let mut before: Option<String> = None;

@@ -55,7 +55,7 @@ pub struct Elsewhere {
     /// The objects that apps of other clusters declare, whether they exist or not, by the name of the target
     /// cluster.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// The exceeded limits, one for each home and target cluster.
+    /// The exceeded limits, one entry for each limit, home and target cluster.
     pub left_out: Vec<LeftOut>,
     /// For each target cluster and each object in it, the names of the home clusters whose apps declare it.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,

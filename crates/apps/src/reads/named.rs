@@ -48,7 +48,7 @@ impl NamedEvidence {
         self.is_bounded = true;
     }
 
-    /// Returns the number of further reads for which no namespace has to wait.
+    /// Returns the number of further reads until [`MAX_READS`] are granted; unlimited for a cluster that is watched.
     pub(super) fn room(&self) -> usize {
         if self.is_bounded { MAX_READS.saturating_sub(self.granted.len()) } else { usize::MAX }
     }

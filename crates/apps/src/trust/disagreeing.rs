@@ -36,7 +36,8 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
-/// Finds workloads that count more ready Pods than exist.
+/// Finds Ready workloads whose status counts more ready Pods than are ready, unless one of their Pods stopped being
+/// ready less than [`MIN_LOST_AGE`] ago.
 fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -213,7 +214,8 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds apps that their tool reports as healthy while they are not, or the other way round.
+/// Finds apps that are Ready although their tool reports them as unhealthy, and apps that are Failed or NotFound
+/// although it reports them as healthy.
 fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {

@@ -337,7 +337,7 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(Finding { objects, ..finding }.says(message).of(apps))
 }
 
-/// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
+/// Finds the sources of green Flux apps whose condition `Ready` is false.
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut failed = cluster.sources_of(super::is_green);
     failed.retain(|key, _| {

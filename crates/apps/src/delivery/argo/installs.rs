@@ -146,13 +146,14 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
 }
 
-/// Returns true if the labels of a workload call it the application controller of an Argo CD.
+/// Returns true if a workload was read whole and its labels call it the application controller of an Argo CD.
 pub(crate) fn is_controller(workload: &Observed<'_>) -> bool {
     let [label, value] = COMPONENT;
     workload.projection == Projection::Full && workload.object.text(&["metadata", "labels", label]) == value
 }
 
-/// Returns true if a ClusterRole may write objects of every kind, as an Argo CD needs.
+/// Returns true if one rule of a ClusterRole allows to create, update or patch objects of every kind, as an Argo CD
+/// needs.
 fn writes_all(role: &Object<'_>) -> bool {
     let mut rules = role.at(&["rules"]).and_then(Value::items).into_iter().flatten();
     rules.any(|rule| {
