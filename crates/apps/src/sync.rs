@@ -206,13 +206,13 @@ pub struct Source {
     /// Name of the object that describes the source; `None` without such an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The URL of the source, without credentials.
+    /// The URL of the source, without credentials; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The part of the source that is delivered: a folder or a chart.
+    /// The part of the source that is delivered, a folder or a chart; `None` if the app names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The branch, tag, version or range that the app follows.
+    /// The branch, tag, version or range that the app follows; `None` if it names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }

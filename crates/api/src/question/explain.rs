@@ -65,7 +65,8 @@ pub struct ExplainAnswer {
     /// The reasons why names have no explanation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<QuestionError>,
-    /// Number of apps, beyond the first of one name in a cluster, whose green status was not doubted.
+    /// Number of apps whose green status was not checked for doubts, because a hundred of the same name in the same
+    /// cluster were.
     #[serde(default)]
     pub undoubted: usize,
     /// True if there are apps.
@@ -83,7 +84,7 @@ pub struct ExplainedSubject {
     pub explanation: Explanation,
     /// The row of the app; for an object the row of an app that consists of the object alone.
     pub row: AppRow,
-    /// The object, if it is explained in place of an app.
+    /// The object, if it is explained in place of an app; else left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// True if the explanation names the apps and controllers of the object.
