@@ -106,7 +106,8 @@ pub struct ActionRunRow {
     pub cluster: String,
     /// The object on which the action was run.
     pub object: ObjectKey,
-    /// The origin of the action's script: `user`, `cluster` or `shipped`.
+    /// The origin of the action's script: `user`, `cluster` or `shipped`; left out if the action was refused before a
+    /// script was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'static, str>>,
     /// For a script of a cluster, the object in the cluster that contains the script; left out for other scripts.
