@@ -26,7 +26,7 @@ use crate::teachers::{Standings, of_doubted, teachers};
 use crate::words::{Said, Words};
 
 /// The reason of the errors about namespaces with objects that were not judged because of a cost limit.
-const NOT_JUDGED: &str = "NotJudged";
+pub(crate) const NOT_JUDGED: &str = "NotJudged";
 
 /// The maximum number of errors per cluster for namespaces with objects that were not judged; the last of them counts
 /// the other namespaces.

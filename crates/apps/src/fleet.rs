@@ -27,7 +27,7 @@ pub struct FleetMember<'a> {
     pub objects: &'a dyn Objects,
     /// The other names by which the user gave the cluster.
     pub aliases: Vec<String>,
-    /// The server addresses under all names of the cluster, in the form of [`address`].
+    /// The server addresses under all names of the cluster, in the form of [`server_address`].
     servers: Vec<String>,
     /// The name of another cluster with the same identity, if nothing proves that the two are one; else `None`.
     pub twin_of: Option<String>,
@@ -64,7 +64,8 @@ impl<'a> Fleet<'a> {
         let mut by_id: HashMap<&ClusterId, Vec<usize>> = HashMap::new();
         let mut by_server: HashMap<String, usize> = HashMap::new();
         for &objects in clusters {
-            let servers: Vec<String> = objects.servers().iter().map(|server| address(server)).collect();
+            let servers: Vec<String> =
+                objects.servers().iter().map(|server| server_address(server)).collect();
             let mut none = Vec::new();
             let twins = objects.id().map_or(&mut none, |id| by_id.entry(id).or_default());
             let twin_of = twins.first().map(|first| members[*first].objects.name().to_owned());
@@ -135,7 +136,7 @@ impl<'a> Fleet<'a> {
         match target {
             Target::Home => Destination::Cluster(home),
             Target::Server(server, title) => {
-                let found = self.by_server.get(&address(&server)).copied();
+                let found = self.by_server.get(&server_address(&server)).copied();
                 found.map_or(Destination::OutOfReach(title), Destination::Cluster)
             }
             Target::Unknown(title) => Destination::OutOfReach(title),
@@ -333,9 +334,9 @@ impl Renewals {
     }
 }
 
-/// Returns a server address in normalised form: scheme and host in lower case, no default port, no trailing
-/// slash.
-fn address(server: &str) -> String {
+/// Returns the address of an API server in normalised form: scheme and host in lower case, no default port, no trailing
+/// slash. Equal addresses are one server.
+pub fn server_address(server: &str) -> String {
     let server = server.trim().trim_end_matches('/');
     let Some((scheme, rest)) = server.split_once("://") else { return server.to_ascii_lowercase() };
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -347,7 +348,7 @@ fn address(server: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::server_address;
 
     #[test]
     fn spellings_of_one_address_are_equal() {
@@ -357,9 +358,15 @@ mod tests {
             ("http://edge.example.com:80", "HTTP://edge.example.com/"),
             ("https://rancher.example.com/k8s/clusters/c-1/", "https://rancher.example.com/k8s/clusters/c-1"),
         ] {
-            assert_eq!(address(one), address(other));
+            assert_eq!(server_address(one), server_address(other));
         }
-        assert_ne!(address("https://edge.example.com:6443"), address("https://edge.example.com"));
-        assert_ne!(address("https://r.example.com/k8s/A"), address("https://r.example.com/k8s/a"));
+        assert_ne!(
+            server_address("https://edge.example.com:6443"),
+            server_address("https://edge.example.com")
+        );
+        assert_ne!(
+            server_address("https://r.example.com/k8s/A"),
+            server_address("https://r.example.com/k8s/a")
+        );
     }
 }

@@ -95,7 +95,7 @@ pub use delivery::{
     syncs,
 };
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
-pub use fleet::{FleetMember, Renewals, Sameness, aliases, members};
+pub use fleet::{FleetMember, Renewals, Sameness, aliases, members, server_address};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};

@@ -61,6 +61,7 @@ use crate::find::AppQuery;
 use crate::identity::Delivery;
 use crate::kinds::{self, KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
+use crate::secret_clusters::{self, CLUSTER_API_GROUP, ClusterSecretTool};
 use crate::snapshot::{Listed, Snapshot};
 use crate::wait::Selection;
 
@@ -107,6 +108,9 @@ pub struct ReadQuery {
     /// The apps for which, while they are not well, Taffrail also reads the objects that show what changed before the
     /// failure. Unless it is [`Changes::None`], these are read for [`ReadQuery::objects`] too.
     pub changes: Changes,
+    /// The tools of which everything is read that tells which Secrets give them access to other clusters; see
+    /// [`cluster_secrets`](crate::cluster_secrets).
+    pub cluster_secrets: Vec<ClusterSecretTool>,
 }
 
 /// A selection of apps for which the changes before a failure are read.
@@ -154,6 +158,7 @@ impl Default for ReadQuery {
             everything_in: BTreeSet::new(),
             only: Vec::new(),
             changes: Changes::None,
+            cluster_secrets: Vec::new(),
         }
     }
 }
@@ -368,6 +373,7 @@ impl<'p> Plan<'p> {
         }
         let mut reads = self.selections(catalog);
         reads.extend(self.everything(catalog));
+        reads.extend(self.cluster_api(catalog));
         let beyond = self.beyond(found);
         for (kind, keys) in &wanted {
             if let Some(served) = catalog.get(kind) {
@@ -415,6 +421,15 @@ impl<'p> Plan<'p> {
             (!is_read).then(|| list(served, namespace, labels.clone(), projection))
         });
         wanted.collect()
+    }
+
+    /// Plans the list of the clusters that Cluster API manages, if the query wants their Secrets.
+    fn cluster_api(&self, catalog: &KindCatalog) -> Option<Read> {
+        let kind = GroupKind::new(CLUSTER_API_GROUP, "Cluster");
+        let is_wanted = self.asked.cluster_secrets.contains(&ClusterSecretTool::ClusterApi)
+            && self.snapshot.listed(&kind, self.namespace, Projection::Metadata) == Listed::No;
+        let served = catalog.get(&kind).filter(|served| is_wanted && served.is_listable())?;
+        Some(list(served, self.asked.namespace.clone(), None, Projection::Metadata))
     }
 
     /// Plans the lists of every kind in the namespaces of [`ReadQuery::everything_in`].
@@ -562,7 +577,10 @@ impl<'p> Plan<'p> {
     /// Plans the reads that prove in which namespaces an Argo CD runs; none if that cannot change a verdict.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
-        let namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
+        let mut namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
+        if self.asked.cluster_secrets.contains(&ClusterSecretTool::ArgoCd) {
+            namespaces.extend(secret_clusters::doubtful(self.snapshot, &rules.options.trust));
+        }
         let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());

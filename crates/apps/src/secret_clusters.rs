@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ObjectKey;
-use taffrail_status::{Presence, Trust};
+use taffrail_status::{Observed, Presence, Trust};
 
-use crate::delivery::argo::installs::{Standing, argo_standing};
+use crate::delivery::argo::installs::{INSTALLED, Standing, argo_standing};
 use crate::names;
 use crate::noting::metadata_of;
 use crate::objects::Objects;
@@ -20,6 +20,12 @@ pub const MAX_CLUSTER_SECRETS: usize = 1_000;
 
 /// The keys under which Flux looks for a kubeconfig if the declaring object names none, in order.
 const FLUX_KEYS: [&str; 2] = ["value", "value.yaml"];
+
+/// The API group of Cluster API.
+pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
+
+/// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read.
+const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
 const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
@@ -57,8 +63,9 @@ pub struct ClusterSecret {
 pub struct ClusterSecrets {
     /// The Secrets, at most [`MAX_CLUSTER_SECRETS`], sorted by name.
     pub secrets: Vec<ClusterSecret>,
-    /// Number of Secrets beyond the maximum. Namespaces take turns, so that one with many displaces none of the others.
-    pub left_out: usize,
+    /// Number of Secrets beyond the maximum, by namespace. Namespaces take turns, so that one with many displaces none of
+    /// the others.
+    pub left_out: BTreeMap<String, usize>,
 }
 
 /// Finds the Secrets of the cluster `home` that give the tools in `tools` access to other clusters.
@@ -75,16 +82,15 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
     if tools.contains(&ClusterSecretTool::ArgoCd) {
         let mut known: BTreeMap<&str, bool> = BTreeMap::new();
         for secret in home.of_kind("", "Secret", None) {
-            let label = secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]);
             let namespace = secret.key.namespace;
             let is_known = || argo_standing(home, namespace, trust) == Standing::Known;
-            if label == "cluster" && *known.entry(namespace).or_insert_with(is_known) {
+            if is_of_argo(&secret) && *known.entry(namespace).or_insert_with(is_known) {
                 add(ClusterSecretTool::ArgoCd, namespace, secret.key.name, Vec::new());
             }
         }
     }
     if tools.contains(&ClusterSecretTool::ClusterApi) {
-        for cluster in home.of_kind("cluster.x-k8s.io", "Cluster", None) {
+        for cluster in home.of_kind(CLUSTER_API_GROUP, "Cluster", None) {
             let name = format!("{}{CLUSTER_API_SUFFIX}", cluster.key.name);
             add(ClusterSecretTool::ClusterApi, cluster.key.namespace, &name, vec!["value".to_owned()]);
         }
@@ -113,10 +119,34 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
 
     let found: Vec<ClusterSecret> = named(home.name(), found);
     let mut secrets = round_robin(found, |secret| &secret.secret.namespace);
-    let left_out = secrets.len().saturating_sub(MAX_CLUSTER_SECRETS);
+    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+    for beyond in secrets.iter().skip(MAX_CLUSTER_SECRETS) {
+        *left_out.entry(beyond.secret.namespace.clone()).or_default() += 1;
+    }
     secrets.truncate(MAX_CLUSTER_SECRETS);
     secrets.sort_by(|a, b| a.name.cmp(&b.name));
     ClusterSecrets { secrets, left_out }
+}
+
+/// Returns true if a Secret is labelled as a cluster Secret of Argo CD, which any author of Secrets can do.
+fn is_of_argo(secret: &Observed<'_>) -> bool {
+    secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) == "cluster"
+}
+
+/// Returns the namespaces with cluster Secrets of Argo CD for which proofs of an Argo CD must be read: those that the
+/// user's settings do not name. Of more than 100, only the first and that of the installer.
+pub(crate) fn doubtful(home: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
+    let mut namespaces = BTreeSet::new();
+    for secret in home.of_kind("", "Secret", None).filter(is_of_argo) {
+        let namespace = secret.key.namespace;
+        if !namespaces.contains(namespace)
+            && (namespaces.len() < MAX_ARGO_NAMESPACES || namespace == INSTALLED)
+            && !trust.names_argocd(home.name(), namespace)
+        {
+            namespaces.insert(namespace.to_owned());
+        }
+    }
+    namespaces
 }
 
 /// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one

@@ -497,6 +497,12 @@ impl Snapshot {
         }
     }
 
+    /// Removes an error, and no other one of its scope.
+    pub fn retract_error(&mut self, error: &ScopeError) {
+        self.facts.errors.retain(|known| known != error);
+        self.note_errors();
+    }
+
     /// Removes the errors of a read's scope, unless the same read in the other projection (whole or metadata) still
     /// fails with them.
     pub fn retract_read(&mut self, read: &Read) {

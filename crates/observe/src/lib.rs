@@ -15,6 +15,7 @@
 //!   answer. `record` reads a cluster for its dump, page after page, `dump` reads the dump back, and `recording` has the
 //!   format of both.
 //! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters.
+//! * `found` finds clusters that Secrets of the watched ones name, and adds them to those that are watched.
 //! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a look among clusters.
 
@@ -24,6 +25,7 @@ mod ending;
 mod error;
 mod fleet;
 mod follow;
+mod found;
 pub mod input;
 mod live;
 pub mod logs;
@@ -48,6 +50,7 @@ pub use dump::{DumpRequest, read_dumps};
 pub use error::{Failure, ObserveError};
 pub use fleet::{FleetSnapshot, LEFT_OUT};
 pub use follow::{FleetWatcher, Wanted, WatchRequest};
+pub use found::FoundClusters;
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};
 pub use members::{ClusterSelection, FleetMembers, Member, contexts, members};

@@ -37,6 +37,12 @@ impl Member {
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
     }
 
+    /// Returns the snapshot of a cluster that is not connected yet.
+    pub(crate) fn unread(&self) -> Snapshot {
+        let (reason, message) = ("Connecting".to_owned(), "not connected yet".to_owned());
+        self.lost(Failure { reason, message })
+    }
+
     /// Returns the snapshot of a cluster that does not answer. It contains the address, so that objects that apps
     /// of other clusters deliver there are assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {

@@ -6,7 +6,7 @@ use taffrail_cluster::Reason;
 pub(crate) const SCRIPT_FAILED: &str = "ScriptFailed";
 
 /// The reasons of errors that are not errors of a request to a server: name, meaning and hint.
-const OWN: [(&str, &str, &str); 10] = [
+const OWN: [(&str, &str, &str); 11] = [
     (
         "DiscoveryFailed",
         "The server could not list the kinds of a group.",
@@ -21,6 +21,11 @@ const OWN: [(&str, &str, &str); 10] = [
         "Malformed",
         "An object does not have the structure of its kind; it was read as far as possible.",
         "check the object with `kubectl get -o yaml`, and the tool that writes it",
+    ),
+    (
+        "NameTaken",
+        "A cluster that a Secret names would have the name of a context of the kubeconfig.",
+        "give the context another name",
     ),
     (
         "NotInDump",

@@ -9,9 +9,10 @@ use taffrail_status::assess::UNJUDGED;
 
 use super::cluster_context::{ClusterContext, found, is_well, number};
 use super::{Concerned, Finding, FindingCategory, Severity, count};
-use crate::delivery;
-
+use crate::app::{App, Resource};
+use crate::apps::NOT_JUDGED;
 use crate::command;
+use crate::delivery;
 use crate::reads;
 use crate::scope::{Scope, ScopeError};
 
@@ -126,12 +127,17 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 findings.push(finding.of(apps).next(next));
             }
             Scope::Namespace(namespace) => {
-                let inside = |app: &crate::app::App| {
-                    app.resources.iter().any(|it| it.key.namespace == *namespace && it.rule == UNJUDGED)
-                };
+                // What was not judged is not green; of other errors nothing is known but the namespace.
+                let is_judging = error.reason == NOT_JUDGED;
+                let is_meant =
+                    |it: &Resource| it.key.namespace == *namespace && (!is_judging || it.rule == UNJUDGED);
+                let inside = |app: &App| app.resources.iter().any(is_meant);
                 let apps = cluster.apps().filter(|(_, app)| inside(app)).map(|(place, _)| place);
-                let finding = finding(Severity::High, "NotJudged").about(&error.scope).says(&error.message);
-                findings.push(finding.of(apps));
+                let finding = match is_judging {
+                    true => finding(Severity::High, NOT_JUDGED),
+                    false => finding(Severity::Medium, "NamespaceUnread"),
+                };
+                findings.push(finding.about(&error.scope).says(&error.message).of(apps));
             }
             Scope::Object(key) => {
                 let speaks = cluster.declared_by(key).chain(cluster.spoken_for_by(key));

@@ -1,11 +1,12 @@
 //! The Secrets that give access to other clusters.
 
 use serde_json::{Value, json};
-use taffrail_apps::{ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_secrets};
+use taffrail_apps::{ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, ReadQuery, cluster_secrets};
 use taffrail_status::Trust;
 
 use super::dump::holding;
-use super::reads::object;
+use super::reads::{object, values_of_secrets};
+use super::server::Server;
 use super::teachers::{binding, controller, role};
 
 const ALL: [ClusterSecretTool; 3] =
@@ -92,6 +93,30 @@ fn only_secrets_that_their_tool_uses_name_clusters() {
 }
 
 #[test]
+fn a_live_cluster_is_read_for_what_tells_which_secrets_count() {
+    let objects = [
+        controller("argocd"),
+        binding("argocd", "gitops"),
+        role("*", &["*"]),
+        argo_secret("argocd", "edge"),
+        argo_secret("tenant", "forged"),
+        flux("Kustomization", "team", "a", json!({"name": "one"})),
+        secret("team", "one"),
+        capi("fleet", "west"),
+        secret("fleet", "west-kubeconfig"),
+    ];
+    let names = |asked: &ReadQuery| {
+        let (live, log) = Server::new(objects.to_vec()).read("hub", asked);
+        assert_eq!(values_of_secrets(&log), <[&str; 0]>::default());
+        let found = cluster_secrets(&live, Trust::NONE, &ALL);
+        found.secrets.into_iter().map(|secret| secret.name).collect::<Vec<_>>()
+    };
+    let asked = ReadQuery { cluster_secrets: ALL.to_vec(), ..ReadQuery::default() };
+    assert_eq!(names(&asked), ["hub/argocd/edge", "hub/fleet/west", "hub/team/one"]);
+    assert_eq!(names(&ReadQuery::default()), ["hub/team/one"]);
+}
+
+#[test]
 fn one_kubeconfig_is_one_cluster_and_names_are_unique() {
     let objects = [
         capi("fleet", "west"),
@@ -142,6 +167,7 @@ fn a_namespace_with_many_secrets_displaces_none_of_the_others() {
         .collect();
     objects.extend([flux("Kustomization", "zzz", "a", json!({"name": "one"})), secret("zzz", "one")]);
     let found = found(&objects);
-    assert_eq!((found.secrets.len(), found.left_out), (MAX_CLUSTER_SECRETS, 6));
+    assert_eq!((found.secrets.len(), found.left_out.values().sum()), (MAX_CLUSTER_SECRETS, 6));
+    assert_eq!(found.left_out.len(), 1, "{:?}", found.left_out);
     assert_eq!(found.secrets.last().unwrap().name, "hub/zzz/one");
 }

@@ -154,6 +154,15 @@ fn unread_scopes_name_the_apps_that_need_them() {
         ]
     );
 
+    let mut crowded = holding("cluster", &[web("one"), web("two")]);
+    crowded.report(ScopeError {
+        scope: Scope::Namespace("one".to_owned()),
+        reason: "OverLimit".to_owned(),
+        message: "3 apps are left out".to_owned(),
+    });
+    let found = findings(&crowded);
+    assert_eq!(line(&found[0]), "medium unread/NamespaceUnread namespace one 1/1 3 apps are left out");
+
     let lost = Snapshot::lost("gone", "Timeout", "no answer within 5s");
     let found = findings(&lost);
     assert_eq!(

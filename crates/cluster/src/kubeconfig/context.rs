@@ -90,6 +90,17 @@ impl Context {
         }
     }
 
+    /// Returns true if `other` leads to the same address, and the same servers there are trusted, so that the two differ
+    /// only in credentials.
+    pub fn is_same_server(&self, other: &Context) -> bool {
+        let place = |context: &Context| {
+            let Config { cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url, .. } =
+                context.config.clone();
+            (cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url)
+        };
+        self.guard.is_some() == other.guard.is_some() && place(self) == place(other)
+    }
+
     /// Returns the certificate authorities that alone may vouch for the server; `None` if the kubeconfig names none, or
     /// if the server is not verified.
     pub(crate) fn authorities(&self) -> Option<BTreeSet<Vec<u8>>> {

@@ -174,9 +174,9 @@ impl Renewals {
 /// callers share the result; the error is the reason why the connection was not replaced. Credentials that the server
 /// keeps refusing are renewed with growing backoff.
 pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
-    let Some(context) = &shared.context else {
+    if shared.context().is_none() {
         return Err("the credentials for the cluster cannot be renewed".to_owned());
-    };
+    }
     let mut renewals = shared.renewals.lock().await;
     if shared.connection().generation != generation {
         return Ok(());
@@ -193,7 +193,9 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     }
     let limit = shared.connection().cluster.request_timeout();
     let deadline = Deadline::after(shared.settings.credentials_timeout).with_request_timeout(limit);
-    match Cluster::connect(context, deadline).await {
+    // It may have been replaced while this waited.
+    let Some(context) = shared.context() else { return Ok(()) };
+    match Cluster::connect(&context, deadline).await {
         Ok(cluster) => {
             let before = shared.connection().cluster;
             let last = before.requests().cost;
@@ -209,5 +211,22 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
             renewals.rest(&why);
             Err(why)
         }
+    }
+}
+
+/// Connects with the present context, and then opens all watches again. Tries until it is connected.
+pub(super) async fn replace(shared: Arc<Shared>) {
+    let mut backoff = Backoff::new(shared.settings.longest_pause);
+    loop {
+        let generation = shared.connection().generation;
+        // That other credentials were refused says nothing about these.
+        shared.renewals.lock().await.refused = None;
+        if renew(&shared, generation).await.is_ok() {
+            shared.woken.send_modify(|moved| *moved += 1);
+            shared.returned.send_modify(|moved| *moved += 1);
+            shared.doubted.notify_one();
+            return;
+        }
+        tokio::time::sleep(backoff.next()).await;
     }
 }

@@ -190,7 +190,7 @@ struct Connection {
 struct Shared {
     settings: WatchSettings,
     connection: watch::Sender<Connection>,
-    context: Option<Context>,
+    context: Mutex<Option<Context>>,
     outbox: mpsc::Sender<Message>,
     lists: Semaphore,
     costs: Counters,
@@ -219,6 +219,10 @@ struct Shared {
 }
 
 impl Shared {
+    fn context(&self) -> Option<Context> {
+        self.context.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn connection(&self) -> Connection {
         self.connection.borrow().clone()
     }
@@ -345,6 +349,8 @@ pub struct Watcher {
     shared: Arc<Shared>,
     tasks: HashMap<ScopeId, (Arc<Followed>, JoinHandle<()>)>,
     connectivity: JoinHandle<()>,
+    /// The task that connects with another context; `None` if there was none.
+    renewal: Option<JoinHandle<()>>,
     next: AtomicU32,
 }
 
@@ -369,7 +375,7 @@ impl Watcher {
         let shared = Arc::new(Shared {
             lists: Semaphore::new(settings.concurrent_lists.max(1)),
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
-            context,
+            context: Mutex::new(context),
             outbox,
             costs: Counters::default(),
             before: Mutex::default(),
@@ -386,7 +392,8 @@ impl Watcher {
             settings,
         });
         let connectivity = tokio::spawn(connectivity::keep(shared.clone()));
-        let watcher = Watcher { shared, tasks: HashMap::new(), connectivity, next: AtomicU32::new(0) };
+        let next = AtomicU32::new(0);
+        let watcher = Watcher { shared, tasks: HashMap::new(), connectivity, renewal: None, next };
         (watcher, WatchEvents { messages })
     }
 
@@ -476,6 +483,19 @@ impl Watcher {
         self.shared.silent()
     }
 
+    /// Uses the credentials of `context`, another context of the same server ([`Context::is_same_server`]), from now on.
+    /// Once it is connected with them, each watch goes on with them from where it was. Until then the former connection
+    /// is used.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn renew(&mut self, context: Context) {
+        *self.shared.context.lock().unwrap_or_else(PoisonError::into_inner) = Some(context);
+        let renewal = tokio::spawn(connectivity::replace(self.shared.clone()));
+        if let Some(before) = self.renewal.replace(renewal) {
+            before.abort();
+        }
+    }
+
     /// Ends the backoff of all scopes, because an attempt may now succeed.
     pub fn try_now(&self) {
         self.shared.returned.send_modify(|moved| *moved += 1);
@@ -485,6 +505,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.connectivity.abort();
+        self.renewal.iter().for_each(JoinHandle::abort);
         for (_, task) in self.tasks.values() {
             task.abort();
         }

@@ -45,14 +45,14 @@ impl FleetView {
             }
         }
         let unheard = &self.fleet().unheard;
-        let is_admitted = |name: &&String| filter.clusters.is_empty() || filter.clusters.contains(name);
-        for name in unheard.names.iter().filter(is_admitted) {
+        let is_admitted = |name: &String| filter.clusters.is_empty() || filter.clusters.contains(name);
+        for (name, since) in unheard.0.iter().filter(|(name, _)| is_admitted(name)) {
             coverage.clusters += 1;
-            add(&mut coverage, self.not_read(name, unheard.since, false));
+            add(&mut coverage, self.not_read(name, *since, false));
         }
         for name in &filter.clusters {
             let is_called = |(_, cluster): (_, &Arc<PublishedCluster>)| self.is_called(cluster, name);
-            if unheard.names.contains(name) || self.fleet().all().any(is_called) {
+            if unheard.has(name) || self.fleet().all().any(is_called) {
                 continue;
             }
             let (state, reason) = (AnswerState::Partial, "UnknownCluster".into());

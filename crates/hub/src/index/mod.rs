@@ -132,11 +132,16 @@ impl FleetIndex {
     }
 
     /// Sets the names of clusters about which reports will come. Until a source reports a cluster of such a name or
-    /// alias, answers list it as missing. Replaces the names of an earlier call.
+    /// alias, answers list it as missing. Replaces the names of an earlier call; a name of both is expected since then.
     pub fn expect(&self, names: impl IntoIterator<Item = String>) {
-        let since = self.clock.time().at;
+        let now = self.clock.time().at;
         let mut owner = lock(&self.owner);
-        owner.unheard = Arc::new(UnheardClusters { names: names.into_iter().collect(), since });
+        let before: HashMap<String, Duration> = owner.unheard.0.iter().cloned().collect();
+        let since = |name: String| {
+            let since = before.get(&name).copied().unwrap_or(now);
+            (name, since)
+        };
+        owner.unheard = Arc::new(UnheardClusters(names.into_iter().map(since).collect()));
         owner.note_heard();
         drop(owner);
         self.publish();
@@ -422,14 +427,13 @@ impl Owner {
 
     /// Removes the names and aliases that sources reported from the expected ones.
     fn note_heard(&mut self) {
-        if self.unheard.names.is_empty() {
+        if self.unheard.0.is_empty() {
             return;
         }
         let told: HashSet<&str> = self.fleet.names().map(|(_, name)| name).collect();
-        if self.unheard.names.iter().any(|name| told.contains(&**name)) {
-            let unheard = self.unheard.names.iter().filter(|name| !told.contains(&***name));
-            let (names, since) = (unheard.cloned().collect(), self.unheard.since);
-            self.unheard = Arc::new(UnheardClusters { names, since });
+        if self.unheard.0.iter().any(|(name, _)| told.contains(&**name)) {
+            let unheard = self.unheard.0.iter().filter(|(name, _)| !told.contains(&**name));
+            self.unheard = Arc::new(UnheardClusters(unheard.cloned().collect()));
         }
     }
 

@@ -31,12 +31,15 @@ pub struct PublishedFleet {
     pub(crate) unheard: Arc<UnheardClusters>,
 }
 
-/// The expected clusters about which no source has reported yet.
+/// The names of the expected clusters about which no source has reported yet, in the order of expectation, each with the
+/// moment of the hub's clock since which it is expected.
 #[derive(Debug, Default)]
-pub(crate) struct UnheardClusters {
-    pub(crate) names: Vec<String>,
-    /// The moment of the hub's clock since which they are expected.
-    pub(crate) since: Duration,
+pub(crate) struct UnheardClusters(pub(crate) Vec<(String, Duration)>);
+
+impl UnheardClusters {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(unheard, _)| unheard == name)
+    }
 }
 
 /// A cluster with the pairs that its list shows: those that target it, and its own with unknown targets.

@@ -31,8 +31,12 @@ const DISCOVERY_QUESTIONS: u32 = 7;
 impl FleetWatcher {
     pub(super) fn take(&mut self, event: Event) -> bool {
         match event {
-            Event::Connected(at, outcome) => self.connected(at, *outcome),
-            Event::Discovered(at, discovery) => {
+            Event::Connected(number, outcome) => {
+                let Some(at) = self.place_of(number) else { return false };
+                self.connected(at, *outcome)
+            }
+            Event::Discovered(number, discovery) => {
+                let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
                 let coming = &mut following.coming;
                 if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
@@ -60,13 +64,17 @@ impl FleetWatcher {
                         known.again_at = Some(Instant::now() + COMPARE_AGAIN);
                         continue;
                     }
+                    let places = self.place_of(place).zip(self.place_of(before));
+                    let Some((place, before)) = places else { continue };
                     let name = self.fleet.snapshots[before].name().to_owned();
                     self.fleet.snapshots[place].set_same_as(name, found == Sameness::One);
+                    self.clusters[place].may_name_others = true;
                     changed = true;
                 }
                 changed
             }
-            Event::Got(at, read, outcome) => {
+            Event::Got(number, read, outcome) => {
+                let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
                 let Fetch { is_loose, is_due, is_gone } =
                     following.fetching.remove(&*read).unwrap_or_default();
@@ -88,7 +96,8 @@ impl FleetWatcher {
                 }
                 !is_gone
             }
-            Event::Polled(at, id, outcome) => {
+            Event::Polled(number, id, outcome) => {
+                let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
                 let Some(came) = following.again.take(id, &mut self.fleet.snapshots[at], outcome) else {
                     return false;
@@ -138,7 +147,8 @@ impl FleetWatcher {
         }
         self.fleet.snapshots[at] = snapshot;
         // What answers now may be another one.
-        self.compared.retain(|(place, before), _| *place != at && *before != at);
+        let number = self.clusters[at].number;
+        self.compared.retain(|(one, other), _| *one != number && *other != number);
         for other in &mut self.fleet.snapshots {
             other.forget_same_as(&self.clusters[at].member.name);
         }
@@ -151,7 +161,7 @@ impl FleetWatcher {
         let (feeds, inbox) = Watcher::start(cluster, context, settings);
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
-        following.changed = true;
+        (following.changed, following.may_name_others) = (true, true);
         (following.stale, following.is_asked) = (None, false);
         following.inbox = Some(inbox);
         true
@@ -238,6 +248,11 @@ impl FleetWatcher {
                         followed.behind.get_or_insert(self.clock.now());
                     }
                     WatchState::CatchingUp | WatchState::Broken { .. } => {}
+                    // What was known of it before is no longer known to be so.
+                    WatchState::Forbidden { .. } if !followed.keys.is_empty() => {
+                        followed.stale.get_or_insert_with(Timestamp::now);
+                        followed.behind = None;
+                    }
                     _ => (followed.stale, followed.behind) = (None, None),
                 }
                 if followed.state.0 != state {
@@ -281,6 +296,7 @@ impl FleetWatcher {
                 followed.broken = None;
                 following.changed = true;
                 self.has_moved |= may_declare(&followed.kind);
+                following.may_name_others |= may_declare(&followed.kind);
                 let (read, is_foreign) = (followed.read.clone(), followed.is_foreign);
                 if is_foreign {
                     following.note_homes(snapshot, &read);
@@ -358,7 +374,9 @@ impl FleetWatcher {
                         changed = true;
                     }
                 });
-                self.has_moved |= changed && may_declare(&followed.kind);
+                let has_moved = changed && may_declare(&followed.kind);
+                self.has_moved |= has_moved;
+                following.may_name_others |= has_moved;
                 following.scopes.insert(id, followed);
                 following.changed |= changed;
                 if let Err(over) = following.charge(snapshot) {
@@ -412,7 +430,7 @@ impl FleetWatcher {
         // What was read before is shown until then.
         let fetch = Fetch { is_loose: true, ..Fetch::default() };
         following.fetching.insert(read.clone(), fetch);
-        self.events.push(get(at, feeds.cluster().with_timeout(one_request), read));
+        self.events.push(get(following.number, feeds.cluster().with_timeout(one_request), read));
     }
 }
 

@@ -8,6 +8,7 @@ mod asleep;
 mod bodies;
 mod holders;
 mod intake;
+mod membership;
 mod plan;
 mod poll;
 mod rest;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use membership::{MemberNumber, MemberNumbers, MemberPair};
 use plan::has_failed;
 use poll::PollFallback;
 use scopes::{is_whole_kind, named};
@@ -53,7 +55,6 @@ use crate::read::Outcome;
 use crate::reading::following;
 use crate::rows::KeptRows;
 use crate::rules::FleetRules;
-use crate::sameness::Pair;
 
 /// Time without a further change after which [`FleetWatcher::next`] returns, so that one update shows several changes.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -79,18 +80,18 @@ struct Connected {
 
 /// An event other than a watch event: the result of a task that the watcher started.
 enum Event {
-    Connected(usize, Box<Result<Connected, Failure>>),
-    Discovered(usize, Result<Discovery, ReadError>),
+    Connected(MemberNumber, Box<Result<Connected, Failure>>),
+    Discovered(MemberNumber, Result<Discovery, ReadError>),
     /// Clusters with the same identity were compared.
     Compared {
         number: u64,
         is_first: bool,
-        pairs: Vec<(Pair, Sameness)>,
+        pairs: Vec<(MemberPair, Sameness)>,
     },
-    /// The index of a cluster, and the outcome of reading a whole object whose kind is watched as metadata.
-    Got(usize, Box<Read>, Outcome),
-    /// The index of a cluster, a scope, and the outcome of polling its object, which cannot be watched.
-    Polled(usize, ScopeId, Outcome),
+    /// The outcome of reading a whole object whose kind is watched as metadata.
+    Got(MemberNumber, Box<Read>, Outcome),
+    /// A scope, and the outcome of polling its object, which cannot be watched.
+    Polled(MemberNumber, ScopeId, Outcome),
 }
 
 /// An event, as the watcher receives it: a watch event of a cluster (`None` once its watches have ended), or another
@@ -190,6 +191,7 @@ struct Fetch {
 
 /// The state of one cluster that is watched.
 struct Following {
+    number: MemberNumber,
     member: Member,
     feeds: Option<Watcher>,
     /// The watch events of the cluster; `None` if it is not connected.
@@ -248,9 +250,49 @@ struct Following {
     again: PollFallback,
     /// The memory charged to the cluster for its snapshot.
     held: Option<Held>,
+    /// True if something changed that may affect which Secrets of the cluster name other clusters.
+    may_name_others: bool,
 }
 
 impl Following {
+    fn new(number: MemberNumber, member: Member, discovered: Instant) -> Following {
+        Following {
+            number,
+            member,
+            feeds: None,
+            inbox: None,
+            scopes: HashMap::new(),
+            planned: HashSet::new(),
+            values: HashMap::new(),
+            fetching: HashMap::new(),
+            rounds: Rounds::default(),
+            most_singles: unwanted::FEW,
+            most_lists: unwanted_lists::FEW_LISTS,
+            singles: Singles::default(),
+            pace: Pace::default(),
+            more: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
+            homes: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            foreign_over: BTreeMap::new(),
+            over: Vec::new(),
+            dependents_in: BTreeMap::new(),
+            connecting: false,
+            discovered,
+            changed: false,
+            is_settled: false,
+            live_since: None,
+            stale: None,
+            is_asked: false,
+            selections: BTreeSet::new(),
+            discovery: None,
+            coming: PendingKinds::default(),
+            again: PollFallback::default(),
+            held: None,
+            may_name_others: true,
+        }
+    }
+
     /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
     /// once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
@@ -268,7 +310,8 @@ impl Following {
             return;
         }
         let broken = |followed: &&Followed| {
-            matches!(followed.state.0, WatchState::Broken { .. }) || followed.behind.is_some()
+            matches!(followed.state.0, WatchState::Broken { .. } | WatchState::Forbidden { .. })
+                || followed.behind.is_some()
         };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
@@ -358,7 +401,9 @@ pub struct WatchRequest {
 /// Watches several clusters, and keeps the fleet of their snapshots up to date.
 pub struct FleetWatcher {
     fleet: FleetSnapshot,
+    /// The clusters, in the order of the snapshots.
     clusters: Vec<Following>,
+    numbers: MemberNumbers,
     /// The index of the cluster whose waiting events [`FleetWatcher::turns`] applies next.
     turn: usize,
     events: Events,
@@ -370,7 +415,7 @@ pub struct FleetWatcher {
     /// The clock that measures the age of observations.
     clock: BootClock,
     /// Comparisons of pairs of clusters with the same identity, finished or in progress.
-    compared: HashMap<Pair, Compared>,
+    compared: HashMap<MemberPair, Compared>,
     /// The cost of finding the objects that apps have in other clusters, and the pause after it.
     pace: Pace,
     /// True if something changed that may affect which objects apps have in other clusters.
@@ -392,47 +437,16 @@ impl FleetWatcher {
         let FleetMembers { members, problems } = members;
         let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
-        let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
-        let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
+        let snapshots = members.iter().map(Member::unread).collect();
         let labels = asked.app_labels.clone();
         let rows = Some(KeptRows::new(labels.clone()));
         let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
-        let clusters = members.into_iter().map(|member| Following {
-            member,
-            feeds: None,
-            inbox: None,
-            scopes: HashMap::new(),
-            planned: HashSet::new(),
-            values: HashMap::new(),
-            fetching: HashMap::new(),
-            rounds: Rounds::default(),
-            most_singles: unwanted::FEW,
-            most_lists: unwanted_lists::FEW_LISTS,
-            singles: Singles::default(),
-            pace: Pace::default(),
-            more: BTreeSet::new(),
-            elsewhere: BTreeSet::new(),
-            homes: BTreeMap::new(),
-            foreign: BTreeMap::new(),
-            foreign_over: BTreeMap::new(),
-            over: Vec::new(),
-            dependents_in: BTreeMap::new(),
-            connecting: false,
-            discovered,
-            changed: false,
-            is_settled: false,
-            live_since: None,
-            stale: None,
-            is_asked: false,
-            selections: BTreeSet::new(),
-            discovery: None,
-            coming: PendingKinds::default(),
-            again: PollFallback::default(),
-            held: None,
-        });
+        let mut numbers = MemberNumbers::default();
+        let clusters = members.into_iter().map(|member| Following::new(numbers.next(), member, discovered));
         let mut follow = FleetWatcher {
             clusters: clusters.collect(),
+            numbers,
             fleet,
             turn: 0,
             events: FuturesUnordered::new(),
@@ -474,9 +488,14 @@ impl FleetWatcher {
 
     /// Returns the connection to the cluster of this name, if there is one, for further requests.
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
+        let (cluster, timeout) = self.connection(name)?;
+        Some(cluster.with_timeout(timeout))
+    }
+
+    /// Returns the connection to the cluster of this name, if there is one, and the time limit of one request.
+    pub(crate) fn connection(&self, name: &str) -> Option<(Cluster, Duration)> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
-        let feeds = self.clusters.get(at)?.feeds.as_ref()?;
-        Some(feeds.cluster().with_timeout(self.one_request()))
+        Some((self.clusters.get(at)?.feeds.as_ref()?.cluster(), self.one_request()))
     }
 
     /// Returns the time limit of one request with its retries: the request timeout, or the timeout of a cluster.

@@ -1,7 +1,7 @@
 //! Planning of the reads of followed clusters.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
 use super::holders::Holders;
+use super::membership::MemberNumber;
 use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
 use super::{Compared, Connected, Event, Fetch, FleetWatcher, Followed, Following, bodies, task};
 use crate::error::Failure;
 use crate::look::ExtraObjects;
 use crate::read::read_one;
-use crate::sameness;
+use crate::sameness::{self, Pair};
 
 /// Interval of discovery while a needed kind is not served yet.
 const REDISCOVER: Duration = Duration::from_secs(15);
@@ -46,6 +47,7 @@ const FOREIGN: usize = 200;
 impl FleetWatcher {
     pub(super) fn connect(&mut self, at: usize, after: Duration) {
         let following = &mut self.clusters[at];
+        let number = following.number;
         following.connecting = true;
         let context = following.member.context.clone();
         let (timeout, request_timeout) = (self.timeout, self.request_timeout);
@@ -70,7 +72,7 @@ impl FleetWatcher {
                     message: error.to_string(),
                 })
             };
-            Event::Connected(at, Box::new(running.await.unwrap_or_else(lost)))
+            Event::Connected(number, Box::new(running.await.unwrap_or_else(lost)))
         }));
     }
 
@@ -123,8 +125,11 @@ impl FleetWatcher {
         let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
         let (mut pairs, mut clusters) = (Vec::new(), BTreeMap::new());
         let mut is_first = false;
+        let mut numbers: HashMap<usize, MemberNumber> = HashMap::new();
         for pair @ (place, before) in sameness::pairs(&snapshots) {
-            let known = self.compared.get(&pair);
+            let number = |at: usize| self.clusters.get(at).map(|following| following.number);
+            let Some(pair_number) = number(place).zip(number(before)) else { continue };
+            let known = self.compared.get(&pair_number);
             if known.is_some_and(|known| known.again_at.is_none_or(|at| now < at)) {
                 continue;
             }
@@ -132,6 +137,7 @@ impl FleetWatcher {
             let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
             is_first |= known.is_none();
             clusters.extend([(before, one), (place, other)]);
+            numbers.extend([(place, pair_number.0), (before, pair_number.1)]);
             pairs.push(pair);
         }
         if pairs.is_empty() {
@@ -139,13 +145,18 @@ impl FleetWatcher {
         }
         self.comparisons += 1;
         let number = self.comparisons;
-        self.compared.extend(pairs.iter().map(|pair| (*pair, Compared { number, again_at: None })));
+        let numbered =
+            move |(place, before): Pair| numbers.get(&place).copied().zip(numbers.get(&before).copied());
+        let begun = pairs.iter().filter_map(|pair| numbered(*pair));
+        self.compared.extend(begun.map(|pair| (pair, Compared { number, again_at: None })));
         // Who is shown as two already is not waited for.
         self.comparing += usize::from(is_first);
         let timeout = self.timeout;
         let running = task::start(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
         self.events.push(Box::pin(async move {
-            Event::Compared { number, is_first, pairs: running.await.unwrap_or_default() }
+            let pairs = running.await.unwrap_or_default();
+            let pairs = pairs.into_iter().filter_map(|(pair, found)| Some((numbered(pair)?, found)));
+            Event::Compared { number, is_first, pairs: pairs.collect() }
         }));
     }
 
@@ -231,13 +242,13 @@ impl FleetWatcher {
             coming.under_way = true;
             following.discovered = now;
             let Some(feeds) = &following.feeds else { return false };
-            let cluster = feeds.cluster().with_timeout(one_request);
+            let (cluster, number) = (feeds.cluster().with_timeout(one_request), following.number);
             let running = task::start(async move { cluster.discover().await });
             self.events.push(Box::pin(async move {
                 match running.await {
-                    Ok(discovery) => Event::Discovered(at, discovery),
+                    Ok(discovery) => Event::Discovered(number, discovery),
                     Err(error) => Event::Discovered(
-                        at,
+                        number,
                         Err(ReadError::Unexpected {
                             what: "discover kinds".to_owned(),
                             problem: error.to_string(),
@@ -342,7 +353,8 @@ impl FleetWatcher {
                     None => {
                         let fetch = Fetch { is_loose, ..Fetch::default() };
                         following.fetching.insert(read.clone(), fetch);
-                        self.events.push(get(at, feeds.cluster().with_timeout(one_request), read));
+                        let cluster = feeds.cluster().with_timeout(one_request);
+                        self.events.push(get(following.number, cluster, read));
                     }
                 }
                 continue;
@@ -359,7 +371,8 @@ impl FleetWatcher {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
         let reading = once_more(feeds.cluster().clone(), self.one_request(), read, is_first);
-        self.events.push(Box::pin(async move { Event::Polled(at, id, reading.await) }));
+        let number = following.number;
+        self.events.push(Box::pin(async move { Event::Polled(number, id, reading.await) }));
     }
 }
 
@@ -530,9 +543,13 @@ pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
     snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
 }
 
-pub(super) fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future<Output = Event> + Send>> {
+pub(super) fn get(
+    number: MemberNumber,
+    cluster: Cluster,
+    read: Read,
+) -> Pin<Box<dyn Future<Output = Event> + Send>> {
     Box::pin(async move {
         let outcome = read_one(&cluster, &read).await;
-        Event::Got(at, Box::new(read), outcome)
+        Event::Got(number, Box::new(read), outcome)
     })
 }

@@ -8,6 +8,9 @@
 //! * `telling` passes the differences from one look at the fleet to the next to the streams.
 //! * `inquiries` answers questions from the watched fleet.
 //!
+//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it looks at the
+//! fleet, and nowhere else.
+//!
 //! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second one:
 //! meanwhile newer states replace those that were not sent.
 
@@ -31,6 +34,7 @@ use telling::{FleetTeller, Reading};
 use tokio::sync::{Notify, mpsc};
 
 use crate::follow::FleetWatcher;
+use crate::found::FoundClusters;
 
 /// Maximum time between two updates of the streams: rows may change with time, and clusters may fall silent.
 const TICK: Duration = Duration::from_secs(1);
@@ -41,6 +45,7 @@ pub struct Reporter {
     teller: FleetTeller,
     shared: Shared,
     inquiries: Inquiries,
+    found: Option<FoundClusters>,
     messages: mpsc::Sender<SourceMessage>,
     replies: mpsc::Receiver<SourceReply>,
 }
@@ -68,7 +73,13 @@ impl Reporter {
         let begun = clock.now();
         let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun };
         let (teller, inquiries) = (FleetTeller::default(), Inquiries::default());
-        Reporter { watcher, teller, shared, inquiries, messages, replies }
+        Reporter { watcher, teller, shared, inquiries, found: None, messages, replies }
+    }
+
+    /// Sets the search for clusters that Secrets of the watched ones name, to watch and report them too.
+    #[must_use]
+    pub fn finding(self, found: FoundClusters) -> Reporter {
+        Reporter { found: Some(found), ..self }
     }
 
     /// Sets the channel of questions to answer from the fleet: at once if all clusters were read, else as soon as they
@@ -87,11 +98,20 @@ impl Reporter {
 
     /// Reports until the receiver of messages or the sender of replies is gone.
     pub async fn run(self) {
-        let Reporter { mut watcher, mut teller, shared, mut inquiries, messages, mut replies } = self;
+        let Reporter { mut watcher, mut teller, shared, mut inquiries, mut found, messages, mut replies } =
+            self;
         tokio::select! {
-            () = shared.follow(&mut watcher, &mut teller, &mut inquiries) => {}
+            () = shared.follow(&mut watcher, &mut teller, &mut inquiries, &mut found) => {}
             () = shared.send(&messages, &mut replies) => {}
         }
+    }
+}
+
+/// Waits for news about found clusters; never returns if none are searched.
+async fn come(found: &mut Option<FoundClusters>) {
+    match found {
+        Some(found) => found.come().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -107,11 +127,22 @@ impl Shared {
 
     /// Passes changes of the clusters to the streams and answers questions, in a loop. Rests after each update for as
     /// long as the update took.
-    async fn follow(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller, inquiries: &mut Inquiries) {
+    async fn follow(
+        &self,
+        watcher: &mut FleetWatcher,
+        teller: &mut FleetTeller,
+        inquiries: &mut Inquiries,
+        found: &mut Option<FoundClusters>,
+    ) {
         let mut looked: Option<Timestamp> = None;
         // The moment until which nothing is looked at again, so that looking takes at most half of the time.
         let mut rested = Instant::now();
         loop {
+            // Only here do clusters come and go: everything below counts on their order.
+            if let Some(changes) = found.as_mut().and_then(|found| found.apply(watcher)) {
+                teller.set_found(changes, &mut self.streams());
+                looked = None;
+            }
             // Whatever a server sent until now is known after the next look.
             let heard: Vec<Option<Duration>> = {
                 let now = self.now();
@@ -127,6 +158,7 @@ impl Shared {
                         is_news = next => is_news,
                         // What came meanwhile is looked at after the next rest.
                         () = inquiries.come() => false,
+                        () = come(found) => false,
                     }
                 }
             };
@@ -136,6 +168,9 @@ impl Shared {
                 looked = Some(Timestamp::now());
                 self.look(watcher, teller).await;
                 rested = Instant::now() + begun.elapsed();
+            }
+            if let Some(found) = found {
+                found.look(watcher);
             }
             inquiries.answer(watcher);
             teller.hear(&heard, &mut self.streams());

@@ -76,6 +76,13 @@ impl ReportStreams {
         }
     }
 
+    /// Informs the hub that a cluster of an earlier run, of which no stream was begun in this one, is gone.
+    pub(super) fn forget(&mut self, cluster: &ClusterId) {
+        if !self.has(cluster) && !self.closed.contains(cluster) {
+            self.closed.push_back(cluster.clone());
+        }
+    }
+
     /// Begins a pass over all halves of all clusters; [`ReportStreams::end_pass`] removes those that were not set.
     pub(super) fn begin_pass(&mut self) {
         self.streams.values_mut().for_each(Stream::begin_pass);

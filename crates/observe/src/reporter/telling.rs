@@ -15,6 +15,7 @@ use taffrail_status::ClusterState as _;
 
 use super::streams::ReportStreams;
 use crate::fleet::FleetSnapshot;
+use crate::found::MemberChanges;
 
 /// Maximum time between two computations of the facts about all clusters, even if nothing shows that they changed.
 const FACTS: Duration = Duration::from_secs(5);
@@ -46,8 +47,10 @@ pub(super) struct FleetTeller {
     errors: Vec<AppError>,
     /// The moment at which the facts about the clusters were computed last.
     facts_at: Option<Duration>,
-    /// The identity that each cluster had in an earlier run, by its name.
+    /// The identity that each cluster had in an earlier run, or before it was begun anew, by its name.
     earlier: HashMap<String, ClusterId>,
+    /// The names of the clusters that Secrets of others name.
+    found: HashSet<String>,
 }
 
 /// A cluster, and the state of its reports.
@@ -68,6 +71,30 @@ impl FleetTeller {
     pub(super) fn knowing(mut identities: HashMap<String, ClusterId>) -> FleetTeller {
         identities.retain(|_, id| !is_provisional(id));
         FleetTeller { earlier: identities, ..FleetTeller::default() }
+    }
+
+    /// Sets which clusters Secrets of others name. The hub keeps the rows of those that were begun anew until they were
+    /// read, and forgets those of an earlier run that no Secret names any more.
+    pub(super) fn set_found(&mut self, changes: MemberChanges, streams: &mut ReportStreams) {
+        let MemberChanges { found, begun_anew, complete } = changes;
+        for (home, names) in complete {
+            let is_gone = |name: &str| home_of_found(name) == Some(&*home) && !names.contains(name);
+            self.earlier.retain(|name, id| {
+                let is_gone = is_gone(name) && !self.by_name.contains_key(name);
+                if is_gone {
+                    streams.forget(id);
+                }
+                !is_gone
+            });
+        }
+        self.earlier.retain(|name, _| !self.found.contains(name) || found.contains(name));
+        self.found = found;
+        for name in begun_anew {
+            let known = self.by_name.get(&name).and_then(|place| self.clusters.get(*place));
+            if let Some(known) = known.filter(|known| !known.is_alias && !is_provisional(&known.id)) {
+                self.earlier.insert(name, known.id.clone());
+            }
+        }
     }
 
     /// Passes the differences from the last look to `streams`. `reading` has the progress of each cluster; while
@@ -136,10 +163,13 @@ impl FleetTeller {
             .iter()
             .map(|member| (member.objects.name().to_owned(), member.identity()))
             .collect();
-        let before: HashMap<String, ClusterId> = std::mem::take(&mut self.by_name)
-            .into_iter()
-            .filter_map(|(name, place)| Some((name, self.clusters.get(place)?.id.clone())))
-            .collect();
+        let mut unsettled_before: HashMap<String, Option<Duration>> = HashMap::new();
+        let mut before: HashMap<String, ClusterId> = HashMap::new();
+        for (name, place) in std::mem::take(&mut self.by_name) {
+            let Some(known) = self.clusters.get(place) else { continue };
+            unsettled_before.insert(name.clone(), known.unsettled);
+            before.insert(name, known.id.clone());
+        }
         let names: HashSet<&str> = snapshots.iter().map(|snapshot| snapshot.name()).collect();
         // Who still says what it said before keeps its identity, whoever else says that now.
         let kept = |snapshot: &Snapshot| {
@@ -155,7 +185,10 @@ impl FleetTeller {
             let identity = identities.get(name).cloned();
             // A name is that of its own cluster.
             let is_sound = |id: &String| is_sound(id) && !names.contains(&**id);
-            let own = identity.clone().flatten().filter(is_sound).map(ClusterId);
+            let own = match self.found.contains(name) {
+                true => found_identity(snapshot),
+                false => identity.clone().flatten().filter(is_sound).map(ClusterId),
+            };
             // One that is read again from the beginning is still the one that it was, and one that was not read yet is that
             // of an earlier run, under the first of its names.
             let known = before.get(name).filter(|id| !is_provisional(id));
@@ -174,7 +207,7 @@ impl FleetTeller {
                     id
                 }
             };
-            let unsettled = self.clusters.get(place).and_then(|cluster| cluster.unsettled);
+            let unsettled = unsettled_before.get(name).copied().flatten();
             let freshness = (snapshot.freshness(), snapshot.stale_scopes().to_vec());
             self.by_name.insert(name.to_owned(), place);
             clusters.push(ToldCluster { id, is_alias, unsettled, freshness });
@@ -194,16 +227,24 @@ impl FleetTeller {
         now: Duration,
     ) -> bool {
         let mut is_new = false;
+        let is_twin = |snapshot: &Snapshot| {
+            let same = fleet.snapshots.iter().filter(|other| other.id() == snapshot.id());
+            snapshot.id().is_some() && same.count() > 1
+        };
         for ((cluster, reading), snapshot) in self.clusters.iter().zip(reading).zip(&fleet.snapshots) {
             let is_ready = *reading == Reading::Settled && !cluster.is_alias;
             // It may be an alias.
-            let is_doubtful = is_comparing && snapshot.id().is_some_and(|id| *id != cluster.id);
+            let is_doubtful = is_comparing
+                && snapshot.id().is_some_and(|id| *id != cluster.id)
+                && (!self.found.contains(snapshot.name()) || is_twin(snapshot));
             if is_ready && !is_doubtful && !streams.has(&cluster.id) {
                 streams.begin(&cluster.id, now);
                 is_new = true;
             }
-            if is_ready && self.earlier.get(snapshot.name()) == Some(&cluster.id) {
-                streams.set_read(&cluster.id, snapshot.freshness() != Freshness::never());
+            let is_read = snapshot.freshness() != Freshness::never();
+            let is_begun_anew = !is_read && streams.has(&cluster.id);
+            if (is_ready || is_begun_anew) && self.earlier.get(snapshot.name()) == Some(&cluster.id) {
+                streams.set_read(&cluster.id, is_read);
             }
         }
         is_new
@@ -316,6 +357,22 @@ const PROVISIONAL: &str = "context ";
 /// Returns the provisional identity of the cluster of a context.
 fn provisional(name: &str) -> ClusterId {
     ClusterId(format!("{PROVISIONAL}{name}"))
+}
+
+/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if no found cluster
+/// has this name.
+fn home_of_found(name: &str) -> Option<&str> {
+    name.rsplitn(3, '/').nth(2)
+}
+
+/// Maximum length of the identity that a found cluster reports, to which its name is added.
+const MAX_FOUND_ID: usize = 128;
+
+/// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it never
+/// is that of a cluster of the kubeconfig, whichever of them answers first. `None` if it reports none that is sound.
+fn found_identity(snapshot: &Snapshot) -> Option<ClusterId> {
+    let id = snapshot.id().filter(|id| id.0.len() <= MAX_FOUND_ID && is_sound(&id.0))?;
+    Some(ClusterId(format!("{id}@{}", snapshot.name())))
 }
 
 fn is_provisional(id: &ClusterId) -> bool {

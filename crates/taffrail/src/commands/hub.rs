@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use taffrail_apps::ClusterSecretTool;
 use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
 use taffrail_observe::FleetMembers;
@@ -49,7 +50,7 @@ pub(crate) struct HubArguments {
 
 #[derive(Debug, Subcommand)]
 enum HubCommand {
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     Token(token::TokenArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
@@ -61,6 +62,7 @@ enum HubCommand {
 Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub serve --listen 127.0.0.1:0        listen on any free port
+  taffrail hub serve --clusters-from kubeconfig,argocd,flux,capi
   taffrail hub serve --data /srv/taffrail --retain 90d
   taffrail hub serve --listen 0.0.0.0:7655 \
      --host hub.example.com --tls-cert-file tls.crt --tls-key-file tls.key
@@ -95,6 +97,17 @@ struct ServeArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
+    /// Follow the clusters of the kubeconfig, and those that Secrets in them name for these tools
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "kubeconfig",
+        help_heading = "Clusters"
+    )]
+    clusters_from: Vec<ClusterOrigin>,
+
     #[command(flatten)]
     data: DataArguments,
 
@@ -104,6 +117,31 @@ struct ServeArguments {
 
     #[command(flatten)]
     clusters: ClusterArguments,
+}
+
+/// Where a hub learns of the clusters that it follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClusterOrigin {
+    /// The contexts of the kubeconfig, which are always followed
+    Kubeconfig,
+    /// The cluster Secrets of Argo CD
+    Argocd,
+    /// The kubeconfig Secrets that Kustomizations and HelmReleases of Flux name
+    Flux,
+    /// The kubeconfig Secrets of Cluster API
+    Capi,
+}
+
+impl ClusterOrigin {
+    /// Returns the tool whose Secrets name the clusters; `None` if the kubeconfig does.
+    fn tool(self) -> Option<ClusterSecretTool> {
+        match self {
+            ClusterOrigin::Kubeconfig => None,
+            ClusterOrigin::Argocd => Some(ClusterSecretTool::ArgoCd),
+            ClusterOrigin::Flux => Some(ClusterSecretTool::Flux),
+            ClusterOrigin::Capi => Some(ClusterSecretTool::ClusterApi),
+        }
+    }
 }
 
 impl ServeArguments {
@@ -173,8 +211,9 @@ async fn follow_and_serve(
         }
     };
     let address = socket.address;
+    let tools = arguments.clusters_from.iter().filter_map(|origin| origin.tool()).collect();
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
-    let hub = HubProcess::start(members, source, socket, access, tls, keeping).await?;
+    let hub = HubProcess::start(members, tools, source, socket, access, tls, keeping).await?;
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.
         Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),

@@ -81,6 +81,16 @@ impl Hub {
         }
     }
 
+    /// Waits until all that the hub knows is on disk.
+    pub(super) fn until_saved(&self) {
+        let began = Instant::now();
+        let bearer = format!("Authorization: Bearer {}\r\n", self.token);
+        while !self.get("/metrics", &bearer).1.contains("taffrail_hub_store_pending 0\n") {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing was saved");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Waits until the hub shows so many apps.
     pub(super) fn wait_for_apps(&self, number: usize) {
         wait_for(self, "/api/v1/apps", |list| list["total"] == number);
@@ -96,7 +106,7 @@ impl Hub {
         wait_for(self, "/api/v1/clusters", is_dark);
     }
 
-    fn list(&self, path: &str) -> Value {
+    pub(super) fn list(&self, path: &str) -> Value {
         let (status, body) = self.get(path, &format!("Authorization: Bearer {}\r\n", self.token));
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()

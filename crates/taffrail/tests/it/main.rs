@@ -26,6 +26,7 @@ mod going;
 mod golden;
 mod hostile;
 mod hub;
+mod hub_found;
 mod logs;
 mod manifests;
 mod newcomer;

@@ -1,7 +1,7 @@
 //! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use taffrail_observe::{
     FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, Member, TimeBudget, TimeLimits,
     absent_namespaces, for_each_cluster, look,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
@@ -64,11 +64,12 @@ impl Deadline {
 /// The part of the hub that answers questions about the clusters that it follows.
 pub(super) struct Asker {
     inquiries: mpsc::Sender<Inquiry>,
-    members: FleetMembers,
+    /// The clusters that are followed now.
+    members: watch::Receiver<FleetMembers>,
     rules: Arc<dyn FleetRules>,
     objects_rules: RulesWithOptions,
-    /// The turns of questions at each cluster, in the order of the clusters.
-    turns: Vec<Arc<Semaphore>>,
+    /// The turns of questions at each cluster that was asked, by name.
+    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 /// What is known of a question before any cluster is asked.
@@ -129,11 +130,19 @@ fn is_lost(snapshot: &Snapshot) -> bool {
 
 impl Asker {
     /// Makes what answers questions about `members`, and the channel by which it asks what follows them.
-    pub(super) fn new(members: FleetMembers, rules: RulesWithOptions) -> (Asker, mpsc::Receiver<Inquiry>) {
+    pub(super) fn new(
+        members: watch::Receiver<FleetMembers>,
+        rules: RulesWithOptions,
+    ) -> (Asker, mpsc::Receiver<Inquiry>) {
         let (inquiries, receiver) = mpsc::channel(WAITING);
-        let turns = members.members.iter().map(|_| Arc::new(Semaphore::new(MAX_AT_ONCE))).collect();
         let objects_rules = rules.clone();
+        let turns = Mutex::default();
         (Asker { inquiries, members, rules: Arc::new(rules), objects_rules, turns }, receiver)
+    }
+
+    /// Returns the clusters that are followed now.
+    fn members(&self) -> FleetMembers {
+        self.members.borrow().clone()
     }
 
     /// Answers the question of a view.
@@ -194,12 +203,12 @@ impl Asker {
             Prepared::Answered(answer) => return Ok(answer),
             Prepared::Asks(names, others) => (names, others),
         };
-        let FleetMembers { members, problems } = &self.members;
-        let is_asked = |name: &String| names.contains(name);
-        let asked_members: Vec<Member> = members.iter().filter(|it| is_asked(&it.name)).cloned().collect();
-        let _turns = self.turns(is_asked, deadline).await?;
+        let FleetMembers { members, problems } = self.members();
+        let is_asked = |member: &&Member| names.contains(&member.name);
+        let asked_members: Vec<Member> = members.iter().filter(is_asked).cloned().collect();
+        let _turns = self.turns(&asked_members, deadline).await?;
         let request = LookRequest {
-            members: FleetMembers { members: asked_members, problems: problems.clone() },
+            members: FleetMembers { members: asked_members, problems },
             limits: deadline.limits(),
             asked: ReadQuery { follow: members.len() > 1, ..asked },
             now: Timestamp::now(),
@@ -221,7 +230,7 @@ impl Asker {
     async fn objects(&self, view: &StatusView, deadline: Deadline) -> Result<StatusAnswer, AskError> {
         let asked = ObjectsAsked::new(view, self.objects_rules.clone());
         let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;
-        let FleetMembers { members, problems } = &self.members;
+        let FleetMembers { members, problems } = self.members();
         let names = asked.clusters();
         let known = || members.iter().map(|member| member.name.clone());
         if let Some(name) = names.iter().flatten().find(|name| !known().any(|known| known == **name)) {
@@ -244,8 +253,9 @@ impl Asker {
         });
         let others = others.await?;
         let is_asked = |name: &String| !others.iter().any(|other| other.cluster == *name);
-        let asked_members = members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
-        let turns = self.turns(is_asked, deadline).await?;
+        let asked_members: Vec<Member> =
+            members.iter().filter(|member| is_asked(&member.name)).cloned().collect();
+        let turns = self.turns(&asked_members, deadline).await?;
         let read = asked
             .read(asked_members, deadline.limits(), others.is_empty())
             .await
@@ -257,26 +267,37 @@ impl Asker {
             members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
         clusters.sort_by_key(|told| places.get(&*told.cluster).copied());
         let missing_namespaces = self.not_existing(unseen_namespaces, deadline).await?;
-        Ok(StatusAnswer { clusters, problems: problems.clone(), missing_namespaces })
+        Ok(StatusAnswer { clusters, problems, missing_namespaces })
     }
 
-    /// Waits for the turn of a question at each cluster whose name `is_asked`.
+    /// Waits for the turn of a question at each of the clusters `asked`, which are in the order of all members.
     async fn turns(
         &self,
-        is_asked: impl Fn(&String) -> bool,
+        asked: &[Member],
         deadline: Deadline,
     ) -> Result<Vec<OwnedSemaphorePermit>, AskError> {
         let until = deadline.of_turns();
         let mut turns = Vec::new();
         // All questions wait in one order, so that no two wait for each other.
-        for (member, turn) in self.members.members.iter().zip(&self.turns) {
-            if is_asked(&member.name) {
-                let permit = timeout_at(until, Arc::clone(turn).acquire_owned()).await;
-                let permit = permit.map_err(|_| AskError::Busy(member.name.clone()))?;
-                turns.push(permit.map_err(|_| AskError::Ended)?);
-            }
+        for member in asked {
+            let permit = timeout_at(until, self.turn(&member.name).acquire_owned()).await;
+            let permit = permit.map_err(|_| AskError::Busy(member.name.clone()))?;
+            turns.push(permit.map_err(|_| AskError::Ended)?);
         }
         Ok(turns)
+    }
+
+    /// Returns the turns at the cluster of this name.
+    fn turn(&self, name: &str) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if !turns.contains_key(name) {
+            // Those of clusters that are gone go when a new one comes.
+            let members = self.members.borrow();
+            let names: BTreeSet<&str> = members.members.iter().map(|member| &*member.name).collect();
+            turns.retain(|name, turn| names.contains(&**name) || Arc::strong_count(turn) > 1);
+        }
+        let turn = turns.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(MAX_AT_ONCE)));
+        Arc::clone(turn)
     }
 
     /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster.
@@ -284,10 +305,11 @@ impl Asker {
         if unseen.is_empty() {
             return Ok(unseen);
         }
-        let _turns = self.turns(|_| true, deadline).await?;
+        let members = self.members().members;
+        let _turns = self.turns(&members, deadline).await?;
         let (asked, now, rules): (Arc<[String]>, _, _) =
             (unseen.clone().into(), Timestamp::now(), Arc::clone(&self.rules));
-        let absent = for_each_cluster(self.members.members.clone(), deadline.limits(), move |live| {
+        let absent = for_each_cluster(members, deadline.limits(), move |live| {
             absent_namespaces(live, Arc::clone(&asked), now, Arc::clone(&rules))
         });
         let absent = absent.await.map_err(|_| AskError::Ended)?;
@@ -345,17 +367,19 @@ mod tests {
             patience(String::new(), TURN),
             &Trust::default(),
         );
-        let (asker, _inquiries) = Asker::new(members, rules);
-        let eu = |name: &String| name == "eu";
+        let (_sender, receiver) = watch::channel(members.clone());
+        let (asker, _inquiries) = Asker::new(receiver, rules);
+        let all = &members.members[..];
+        let (eu, us) = all.split_at(1);
         let deadline = || Deadline::of(Duration::from_secs(10));
         let mut turns = Vec::new();
         for _ in 0..MAX_AT_ONCE {
             turns.push(asker.turns(eu, deadline()).await.unwrap());
         }
         let begun = Instant::now();
-        assert!(matches!(asker.turns(|_| true, deadline()).await, Err(AskError::Busy(name)) if name == "eu"));
+        assert!(matches!(asker.turns(all, deadline()).await, Err(AskError::Busy(name)) if name == "eu"));
         assert!(begun.elapsed() >= TURN);
-        assert_eq!(asker.turns(|name| name == "us", deadline()).await.unwrap().len(), 1);
+        assert_eq!(asker.turns(us, deadline()).await.unwrap().len(), 1);
         // A question that is due sooner waits less.
         let begun = Instant::now();
         let soon = Deadline::of(Duration::from_secs(1));

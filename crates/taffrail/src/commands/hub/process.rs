@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::ReadQuery;
+use taffrail_apps::{ClusterSecretTool, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::Store;
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
-use taffrail_observe::{FleetMembers, FleetWatcher, Reporter, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -74,9 +74,11 @@ pub(super) struct HubProcess {
 }
 
 impl HubProcess {
-    /// Starts to follow the clusters of `members`, with the options of `source`.
+    /// Starts to follow the clusters of `members`, and those that `tools` reach by Secrets in them, with the options of
+    /// `source`.
     pub(super) async fn start(
         members: FleetMembers,
+        tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
         socket: Socket,
         access: Access,
@@ -85,10 +87,11 @@ impl HubProcess {
     ) -> Result<HubProcess, CommandError> {
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
+        // The observer tells of the clusters that it follows alone.
+        let is_followed = |name: &str| names.contains(name) || !tools.is_empty() && is_found_in(name, &names);
         let index = match &keeping {
-            // The observer tells of the clusters that it follows alone.
             Some(Keeping { store, .. }) => {
-                FleetIndex::restore(hub_clock(&clock), &**store, |name| names.contains(name)).await
+                FleetIndex::restore(hub_clock(&clock), &**store, is_followed).await
             }
             None => Ok(FleetIndex::new(hub_clock(&clock))),
         };
@@ -99,13 +102,15 @@ impl HubProcess {
         }
         let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
         let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-        let (asker, inquiries) = Asker::new(members.clone(), rules.clone());
+        let trust = source.trust.clone();
+        let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
+        let (asker, inquiries) = Asker::new(followed.clone(), rules.clone());
         let api = Arc::new(api.with_asker(Arc::new(asker)));
         let request = WatchRequest {
             members,
             timeout: source.timeout,
             request_timeout: source.request_timeout,
-            asked: ReadQuery::default(),
+            asked: ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() },
             rules: Arc::new(rules),
             lists: ListStrategy::Auto,
             clock,
@@ -115,12 +120,22 @@ impl HubProcess {
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
             .answering(inquiries)
             .knowing(index.identities());
+        let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
         let mut parts = JoinSet::new();
         let publishing = Arc::clone(&index);
         parts.spawn(async move {
             publishing.run().await;
             "the hub stopped publishing"
+        });
+        let expecting = Arc::clone(&index);
+        parts.spawn(async move {
+            while followed.changed().await.is_ok() {
+                let members = followed.borrow_and_update().members.clone();
+                expecting.expect(members.into_iter().map(|member| member.name));
+            }
+            // No cluster comes or goes any more.
+            std::future::pending().await
         });
         if let Some(Keeping { store, retain }) = keeping {
             let index = Arc::clone(&index);
@@ -165,6 +180,12 @@ impl HubProcess {
     }
 }
 
+/// Returns true if a cluster of this name was found in a Secret of one of the clusters `homes`: `HOME/NAMESPACE/NAME`.
+fn is_found_in(name: &str, homes: &HashSet<&str>) -> bool {
+    let mut parts = name.rsplitn(3, '/');
+    parts.nth(2).is_some_and(|home| homes.contains(home))
+}
+
 /// Returns the clock of a hub, which runs on while the machine sleeps.
 fn hub_clock(clock: &BootClock) -> HubClock {
     let (clock, begun) = (clock.clone(), clock.now());
@@ -189,7 +210,7 @@ impl LoopbackHub {
         let socket = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
-        let process = HubProcess::start(members, source, socket, access, None, None).await?;
+        let process = HubProcess::start(members, Vec::new(), source, socket, access, None, None).await?;
         Ok(LoopbackHub { address, token: token.as_str().to_owned(), process })
     }
 

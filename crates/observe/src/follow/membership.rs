@@ -1,0 +1,133 @@
+//! Clusters that come, change and go while others are watched.
+
+use std::time::Duration;
+
+use taffrail_apps::{Objects as _, ScopeError, Snapshot};
+use taffrail_cluster::Memory;
+use tokio::time::Instant;
+
+use super::{FleetWatcher, Following};
+use crate::members::Member;
+use crate::rows::KeptRows;
+
+/// The number of a watched cluster, by which events name it. It is never given twice, so that an event about a cluster
+/// that is gone, or that was begun anew, is never taken for one about another cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct MemberNumber(u64);
+
+/// The numbers of two clusters, that of the later snapshot first.
+pub(super) type MemberPair = (MemberNumber, MemberNumber);
+
+/// Gives each cluster its number.
+#[derive(Debug, Default)]
+pub(super) struct MemberNumbers(u64);
+
+impl MemberNumbers {
+    pub(super) fn next(&mut self) -> MemberNumber {
+        self.0 += 1;
+        MemberNumber(self.0)
+    }
+}
+
+impl FleetWatcher {
+    /// Returns the index of the cluster with this number; `None` if it is not watched any more.
+    pub(super) fn place_of(&self, number: MemberNumber) -> Option<usize> {
+        self.clusters.iter().position(|following| following.number == number)
+    }
+
+    /// Watches a cluster as the one with the index `at`, or, if one of its name is watched, in its place and from the
+    /// beginning.
+    pub(crate) fn set_member(&mut self, member: Member, at: usize) {
+        let number = self.numbers.next();
+        let unusable = member.context.as_ref().err().cloned();
+        let is_usable = unusable.is_none();
+        let snapshot = unusable.map_or_else(|| member.unread(), |failure| member.lost(failure));
+        let known = self.fleet.snapshots.iter().position(|known| known.name() == snapshot.name());
+        let following = Following::new(number, member, Instant::now() + self.timeout);
+        let at = match known {
+            Some(at) => {
+                self.clusters[at] = following;
+                self.forget_snapshot(at);
+                self.fleet.snapshots[at] = snapshot;
+                at
+            }
+            None => {
+                let at = at.min(self.clusters.len());
+                self.clusters.insert(at, following);
+                self.fleet.snapshots.insert(at, snapshot);
+                at
+            }
+        };
+        if is_usable {
+            self.connect(at, Duration::ZERO);
+        }
+        self.members_changed();
+    }
+
+    /// Watches a cluster on with the credentials of `member`, if its name and its server are the same; else returns false.
+    pub(crate) fn renew_member(&mut self, member: &Member) -> bool {
+        let known = self.clusters.iter_mut().find(|following| following.member.name == member.name);
+        let Some(following) = known else { return false };
+        let (Ok(before), Ok(context)) = (&following.member.context, &member.context) else { return false };
+        let Some(feeds) = following.feeds.as_mut().filter(|_| before.is_same_server(context)) else {
+            return false;
+        };
+        feeds.renew((**context).clone());
+        following.member = member.clone();
+        true
+    }
+
+    /// Watches the cluster of this name no more.
+    pub(crate) fn remove_member(&mut self, name: &str) {
+        let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else {
+            return;
+        };
+        self.forget_snapshot(at);
+        self.clusters.remove(at);
+        self.fleet.snapshots.remove(at);
+        self.members_changed();
+    }
+
+    /// Forgets what was found out by comparing the cluster with this index with others.
+    fn forget_snapshot(&mut self, at: usize) {
+        let name = self.fleet.snapshots[at].name().to_owned();
+        self.fleet.snapshots.iter_mut().for_each(|other| other.forget_same_as(&name));
+    }
+
+    /// Plans all clusters again, and computes all rows again, after clusters came, changed or went.
+    fn members_changed(&mut self) {
+        Memory::process().expect(self.clusters.len());
+        let numbers: Vec<MemberNumber> = self.clusters.iter().map(|following| following.number).collect();
+        self.compared.retain(|(one, other), _| numbers.contains(one) && numbers.contains(other));
+        self.asked.follow = self.asked.declarations && self.clusters.len() > 1;
+        self.clusters.iter_mut().for_each(|following| following.changed = true);
+        self.fleet.rows = Some(KeptRows::new(self.fleet.labels.clone()));
+        (self.has_moved, self.has_news) = (true, true);
+    }
+
+    /// Returns the snapshots, in the order of the clusters.
+    pub(crate) fn snapshots(&self) -> &[Snapshot] {
+        &self.fleet.snapshots
+    }
+
+    /// Returns true if something changed since the last call that may affect which Secrets of the cluster with this
+    /// index name other clusters.
+    pub(crate) fn take_may_name_others(&mut self, at: usize) -> bool {
+        self.clusters.get_mut(at).is_some_and(|following| std::mem::take(&mut following.may_name_others))
+    }
+
+    /// Reports the errors `now` of the cluster with this index, and retracts those of `before` that are not among them.
+    pub(crate) fn report_errors(&mut self, at: usize, before: &[ScopeError], now: &[ScopeError]) {
+        let Some(snapshot) = self.fleet.snapshots.get_mut(at) else { return };
+        for error in before.iter().filter(|error| !now.contains(error)) {
+            snapshot.retract_error(error);
+            self.has_news = true;
+        }
+        for error in now {
+            if !snapshot.errors().contains(error) {
+                snapshot.report(error.clone());
+                self.has_news = true;
+            }
+        }
+    }
+}
