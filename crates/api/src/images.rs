@@ -41,7 +41,7 @@ pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],
     clusters: BTreeMap<&'f str, OfCluster<'f>>,
-    /// The answers so far, by cluster and object: any number of apps may list one object.
+    /// A cache of the results of [`ImageUses::get`], by cluster and object: any number of apps may list one object.
     known: RefCell<HashMap<(String, ObjectKey), Found>>,
 }
 

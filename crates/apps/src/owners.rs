@@ -177,7 +177,8 @@ pub(crate) enum Control {
     None,
     /// The controller exists with the UID that the object names.
     Proved,
-    /// An object with the controller's name exists; the UID of one of them is not known.
+    /// An object with the controller's name exists, but its UID, or the UID that the owner reference states, is not
+    /// known.
     Known,
     /// The controller was not read yet; holds its key.
     Unknown(ObjectKey),

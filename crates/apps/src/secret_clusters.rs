@@ -24,7 +24,8 @@ const FLUX_KEYS: [&str; 2] = ["value", "value.yaml"];
 /// The API group of Cluster API.
 pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
-/// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read.
+/// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read; of more,
+/// only the first by name and that of the installer.
 const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.

@@ -397,7 +397,7 @@ pub(super) fn written(
     }
 }
 
-/// Formats the keys of a list's item: `name=web` for `{"name":"web"}`.
+/// Formats the keys of a list's item: `name=web` for `{"name":"web"}`; `…` if `keys` is not JSON.
 fn named(keys: &str) -> String {
     let Ok(keys) = OwnedDocument::parse(keys.as_bytes().to_vec()) else { return "…".to_owned() };
     let pairs = keys.root().members().into_iter().flatten();

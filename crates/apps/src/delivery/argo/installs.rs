@@ -167,7 +167,7 @@ fn writes_all(role: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a ConfigMap contains health scripts.
+/// Returns true if a ConfigMap has a key for health scripts whose value is not empty.
 pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     let data = object.at(&["data"]).and_then(Value::members);
     data.into_iter().flatten().any(|(key, text)| {
