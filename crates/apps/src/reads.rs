@@ -77,7 +77,8 @@ pub struct ReadQuery {
     /// True if the objects of apps are looked up in other clusters too. To learn which clusters these are,
     /// kubeconfigs in Secrets are read.
     pub follow: bool,
-    /// True if the kinds that declare apps are read; otherwise only [`ReadQuery::objects`] are.
+    /// True if the kinds that declare apps are read, and the objects of these apps; otherwise only those that
+    /// [`ReadQuery::objects`], [`ReadQuery::selections`] and [`ReadQuery::everything_in`] name.
     pub declarations: bool,
     /// Objects to read, whether or not an app declares them.
     pub objects: Vec<ObjectKey>,
