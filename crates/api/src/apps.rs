@@ -32,12 +32,12 @@ pub struct AppRow {
     pub name: String,
     /// The rolled-up status of the app's objects when they were last observed.
     pub health: Status,
-    /// The rolled-up status now: Unknown if the last observation is too old.
+    /// The rolled-up status now: Unknown unless the observation of the objects is live.
     pub effective: Status,
     /// The worst problem of the app on any axis; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// The time at which the app stopped being well, if known.
+    /// The time at which the worst problem began; left out if that is not known, or the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The message of the worst object or, if the objects are well, of the delivery tool; in one line.
@@ -45,14 +45,15 @@ pub struct AppRow {
     /// The worst object; left out if the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectKey>,
-    /// True if the worst object exists but carries no mark of this app.
+    /// True if the worst object is one on which the claim of this app is unconfirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worst_unconfirmed: bool,
     /// Number of declared objects by status.
     pub counts: Counts,
     /// Number of declared objects.
     pub objects: usize,
-    /// Number of declared objects that exist but carry no mark of this app.
+    /// Number of declared objects on which the claim of this app is unconfirmed: they exist outside of the author's own
+    /// namespace and carry no mark of the app.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unconfirmed: usize,
     /// The sync state and the revisions of the app.
@@ -61,7 +62,7 @@ pub struct AppRow {
     pub suspended: bool,
     /// The freshness of the observations in the cluster that holds the objects.
     pub freshness: Freshness,
-    /// The Git repository, OCI artifact or chart that the app comes from.
+    /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -150,13 +151,13 @@ pub struct SyncRow {
     /// The revision that the source holds, and that should be applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
-    /// The revision of the last sync that was tried.
+    /// The revision of the last sync that was tried; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// The revision of the last sync that succeeded.
+    /// The revision of the last sync that succeeded; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The time of the last successful sync.
+    /// The time of the last successful sync; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
     /// The freshness of the declarations in the home cluster.

@@ -25,9 +25,10 @@ pub struct CauseLog {
 }
 
 impl CauseLog {
-    /// Maximum number of lines.
+    /// Maximum number of lines; of more, only the newest are kept.
     pub const MAX_LINES: usize = 10;
-    /// Maximum length of all lines together, in bytes.
+    /// Maximum length of all lines together, in bytes. The newest lines are kept; the first that does not fit is cut,
+    /// and those before it are left out.
     pub const MAX_BYTES: usize = 4096;
 
     /// Makes an entry without lines.

@@ -9,12 +9,13 @@ use taffrail_status::assess::CauseStep;
 
 use crate::{Explanation, WaitChange};
 
-/// The maximum number of rows in which one step of a cause chain is shown in full.
+/// The maximum number of rows in which one step of a cause chain is shown in full. Further rows show it with a short
+/// message if it is the first or last step of their chain, else leave it out.
 ///
 /// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
 const MAX_FULL_LINKS: usize = 10;
 
-/// The maximum length, in bytes, of the message of a cause step in rows that do not show it in full.
+/// The length, in bytes, to which the message of a cause step is cut in rows that do not show it in full.
 const MAX_SHORT_MESSAGE: usize = 200;
 
 /// The number of rows that showed each cause step so far, by step and namespace of the app.
@@ -78,8 +79,9 @@ fn short(link: &CauseStep) -> Arc<CauseStep> {
     Arc::new(CauseStep { object, status: *status, reason, message, since: *since, rule, facts: Vec::new() })
 }
 
-/// Shortens cause chains that many explanations share, so that the answer stays short even for a cause of
-/// thousands of apps; a few explanations keep them in full.
+/// Shortens the cause chains of explanations: a step that ten earlier explanations of the same namespace show gets a
+/// short message if it is the first or last of its chain, and is left out otherwise. So the answer stays short even for
+/// a cause of thousands of apps.
 pub fn told_in_few(explanations: &mut [Explanation]) {
     let mut told = Told::default();
     for explanation in explanations {

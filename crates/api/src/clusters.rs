@@ -82,8 +82,8 @@ pub struct ClusterRow {
     /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
     /// live. `Unknown` if the cluster was never observed.
     pub health: Status,
-    /// The worst status of the cluster's apps now. Apps that may be missing because of a failed read count as `Unknown`,
-    /// which is less bad than `Failed` and `NotFound`. `Unknown` for a cluster that is not live.
+    /// The worst status of the cluster's apps now. Apps that may be missing because of a failed read count as
+    /// `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for a cluster that is not live.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,

@@ -40,7 +40,7 @@ pub struct Explanation {
     /// For a named object: the apps that declare it or the nearest of its controllers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<OwningApp>,
-    /// For a named object: the app that it declares.
+    /// For a named object: the app that it declares; left out if it declares none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declares: Option<AppOfHome>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
@@ -55,9 +55,9 @@ pub struct Explanation {
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
     pub health: Status,
-    /// The status of the app or object now: Unknown if the last observation is too old.
+    /// The status of the app or object now: Unknown unless the observation is live.
     pub effective: Status,
-    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`.
+    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`; left out otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncState>,
     /// The problems, the worst first; left out where the app is well.
@@ -114,10 +114,10 @@ pub struct OwningApp {
     pub app: AppName,
     /// Name of the cluster that holds the app's declaring object.
     pub home: String,
-    /// The revision that the app last applied successfully.
+    /// The revision that the app last applied successfully; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// The Git repository, OCI artifact or chart that the app comes from.
+    /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -228,8 +228,9 @@ impl Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree about a
-    /// green app: those of high severity, and objects that were changed by hand. `report` must be about this app alone.
+    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree
+    /// about a green app: those of high severity, and objects that were changed by hand. `report` must be about this
+    /// app alone.
     ///
     /// Leaves out findings whose message a problem of the app shows already. Findings that need Leases or other
     /// clusters are missing, because those were not read.

@@ -164,7 +164,8 @@ pub struct Filter {
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
-    /// The selector for labels of the declaring object; `None` for any.
+    /// The selector for labels of the declaring object, or, for an app known by labels, for the labels that all its
+    /// objects share; `None` for any.
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub labels: Option<LabelSelector>,
@@ -219,14 +220,14 @@ impl Filter {
         }
     }
 
-    /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery, suspension
-    /// or labels.
+    /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery,
+    /// suspension or labels.
     pub(crate) fn is_about_apps(&self) -> bool {
         let Filter { problems, sync, deliveries, suspended, labels, .. } = self;
         problems.is_some() || sync.is_some() || !deliveries.is_empty() || *suspended || labels.is_some()
     }
 
-    /// Returns true if the row of a cluster matches.
+    /// Returns true if the row of a cluster matches the conditions about clusters, by name or alias, and about status.
     pub fn admits_row(&self, row: &ClusterRow) -> bool {
         let named =
             self.admits_cluster(&row.name) || row.aliases.iter().any(|name| self.admits_cluster(name));

@@ -51,9 +51,9 @@ pub struct PageExtent {
 pub struct Coverage {
     /// The state of the answer as a whole.
     pub state: AnswerState,
-    /// Number of clusters that the answer is about, whether or not they are missing.
+    /// The time for which the answer was computed, by the clock of the hub.
     pub as_of: Timestamp,
-    /// Number of clusters that the answer is about.
+    /// Number of clusters that the answer is about, whether or not they are missing.
     pub clusters: usize,
     /// The clusters that are missing in whole or in part, or of which only old observations are known.
     pub missing: Vec<MissingCluster>,
@@ -204,7 +204,7 @@ pub struct MatrixLegend {
     pub code: char,
     /// The status of the app when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status now: Unknown unless the observation is live.
     pub effective: Status,
     /// The freshness of the observation.
     pub freshness: FreshnessState,
@@ -463,8 +463,8 @@ impl PastCluster {
 
 /// The data of an event of a stream: what changed on the pages to which a client subscribed.
 ///
-/// The event is called `reset` if the client must drop all that it holds of the pages: the first one of a stream, unless
-/// the stream resumes an earlier one. It is called `frame` if it must apply the changes.
+/// The event is called `reset` if the client must drop all that it holds of the pages: the first one of a stream,
+/// unless the stream resumes an earlier one. It is called `frame` if it must apply the changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

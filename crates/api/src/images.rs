@@ -12,11 +12,11 @@ use taffrail_status::Presence;
 
 use crate::question::AskedFleet;
 
-/// Maximum length of an image's name in bytes: that of its parts in the OCI specification, and some. Longer names can run
-/// nowhere and are ignored.
+/// Maximum length of an image's name in bytes: that of its parts in the OCI specification, and some. Longer names can
+/// run nowhere and are ignored.
 const MAX_NAME: usize = 1024;
 
-/// Maximum number of images of one object.
+/// Maximum number of images of one object; of more, the first by name are kept.
 const MAX_IMAGES: usize = 8;
 
 /// A container image of an object.
@@ -41,7 +41,7 @@ pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],
     clusters: BTreeMap<&'f str, OfCluster<'f>>,
-    /// The answers so far, by cluster and object: any number of apps may list one object.
+    /// A cache of the results of [`ImageUses::get`], by cluster and object: any number of apps may list one object.
     known: RefCell<HashMap<(String, ObjectKey), Found>>,
 }
 

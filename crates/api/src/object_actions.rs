@@ -106,19 +106,22 @@ pub struct ActionRunRow {
     pub cluster: String,
     /// The object on which the action was run.
     pub object: ObjectKey,
-    /// The origin of the action's script: `user`, `cluster` or `shipped`.
+    /// The origin of the action's script: `user`, `cluster` or `shipped`; left out if the action was refused before a
+    /// script was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'static, str>>,
-    /// For a script of a cluster, the object in the cluster that contains the script.
+    /// For a script of a cluster, the object in the cluster that contains the script; left out for other scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script_of: Option<String>,
-    /// The result: `Done`, `Unchanged`, `Refused`, `Error`, or `Timeout` if the cluster did not answer in time; of dry runs
+    /// The result: `Done`, `Unchanged`, `Refused`, `Error`, or `Timeout` if the cluster did not answer in time; of dry
+    /// runs
     /// `Planned` or `Accepted`.
     pub result: Cow<'static, str>,
-    /// The reason for the result. If the answer to a write was lost, it says that the change may or may not have been made.
+    /// The reason for the result. If the answer to a write was lost, it says that the change may or may not have been
+    /// made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The next step for the user.
+    /// The next step for the user; left out if there is nothing to suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The changes that were or would be written, in order.

@@ -23,7 +23,7 @@ pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 /// The only namespace in which Config Sync reads RootSyncs.
 pub(crate) const CONFIG_SYNC: &str = "config-management-system";
 
-/// The length to which Argo CD cuts names in labels.
+/// The number of characters to which Argo CD cuts the name of an app in a tracking label.
 const MAX_LABEL_LENGTH: usize = 63;
 
 /// The labels by which Flux marks objects: namespace and name of a Kustomization, and of a HelmRelease.
@@ -44,8 +44,8 @@ const TOOL_ANNOTATIONS: [&str; 6] = [
     "taffrail.dev/set",
 ];
 
-/// Lists the annotations that must be kept of an object to find its app: those in which tools name the app, and
-/// those that mark hooks.
+/// Lists the annotations that must be kept of an object to find its app: those in which tools name the app, those that
+/// mark hooks, and [`APP_ANNOTATION`].
 pub(crate) fn annotations_of_apps() -> impl Iterator<Item = &'static str> {
     let hooks = ["argocd.argoproj.io/hook", "helm.sh/hook"];
     TOOL_ANNOTATIONS.into_iter().chain(hooks).chain([APP_ANNOTATION])
@@ -292,7 +292,8 @@ fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
     (is_it && !app.is_empty()).then_some(app)
 }
 
-/// The minimum size of a large object, in bytes of its JSON text.
+/// The minimum size of a large object, in bytes of its JSON text; the marks of smaller objects are parsed at each call
+/// and not cached.
 const LARGE_OBJECT_BYTES: usize = 16 << 10;
 
 /// Returns true if the object is so large that its marks are parsed once and cached.
@@ -343,8 +344,9 @@ impl Claimant {
         Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
-    /// Returns true if the object `key` of the cluster with this index is in the author's own namespace, so that a
-    /// claim on it needs no mark.
+    /// Returns true if a claim on the object `key` of the cluster with this index needs no mark: the object is in the
+    /// author's own namespace and cluster, or the claimant has no [`place`](Claimant::place). Otherwise false for
+    /// cluster-scoped objects.
     pub(crate) fn owns_place_of(&self, cluster: usize, key: ObjectKeyRef<'_>) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))

@@ -45,7 +45,8 @@ pub struct Resource {
     pub flags: Flags,
     /// The cause chain, from the object to the root cause; empty if the object is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// True if the object exists but carries no mark of this app.
+    /// True if the app's claim on the object is unconfirmed: the object exists outside of the author's own namespace
+    /// and carries no mark of this app.
     pub unconfirmed: bool,
 }
 
@@ -144,13 +145,14 @@ pub struct App {
     pub home_freshness: Freshness,
     /// The Git repository, OCI artifact or chart that the app comes from, if known.
     pub source: Option<Source>,
-    /// The app that delivers this app's objects in place of its own tool: a sync delivers a package of Porch.
+    /// The app that delivers this app's objects in place of its own tool, as a sync delivers a package of Porch; `None`
+    /// if its own tool does.
     pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
     /// The problems on any axis, the worst first; empty if the app is well.
     pub problems: Vec<Problem>,
-    /// The objects that the delivery tool reports as not synced, if it reports single objects.
+    /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     pub unsynced: Vec<ObjectSync>,
     /// The entry whose status and message the app shows; `None` if all is well. It is that of a declared object, of
     /// the declaring object, or of the object that lists the declared ones.
@@ -164,7 +166,7 @@ pub struct App {
 }
 
 impl App {
-    /// Returns the health of the app now: Unknown if the last observation is too old.
+    /// Returns the health of the app now: Unknown unless the observation of its objects is live.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
     }
@@ -174,7 +176,8 @@ impl App {
         self.home_freshness.effective_sync(self.sync.state)
     }
 
-    /// Counts the objects of the app that exist but carry no mark of it. Other apps that claim them show them too.
+    /// Counts the objects of the app on which its claim is unconfirmed; see [`Resource::unconfirmed`]. Other apps that
+    /// claim them show them too.
     pub fn unconfirmed(&self) -> usize {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
@@ -189,7 +192,8 @@ impl App {
         self.problems.first()
     }
 
-    /// Returns the objects that the delivery tool reports as not synced, by their key.
+    /// Returns the objects that the delivery tool reports as not synced, by their key; of several entries with one key,
+    /// the first.
     pub fn syncs(&self) -> HashMap<&ObjectKey, &ObjectSync> {
         // If a tool reports several states of an object, the first one counts.
         self.unsynced.iter().rev().map(|own| (&own.key, own)).collect()

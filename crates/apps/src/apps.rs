@@ -25,10 +25,11 @@ use crate::sync::{ObjectSync, Source, SyncState};
 use crate::teachers::{Standings, of_doubted, teachers};
 use crate::words::{Said, Words};
 
-/// The reason for objects that were not judged because of a cost limit.
+/// The reason of the errors about namespaces with objects that were not judged because of a cost limit.
 pub(crate) const NOT_JUDGED: &str = "NotJudged";
 
-/// The maximum number of errors per cluster for namespaces with objects that were not judged.
+/// The maximum number of errors per cluster for namespaces with objects that were not judged; the last of them counts
+/// the other namespaces.
 const MOST_UNJUDGED: usize = 50;
 
 /// Finds the apps in `clusters` and judges them at the time `now`.

@@ -14,7 +14,7 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 
-/// The maximum number of changes that an explanation shows.
+/// The maximum number of changes that an explanation shows; older ones are left out.
 const MAX_CHANGES: usize = 3;
 
 /// Returns the last changes before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty if it
@@ -70,8 +70,8 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns the last change of an object by each field manager: those without a time, then the newest. `object` is an app
-/// that stands for a single object; for other apps the result is empty.
+/// Returns the last change of an object by each field manager: those without a time, then the newest. `object` is an
+/// app that stands for a single object; for other apps the result is empty.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);

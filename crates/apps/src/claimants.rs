@@ -9,9 +9,9 @@ use crate::app::AppList;
 
 /// An index of the apps of a list by the objects that they claim.
 ///
-/// A claim is unconfirmed if the object exists but does not name the app ([`Resource::unconfirmed`]): whoever may write
-/// into one namespace can make such a claim on any object. So an unconfirmed claim never takes the place of a
-/// confirmed one.
+/// A claim is unconfirmed if the object exists outside of the author's own namespace but does not name the app
+/// ([`Resource::unconfirmed`]): whoever may write into one namespace can make such a claim on any object. So an
+/// unconfirmed claim never takes the place of a confirmed one.
 ///
 /// [`Resource::unconfirmed`]: crate::Resource::unconfirmed
 #[derive(Debug)]

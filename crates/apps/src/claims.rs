@@ -17,13 +17,15 @@ use crate::noting::metadata_of;
 use crate::round_robin::round_robin;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
+/// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one; one
+/// more error counts the others.
 const MOST_OVERLAPS: usize = 100;
 
-/// The maximum number of doubtful overlaps that are reported for each set of authors.
+/// The maximum number of doubtful overlaps that are reported one by one for each set of authors; the error that counts
+/// the others of the cluster includes the rest.
 const MOST_DOUBTFUL: usize = 10;
 
-/// The maximum number of claiming apps that the message about one object names.
+/// The maximum number of claiming apps that the message about one object names; it counts the others.
 pub(crate) const MOST_CLAIMANTS: usize = 10;
 
 /// A claim: the hash of the cluster and object, the index of the app, and the index of the object in that
@@ -98,7 +100,7 @@ struct Overlap {
     is_doubtful: bool,
 }
 
-/// The app that has an object, or the reason to think that none has.
+/// The result of looking for the app that has an object.
 pub(crate) enum Claimed {
     /// An app of the list has the object: as a declared object, or as a hook or a Job that its operations create.
     ByApp,
@@ -139,8 +141,8 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Returns the app to which an object of the cluster with this index belongs, by the claims on it and by its
-    /// marks.
+    /// Returns [`Claimed::ByApp`] if an app of the list has this object of the cluster with this index, by the claims
+    /// on it or by its marks; else [`Claimed::ByNone`] with the first app that its marks name.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;
@@ -325,8 +327,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Returns true if two apps with the same mark need not be told apart when an object carries it, so that one of
-/// them stands for both in the index.
+/// Returns true if two apps agree in their namespace, in the place where their claims need no mark, in being a
+/// HelmRelease, and in having unreadable objects. Of several such apps with the same mark, only one is in the index.
 fn is_alike(one: &Declaration, other: &Declaration) -> bool {
     one.unreadable.is_some() == other.unreadable.is_some()
         && one.namespace == other.namespace

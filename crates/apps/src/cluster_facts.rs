@@ -40,7 +40,7 @@ pub struct ClusterFacts {
     pub(crate) clock_ahead: Option<SignedDuration>,
     /// Statistics of requests and watches; `None` unless the cluster is live and answered.
     pub(crate) reading: Option<ReadStats>,
-    /// The kinds that the API server serves, if they were discovered.
+    /// The kinds that the API server serves; `None` before discovery.
     pub(crate) catalog: Option<KindCatalog>,
     /// The objects that a dump holds more than once with different contents; the last copy of each counts.
     pub(crate) repeated: Vec<ObjectKey>,

@@ -32,8 +32,8 @@ pub fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option
     placed("kubectl", words, namespace, context)
 }
 
-/// Returns a helm command line with `-n` and `--kube-context` (if given); `None` if a word could be taken for an
-/// option.
+/// Returns a helm command line with `-n` (unless `namespace` is empty) and `--kube-context` (if given); `None` if a
+/// word could be taken for an option.
 pub fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     let mut words = words.to_vec();
     // Helm's option for the context has another name.
@@ -47,8 +47,8 @@ pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Optio
     placed("taffrail", words, namespace, context)
 }
 
-/// Returns the command `taffrail VERB` for an app, such as `explain` or `resume`; if `must_name`, with `--context` and the
-/// app's home and target cluster. `None` if a word could be taken for an option.
+/// Returns the command `taffrail VERB` for an app, such as `explain` or `resume`; if `must_name`, with `--context` and
+/// the app's home and target cluster. `None` if a word could be taken for an option.
 pub fn of_app(verb: &str, app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
@@ -81,13 +81,14 @@ pub fn resource(group: &str, kind: &str) -> String {
 }
 
 /// Returns true if a word consists of ASCII letters, digits and `_.:/@-`, so that it needs no quotes in any shell, even
-/// inside a line that a shell runs.
+/// inside a line that a shell runs. True for an empty word.
 pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
-/// Quotes a word for a POSIX shell, and removes invisible characters: names come from outside, and a copied command
-/// must do what it seems to do.
+/// Returns a word for a POSIX shell: unchanged if it consists of ASCII letters, digits and `-_./:@=,`; else in single
+/// quotes and without invisible characters, as names come from outside and a copied command must do what it seems to
+/// do.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -27,9 +27,10 @@ pub(crate) struct Declaration {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) key: AppKey,
-    /// The declaring object, if its own status counts towards the app's health.
+    /// The declaring object; `None` if there is none, or if its status does not count towards the app's health.
     pub(crate) declaring: Option<ObjectKey>,
-    /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and Config Sync.
+    /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and
+    /// Config Sync.
     pub(crate) never_reconciled: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
@@ -40,7 +41,8 @@ pub(crate) struct Declaration {
     pub(crate) suspended: bool,
     /// The message that the delivery tool reports when the sync has no problem.
     pub(crate) message: String,
-    /// The delivery tool's message about a sync that failed or whose state is unknown; `None` for other states.
+    /// The delivery tool's message about a sync that is not well, which is shown while the sync state is Failed or
+    /// Unknown; `None` if it reports none.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
     /// The index of the app that delivers this app's objects in place of its own tool, as a sync delivers a Porch
@@ -109,7 +111,8 @@ impl Declaration {
             && self.objects == other.objects
     }
 
-    /// Returns true if two declarations claim objects in the same name, apart from which objects these are.
+    /// Returns true if two declarations are of the same app (home, target cluster, delivery, namespace and name) with
+    /// the same marks, and both or neither have an unreadable list of objects. The objects may differ.
     pub(crate) fn is_claimant_as(&self, other: &Declaration) -> bool {
         self.home == other.home
             && self.cluster() == other.cluster()

@@ -279,7 +279,8 @@ impl AppQuery {
     }
 
     /// Returns the full names of at most five apps whose names are similar to that of the query, the most similar
-    /// first. If the query names a cluster where it should name a namespace, its apps come first, named with the cluster.
+    /// first. If the query names a cluster where it should name a namespace, its apps come first, named with the
+    /// cluster.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 

@@ -127,7 +127,7 @@ pub struct AppRef {
 }
 
 impl AppRef {
-    /// Returns the name of the cluster that declares the app, if that is not the one that holds its objects.
+    /// Returns the name of the cluster that declares the app; `None` if the same cluster holds its objects.
     pub fn other_home(&self) -> Option<&str> {
         Some(&*self.home).filter(|home| *home != self.target)
     }
@@ -165,7 +165,7 @@ pub enum AppKey {
         /// Name of the ApplicationSet.
         name: String,
     },
-    /// A package of kpt or Porch.
+    /// A package of kpt or Porch, by its name.
     Package(String),
     /// The declaring object itself: the app has no copies in other clusters, only its own name.
     Own {

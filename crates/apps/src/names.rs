@@ -2,13 +2,13 @@
 
 use taffrail_object::ObjectKey;
 
-/// The maximum length of the name of an object or group, in bytes.
+/// The maximum length of the name of an object or group, in bytes; [`check`] refuses a longer one.
 const MAX_NAME_LENGTH: usize = 253;
 
-/// The maximum length of the name of a namespace or kind, in bytes.
+/// The maximum length of the name of a namespace or kind, in bytes; [`check`] refuses a longer one.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// The maximum number of characters of an invalid name that an error message quotes.
+/// The number of characters to which an error message cuts the invalid name that it quotes.
 const MAX_QUOTED_LENGTH: usize = 60;
 
 /// The error for a part of an object key that the API server would not accept: the part, its text and the reason.
@@ -32,7 +32,7 @@ impl NoName {
 ///
 /// # Errors
 ///
-/// When a part of the key is empty, too long, or contains characters that are not allowed.
+/// When the name is empty, or a part of the key is too long or contains characters that are not allowed.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {

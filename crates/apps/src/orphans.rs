@@ -16,7 +16,7 @@ use crate::objects::Objects;
 /// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
 const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// The maximum number of apps that an orphan names of those that list it.
+/// The maximum number of apps that an orphan names of those that list it; the others are left out.
 const MAX_NAMED: usize = 3;
 
 /// An object that no app declares.
@@ -87,7 +87,7 @@ impl AppList {
     }
 }
 
-/// Returns true if `key` is one of `sources`.
+/// Returns true if `key` is a Flux source in `sources`.
 fn is_source_of(sources: &HashSet<ObjectKey>, key: ObjectKeyRef<'_>) -> bool {
     key.group == "source.toolkit.fluxcd.io" && sources.contains(&key.to_owned())
 }

@@ -143,7 +143,8 @@ pub fn dependents<'a>(
     found.into_iter().flatten()
 }
 
-/// The maximum number of owners that are followed upwards: the owner references may form a circle.
+/// The maximum number of owners that are followed upwards; those above are ignored. The owner references may form a
+/// circle.
 const MAX_OWNER_DEPTH: usize = 50;
 
 /// Returns the owner reference of an object that names its controller; `None` if there is none.
@@ -176,7 +177,8 @@ pub(crate) enum Control {
     None,
     /// The controller exists with the UID that the object names.
     Proved,
-    /// An object with the controller's name exists; the UID of one of them is not known.
+    /// An object with the controller's name exists, but its UID, or the UID that the owner reference states, is not
+    /// known.
     Known,
     /// The controller was not read yet; holds its key.
     Unknown(ObjectKey),

@@ -38,7 +38,7 @@ type Place<'l> = (&'l str, &'l ObjectKey);
 pub struct Ownerships<'l> {
     list: &'l AppList,
     claimants: Claimants<'l>,
-    /// The first app that an object declares.
+    /// The first app of the list that an object declares, by the object's cluster and key.
     declaring: HashMap<Place<'l>, &'l App>,
     /// The names by which marks may refer to the apps of the list, each with the target cluster and delivery.
     names: HashSet<(&'l str, Delivery, String)>,

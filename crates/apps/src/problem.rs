@@ -7,7 +7,8 @@ use taffrail_status::{MAX_MESSAGE, cut};
 
 use crate::words::Words;
 
-/// The time for which a tool may leave the desired revision untried before that is a problem.
+/// The time for which a tool may leave the desired revision untried, or a sync may run, before that is a problem: ten
+/// minutes.
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis of a problem: health, sync, source or freshness.
@@ -138,7 +139,7 @@ fn spaced(state: &str) -> String {
     words
 }
 
-/// Makes the problem that the desired revision is not applied.
+/// Makes the problem with the state `OutOfSync`: the desired revision is not applied.
 pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }

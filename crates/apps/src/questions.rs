@@ -43,7 +43,7 @@ pub(crate) enum Question<'q> {
     Namespace(&'q str),
     /// The events about the object with this kind, namespace and name.
     Events(&'q str, &'q str, &'q str),
-    /// The results of listing a group and kind.
+    /// The results of lists of a group and kind: what was listed, and which lists failed.
     Lists(&'q str, &'q str),
     /// The releases in Helm's storage.
     Storage,

@@ -77,7 +77,8 @@ pub struct ReadQuery {
     /// True if the objects of apps are looked up in other clusters too. To learn which clusters these are,
     /// kubeconfigs in Secrets are read.
     pub follow: bool,
-    /// True if the kinds that declare apps are read; otherwise only [`ReadQuery::objects`] are.
+    /// True if the kinds that declare apps are read, and the objects of these apps; otherwise only those that
+    /// [`ReadQuery::objects`], [`ReadQuery::selections`] and [`ReadQuery::everything_in`] name.
     pub declarations: bool,
     /// Objects to read, whether or not an app declares them.
     pub objects: Vec<ObjectKey>,
@@ -169,10 +170,11 @@ const CONFIG_MAP: &str = "ConfigMap";
 /// further kinds are listed in all namespaces.
 const MAX_NAMESPACED_LISTS: usize = 1000;
 
-/// The maximum number of objects of a kind that are read one by one rather than by a list.
+/// The maximum number of objects of a kind that are read one by one; for more, the kind is listed if it can be.
 const MAX_SINGLE_GETS: usize = 20;
 
-/// The maximum share of [`MAX_SINGLE_GETS`] for objects named in one namespace.
+/// The maximum number of controllers in one namespace that are read one by one if all namespaces together name more
+/// than [`MAX_SINGLE_GETS`] of a kind; for more, the kind is listed in that namespace.
 const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
 
 /// A kind in a namespace: group, kind, namespace.
@@ -452,7 +454,8 @@ impl<'p> Plan<'p> {
         lists.collect()
     }
 
-    /// Returns the projection (whole or metadata) in which objects named by the query are read.
+    /// Returns the projection in which objects named by the query are read: whole if their kind needs its body or the
+    /// query sets `whole`, else metadata. Of Secrets always metadata.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
@@ -461,7 +464,7 @@ impl<'p> Plan<'p> {
     /// Returns the kinds in namespaces for which the limit of lists per namespace is exceeded, so that they are
     /// listed in all namespaces or not at all.
     ///
-    /// Apps that name few objects come first.
+    /// Apps that name few objects come first. Empty if the query has no namespace.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
         let mut beyond = BTreeSet::new();
         if self.namespace.is_none() {

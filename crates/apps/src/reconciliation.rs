@@ -17,22 +17,23 @@ use crate::sync::{Source, SyncState};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
-    /// The branch, tag, version or range that the app follows.
+    /// The branch, tag, version or range that the app follows; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The URL of the source of the declaring object itself, if another app delivers it.
+    /// The URL of the source of the app that delivers the declaring object; left out if no app does, or it is not
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_url: Option<String>,
-    /// The type of the delivered content: `kustomize`, `helm`, `kpt`, …
+    /// The type of the delivered content: `kustomize`, `helm`, `kpt`, …; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment_type: Option<String>,
-    /// The part of the source that is delivered: a folder or a chart.
+    /// The part of the source that is delivered, a folder or a chart; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The type of the source: `git`, `oci`, `helm`, `bucket`, …
+    /// The type of the source: `git`, `oci`, `helm`, `bucket`, …; left out for an app without a source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
-    /// The URL of the source.
+    /// The URL of the source; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -42,7 +43,7 @@ pub struct ApplicationDetails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciliationDetails {
-    /// The time of the last successful sync.
+    /// The time of the last successful sync; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
     /// The sources of the app; a source of a source comes first.
@@ -88,7 +89,8 @@ pub struct ReconciledRow {
     /// True if the object is suspended; left out if it cannot be suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
-    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended it.
+    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 }
@@ -101,7 +103,7 @@ pub struct Suspension {
     /// The field manager that wrote the field, such as `kubectl-patch`; left out if the API server recorded none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The time at which it wrote the field, or another of its fields since.
+    /// The time at which it last wrote any field of the object; left out if the API server recorded none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
 }

@@ -90,7 +90,7 @@ pub fn silence(error: &ScopeError) -> String {
     format!("{silent}{}", error.message)
 }
 
-/// Returns true if the server sent no answer.
+/// Returns true if the reason of an error says that the server sent no answer, see [`SILENT`].
 pub(crate) fn is_silence(error: &ScopeError) -> bool {
     SILENT.contains(&&*error.reason)
 }

@@ -14,7 +14,8 @@ use crate::noting::metadata_of;
 use crate::objects::Objects;
 use crate::round_robin::round_robin;
 
-/// The maximum number of Secrets of one cluster from which other clusters are taken.
+/// The maximum number of Secrets of one cluster from which other clusters are taken; [`ClusterSecrets::left_out`]
+/// counts the others.
 pub const MAX_CLUSTER_SECRETS: usize = 1_000;
 
 /// The keys under which Flux looks for a kubeconfig if the declaring object names none, in order.
@@ -23,13 +24,15 @@ const FLUX_KEYS: [&str; 2] = ["value", "value.yaml"];
 /// The API group of Cluster API.
 pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
-/// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read.
+/// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read; of more,
+/// only the first by name and that of the installer.
 const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
 const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
 
-/// The maximum length in bytes of a Secret's key, as the API server checks it.
+/// The maximum length in bytes of a Secret's key, as the API server checks it; declarations that name a longer one are
+/// ignored.
 const MAX_KEY: usize = 253;
 
 /// The tool that uses a Secret with access to a cluster.
@@ -147,8 +150,8 @@ pub(crate) fn doubtful(home: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     namespaces
 }
 
-/// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one name,
-/// all but the first are named `SECRET:KEY`, which no Secret can be called.
+/// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one
+/// name, all but the first are named `SECRET:KEY`, which no Secret can be called.
 fn named(home: &str, found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool>) -> Vec<ClusterSecret> {
     let mut taken = BTreeSet::new();
     let mut all: Vec<_> = found.into_iter().map(|((secret, keys), tool)| (tool, secret, keys)).collect();

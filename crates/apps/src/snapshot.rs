@@ -44,11 +44,11 @@ pub(crate) const FORBIDDEN: &str = "Forbidden";
 /// The reason of errors for reads that a dump cannot answer, because they were not made when it was written.
 pub const NOT_IN_DUMP: &str = "NotInDump";
 
-/// The maximum number of malformed items of one answer that are reported one by one.
+/// The maximum number of malformed items of one answer that are reported one by one; one more error counts the others.
 const MOST_MALFORMED: usize = 50;
 
-/// The maximum length of a name, namespace, kind or group, in bytes; for most kinds the API allows at most
-/// 253.
+/// The maximum length of a name, namespace, kind or group, in bytes; [`Snapshot::insert`] stores no object with a
+/// longer one. For most kinds the API allows at most 253.
 const LONGEST_NAME: usize = 1024;
 
 const DISCOVERY_FAILED: &str = "DiscoveryFailed";
@@ -196,7 +196,7 @@ impl Snapshot {
         other
     }
 
-    /// Returns a copy of the cluster with its objects, for looks that come later.
+    /// Returns a copy of the snapshot that has no indexes and records no changes yet.
     #[must_use]
     pub fn copied(&self) -> Snapshot {
         Snapshot {
@@ -287,7 +287,8 @@ impl Snapshot {
         self.facts.version = Some(version.into());
     }
 
-    /// Sets the kinds that the API server serves; groups whose discovery failed are added to the errors.
+    /// Sets the kinds that the API server serves. Adds the groups whose discovery failed to the errors, and removes the
+    /// refusals to list kinds that the server does not serve.
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
         // A server denies access to a kind even if it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));

@@ -74,13 +74,13 @@ impl std::fmt::Display for SyncState {
 pub struct Sync {
     /// The sync state: if the desired revision is applied, being applied, or failed.
     pub state: SyncState,
-    /// The revision that the source holds.
+    /// The revision that the source holds; `None` if it is not known.
     pub desired: Option<String>,
-    /// The revision that the tool tried last, successfully or not.
+    /// The revision that the tool tried last, successfully or not; `None` if it reports none.
     pub attempted: Option<String>,
-    /// The revision that the tool applied successfully last.
+    /// The revision that the tool applied successfully last; `None` if it reports none.
     pub applied: Option<String>,
-    /// The time of the last successful sync.
+    /// The time of the last successful sync; `None` if the tool reports none.
     pub last_success: Option<Timestamp>,
 }
 
@@ -206,13 +206,13 @@ pub struct Source {
     /// Name of the object that describes the source; `None` without such an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The URL of the source, without credentials.
+    /// The URL of the source, without credentials; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The part of the source that is delivered: a folder or a chart.
+    /// The part of the source that is delivered, a folder or a chart; `None` if the app names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The branch, tag, version or range that the app follows.
+    /// The branch, tag, version or range that the app follows; `None` if it names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
@@ -265,7 +265,7 @@ impl Source {
     }
 }
 
-/// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
+/// Shortens each hash in a revision, which is 40 to 128 lower-case hexadecimal digits in a row, to its first 8 digits.
 ///
 /// ```
 /// use taffrail_apps::shorten;

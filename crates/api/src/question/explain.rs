@@ -65,7 +65,8 @@ pub struct ExplainAnswer {
     /// The reasons why names have no explanation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<QuestionError>,
-    /// Number of apps, beyond the first of one name in a cluster, whose green status was not doubted.
+    /// Number of apps whose green status was not checked for doubts, because a hundred of the same name in the same
+    /// cluster were.
     #[serde(default)]
     pub undoubted: usize,
     /// True if there are apps.
@@ -83,7 +84,7 @@ pub struct ExplainedSubject {
     pub explanation: Explanation,
     /// The row of the app; for an object the row of an app that consists of the object alone.
     pub row: AppRow,
-    /// The object, if it is explained in place of an app.
+    /// The object, if it is explained in place of an app; else left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// True if the explanation names the apps and controllers of the object.
@@ -115,7 +116,7 @@ pub struct OtherObject {
 }
 
 impl ExplainedSubject {
-    /// Maximum number of [`ExplainedSubject::others`].
+    /// Maximum number of [`ExplainedSubject::others`]; [`ExplainedSubject::other_count`] counts the rest too.
     pub const MAX_OTHERS: usize = 5;
 
     fn new(app: &App, tells_owners: bool, explanation: Explanation) -> ExplainedSubject {
@@ -202,8 +203,8 @@ impl ExplainView {
         check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
     }
 
-    /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
-    /// was not found.
+    /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name
+    /// that was not found.
     fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
         let namespace = self.namespace.as_deref();
         if !self.declared.is_empty() {
@@ -265,8 +266,8 @@ impl ExplainView {
 type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
 impl<'l> Grounds<'l> {
-    /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps that
-    /// own it. A cluster with two names is searched once.
+    /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps
+    /// that own it. A cluster with two names is searched once.
     fn objects(&self, name: &SubjectName, namespace: Option<&str>) -> Vec<Subject<'l>> {
         let mut found = Vec::new();
         for (cluster, is_alias) in self.clusters.iter().zip(&self.aliases) {

@@ -14,11 +14,11 @@ use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_ap
 use crate::filter::{self, Filter, SortField};
 use crate::{AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
 
-/// Maximum number of names in [`AppsElsewhere::names`].
+/// Maximum number of names in [`AppsElsewhere::names`]; with more, [`AppsElsewhere::has_more`] is true.
 const MAX_NAMED: usize = 3;
 
-/// The Pods and the kinds of Kubernetes that control them. ReplicaSets are left out: there are many, and a Deployment is
-/// found without them.
+/// The Pods and the kinds of Kubernetes that control them. ReplicaSets are left out: there are many, and a Deployment
+/// is found without them.
 const RUN_BY: [(&str, &str); 6] = [
     ("", "Pod"),
     ("apps", "DaemonSet"),
@@ -33,8 +33,8 @@ const RUN_BY: [(&str, &str); 6] = [
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RowSelection {
-    /// Names of the apps to list, or their objects: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; empty
-    /// for all.
+    /// Names of the apps to list, or their objects: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`;
+    /// empty for all.
     #[serde(with = "as_text::list")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub names: Vec<AppQuery>,
@@ -179,7 +179,8 @@ pub struct AppsElsewhere {
 /// The apps that a question selects, and the answer without its rows.
 struct Selected<T> {
     list: AppList,
-    /// The apps that meet the conditions that are not about their state.
+    /// The apps that meet the conditions other than those about status, problems and sync; `None` if there are no such
+    /// conditions, or if the view does not follow changes.
     all: Option<AppList>,
     answer: ListAnswer<T>,
 }

@@ -1,7 +1,7 @@
 //! Questions about a fleet, and their answers: what a view of the command line asks for, and what it prints.
 //!
-//! A question is answered from a [`AskedFleet`], by the same function wherever the fleet is: in the process of the command
-//! line, which has just read it, or in a hub, which follows it. So both print the same.
+//! A question is answered from a [`AskedFleet`], by the same function wherever the fleet is: in the process of the
+//! command line, which has just read it, or in a hub, which follows it. So both print the same.
 //!
 //! * `lists` answers `get apps`, `get clusters` and `get resources`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
@@ -41,8 +41,8 @@ use crate::{AppRow, ClusterRow, ResourceRow};
 
 /// The fleet that questions are answered from: its apps, clusters and rules.
 pub trait AskedFleet {
-    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which consists
-    /// of these objects.
+    /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which
+    /// consists of these objects.
     fn apps(&self, objects: &[ObjectKey]) -> AppList;
 
     /// Returns the objects in these namespaces that no app of `list` declares, as one app in each cluster; without
@@ -165,8 +165,8 @@ impl ViewQuestion {
     }
 }
 
-/// Returns the query for the apps declared in `namespace`, in all namespaces if it is `None`; if `declared` is not empty,
-/// for those objects instead.
+/// Returns the query for the apps declared in `namespace`, in all namespaces if it is `None`; if `declared` is not
+/// empty, for those objects instead.
 fn reads_apps(namespace: Option<&String>, declared: &[ObjectKey], app_labels: &AppLabels) -> ReadQuery {
     if declared.is_empty() {
         let (namespace, app_labels) = (namespace.cloned(), app_labels.clone());
@@ -176,7 +176,7 @@ fn reads_apps(namespace: Option<&String>, declared: &[ObjectKey], app_labels: &A
     }
 }
 
-/// Makes the question of a view.
+/// Implements the conversion of each view into the variant of [`ViewQuestion`] with this name.
 macro_rules! of_views {
     ($($name:ident($view:ident)),* $(,)?) => {$(
         impl From<$view> for ViewQuestion {

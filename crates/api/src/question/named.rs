@@ -23,7 +23,7 @@ use crate::{
     as_text,
 };
 
-/// A selection of apps by their place.
+/// A selection of apps by the namespace that declares them and the clusters of their objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -50,8 +50,8 @@ impl AppSelection {
         }
     }
 
-    /// Returns the extent of a question about the app called `name`, or about all selected ones. With `is_deep` it is
-    /// also about the apps that these deliver, and so on.
+    /// Returns the clusters that must be read in full for an answer about the app called `name`, or about all selected
+    /// ones. With `is_deep` the answer is also about the apps that these deliver, and so on.
     fn extent(
         &self,
         name: Option<&AppQuery>,
@@ -123,7 +123,7 @@ pub struct AppView {
     #[serde(with = "as_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: AppQuery,
-    /// The place of the app.
+    /// The namespace and the clusters to which the search for the app is limited.
     #[serde(default)]
     pub apps: AppSelection,
 }
@@ -133,7 +133,7 @@ pub struct AppView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppAnswer {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
     /// The app, once for each cluster that has it.
     pub items: Vec<AppOfView>,
@@ -222,7 +222,7 @@ pub struct TreeView {
     #[serde(with = "as_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub name: AppQuery,
-    /// The place of the app.
+    /// The namespace and the clusters to which the search for the app is limited.
     #[serde(default)]
     pub apps: AppSelection,
     /// True to show only the app and the apps that it delivers.
@@ -242,7 +242,7 @@ pub struct TreeView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TreeAnswer {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
     /// The tree of the app in each cluster.
     pub items: Vec<AppTree>,
@@ -300,7 +300,7 @@ pub struct EventsView {
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub name: Option<AppQuery>,
-    /// The place of the app, or of the apps.
+    /// The namespace and the clusters to which the search for the app, or for all apps, is limited.
     pub apps: AppSelection,
     /// True for one row for each cluster, in place of one for all clusters with an equal event.
     pub per_cluster: bool,
@@ -313,7 +313,7 @@ pub struct EventsView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventsAnswer {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
     /// The events, the newest last.
     pub items: Vec<EventRow>,
@@ -361,7 +361,7 @@ pub struct TrustView {
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub name: Option<AppQuery>,
-    /// The place of the app, or of the apps.
+    /// The namespace and the clusters to which the search for the app, or for all apps, is limited.
     pub apps: AppSelection,
     /// The categories of the findings; empty for all.
     pub categories: Vec<FindingCategory>,
@@ -376,7 +376,7 @@ pub struct TrustView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustAnswer {
-    /// The clusters that were asked.
+    /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
     /// The findings, the worst first.
     pub items: Vec<TrustFinding>,

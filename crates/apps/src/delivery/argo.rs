@@ -54,12 +54,12 @@ pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
-/// The maximum number of controller namespaces that the Applications of one namespace may name, so that one tenant
-/// cannot use up the limit of all.
+/// The maximum number of controller namespaces that count of those that the Applications of one namespace name: those
+/// named most often. So one tenant cannot use up the limit of all.
 const MAX_CONTROLLERS_PER_NAMESPACE: usize = 2;
 
-/// The maximum number of controller namespaces that are read in a cluster; those named from the most
-/// namespaces come first.
+/// The maximum number of controller namespaces that are read in a cluster; those named from the most namespaces come
+/// first, and the others are not read.
 const MAX_CONTROLLERS: usize = 200;
 
 /// Returns the namespace of the Argo CD controller that an Application's status names; `None` if it names none, the
@@ -220,10 +220,11 @@ fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
     })
 }
 
-/// The maximum number of hooks of an operation that are read.
+/// The maximum number of hooks of an operation that are read; those after them are ignored.
 const MAX_HOOKS: usize = 200;
 
-/// Returns the hooks that the last operation of an Application lists.
+/// Returns the first [`MAX_HOOKS`] hooks that the last operation of an Application lists, without those whose keys the
+/// API server would not accept.
 fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     let results = object.at(&["status", "operationState", "syncResult", "resources"]);
     let listed = results.and_then(Value::items).into_iter().flatten();
@@ -235,7 +236,8 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     listed.filter_map(hook).take(MAX_HOOKS).collect()
 }
 
-/// Returns the cluster that an Application names as its target.
+/// Returns the cluster that an Application names as its target, by server address or else by name; an unknown target if
+/// it names neither.
 fn target(
     objects: &dyn Objects,
     home: usize,
@@ -283,7 +285,8 @@ pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// Returns the message why Argo CD cannot compare an Application, from its conditions; `None` if it can.
+/// Returns the message of the first condition `ComparisonError` or `InvalidSpecError` of an Application, by which Argo
+/// CD says why it cannot compare it; `None` without one.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     condition(object, &["ComparisonError", "InvalidSpecError"])
 }
@@ -432,7 +435,8 @@ pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     }
 }
 
-/// The maximum number of objects of an Application that are reported as not synced.
+/// The maximum number of objects of an Application that are reported as not synced; further ones are left out, first
+/// those that did not fail.
 const MAX_UNSYNCED: usize = 1000;
 
 /// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, and those that
@@ -544,8 +548,8 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns the problem of an Application whose operation has been running, or waiting to run, for long or since an
-/// unknown time; `None` if it began lately.
+/// Returns the problem of an Application whose operation has been running, or waiting to run, for [`MAX_UNTRIED_TIME`]
+/// or longer, or since an unknown time; `None` before.
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let says = match runs(object) {
         true => {
@@ -602,13 +606,15 @@ fn out_of_sync(
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
 }
 
-/// Returns true if Argo CD syncs an Application only on request.
+/// Returns true if Argo CD syncs an Application only on request: it has no policy for automated sync, or one with
+/// `enabled: false`.
 pub(crate) fn is_manual(object: &Object<'_>) -> bool {
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     policy.is_none_or(|policy| policy.get("enabled").and_then(Value::as_bool) == Some(false))
 }
 
-/// Returns a phrase with the names of the first objects that differ and the number of the others.
+/// Returns a phrase with kind and name of the first three objects of `unsynced` and the number of the others; empty if
+/// there are none.
 pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     const MAX_NAMED: usize = 3;
     let names = unsynced.iter().take(MAX_NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));

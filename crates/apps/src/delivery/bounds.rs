@@ -8,11 +8,12 @@ use taffrail_object::ObjectKey;
 
 use super::{Declaration, Declarations, ObjectKeys};
 
-/// The maximum number of objects of one app, or of one Helm release, that are read. The largest known have
-/// some hundreds.
+/// The maximum number of objects of one app, or of one Helm release, that are read. Of a longer list only the first
+/// count, and the app gets an error. The largest known have some hundreds.
 pub(super) const MAX_OBJECTS: usize = 5_000;
 
-/// The maximum number of objects of all apps of one namespace that are read.
+/// The maximum number of objects of all apps of one namespace that are read. If they name more, the apps that name most
+/// keep no objects, and get an error.
 const MAX_OBJECTS_PER_NAMESPACE: usize = 100_000;
 
 /// Collects the keys, each once, and stops after one more than [`MAX_OBJECTS`], by which the caller detects

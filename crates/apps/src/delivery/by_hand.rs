@@ -14,7 +14,8 @@ use super::{short, text, time};
 use crate::identity::Delivery;
 use crate::sync::DifferingFields;
 
-/// The maximum number of field managers of an object that are examined, on either side.
+/// The maximum number of field managers of an object that are examined, both of its delivery tools and of people; those
+/// after them are ignored.
 const MAX_MANAGERS: usize = 10;
 
 /// A change by hand.
@@ -35,7 +36,8 @@ pub(crate) struct Since {
     pub(crate) changes: Vec<ByHand>,
 }
 
-/// Returns true if a field manager is that of a tool which delivers apps of this sort.
+/// Returns true if a field manager is that of the tool of `delivery`, which is Flux, Argo CD or Helm; false for any
+/// other delivery.
 fn is_of_tool(delivery: Delivery, manager: &str) -> bool {
     match delivery {
         Delivery::FluxKustomization => manager == "kustomize-controller",

@@ -7,10 +7,10 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of errors reported for the Helm releases of one namespace.
+/// The maximum number of errors reported for the Helm releases of one namespace; one more error counts the others.
 const MAX_RELEASE_ERRORS: usize = super::MOST_MALFORMED;
 
-/// The maximum number of errors reported for all apps that one namespace declares.
+/// The maximum number of errors reported for all apps that one namespace declares; one more error counts the others.
 const MAX_APP_ERRORS: usize = 200;
 
 /// The kind of declaration that an error is about.

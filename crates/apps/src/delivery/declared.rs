@@ -51,7 +51,7 @@ pub(super) struct Declared {
     pub(super) app: Declaration,
     /// The cluster that the object names for the app.
     pub(super) target: Target,
-    /// The release of a HelmRelease in the storage of its target cluster.
+    /// The release of a HelmRelease in the storage of its target cluster; `None` for other declaring objects.
     pub(super) release: Option<DeclaredRelease>,
 }
 
@@ -59,7 +59,8 @@ pub(super) struct Declared {
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     pub(super) apps: Vec<Arc<Declaration>>,
-    /// The releases that a HelmRelease claims.
+    /// The releases that a HelmRelease claims; `None` for other declaring objects, and if the target cluster was not
+    /// queried.
     pub(super) releases: Option<Arc<ReleaseClaims>>,
     /// The numbers of apps, by namespace, that were not read because the cluster declares too many.
     pub(super) unread: Numbers,

@@ -17,7 +17,8 @@ use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::without_password;
 
-/// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
+/// The maximum size of a kubeconfig in base64; the cluster of a larger one counts as unknown. Ordinary ones hold a few
+/// clusters and their certificates.
 const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
 
 /// The target cluster of an app as its home names it, before it is looked for in the fleet.
@@ -73,8 +74,8 @@ impl Addresses {
         self.lacking.take()
     }
 
-    /// Returns the target of the kubeconfig under `key` in a Secret; without `key`, under the keys that Flux
-    /// tries by default.
+    /// Returns the target of the kubeconfig under `key` in a Secret; without `key`, under `value` or else `value.yaml`,
+    /// as Flux does. An unknown target if there is none.
     pub(super) fn of_kubeconfig(
         &self,
         objects: &dyn Objects,
@@ -93,7 +94,7 @@ impl Addresses {
         })
     }
 
-    /// Returns the target of each kubeconfig in a Secret.
+    /// Returns the target of each kubeconfig in a Secret; empty if the Secret does not exist or its body was not read.
     fn kubeconfigs(&self, objects: &dyn Objects, home: usize, secret: &ObjectKey) -> Kubeconfigs {
         let Some(object) = self.object(objects, home, secret.as_ref()) else { return Kubeconfigs::new() };
         let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
@@ -126,8 +127,9 @@ impl Addresses {
 
     /// Returns the target that Argo CD knows by a name: a labelled Secret holds name and address.
     ///
-    /// Argo CD reads only the Secrets in its own namespace, so that a tenant cannot redirect the Applications
-    /// of others: only those in `places` count, and of these the first namespace that has the name.
+    /// Argo CD reads only the Secrets in its own namespace, so that a tenant cannot redirect the Applications of
+    /// others: only those in `places` count, and of these the first namespace that has the name. An unknown target if
+    /// none has it.
     pub(super) fn of_argo_cluster(
         &self,
         objects: &dyn Objects,

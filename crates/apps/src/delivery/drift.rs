@@ -8,7 +8,8 @@ use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
-/// The maximum number of objects of an app for which the time of their first difference is determined.
+/// The maximum number of objects of an app for which the time of their first difference is determined; for more objects
+/// the time counts as unknown.
 const MAX_DATED_OBJECTS: usize = 20;
 
 /// A cache of the newest two writes to each object (without those by Argo CD), by index of the cluster and key.

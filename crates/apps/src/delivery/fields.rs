@@ -17,25 +17,30 @@ use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects of one app in which differing fields are searched.
+/// The maximum number of objects of one app in which differing fields are searched; those after them are marked
+/// `incomplete`.
 const MAX_OBJECTS: usize = 20;
 
 /// The maximum number of objects in which differing fields are searched, over all apps that one namespace of a cluster
-/// declares: many apps may list one object with long records.
+/// declares; further ones are marked `incomplete`. Many apps may list one object with long records.
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
-/// The maximum number of values that are compared in one object.
+/// The maximum number of values that are compared in one object; with more, the search stops and the object is marked
+/// `incomplete`.
 pub(super) const MAX_STEPS: usize = 100_000;
-/// The maximum number of values that are compared for all apps that one namespace declares.
+/// The maximum number of values that are compared for all apps that one namespace declares; with more, the search stops
+/// and the remaining objects are marked `incomplete`.
 pub(crate) const MAX_STEPS_OF_NAMESPACE: usize = 2_000_000;
 
-/// The maximum number of differing fields that are named for an object; the others are only counted.
+/// The maximum number of differing fields that are named for an object or for one of its field managers, the others are
+/// only counted; and the maximum number of field managers, the others are left out.
 pub(super) const MAX_FIELDS: usize = 5;
 
 /// The maximum length of a field's path in bytes; fields below a longer path are not compared one by one.
 const MAX_PATH: usize = 200;
 
-/// The maximum number of nested levels of an object that are compared one by one, which bounds the recursion.
+/// The maximum number of nested levels of an object that are compared one by one, which bounds the recursion; fields at
+/// deeper levels are not named.
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Annotations that controllers and commands write, and that are never declared.
@@ -310,7 +315,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the text of a value that is neither an object nor a list.
+/// Returns a string as it is, and the JSON text of any other value; `None` if it has no text.
 fn scalar(value: Value<'_>) -> Option<String> {
     let other = || value.text().map(|text| String::from_utf8_lossy(text).into_owned());
     value.as_str().map(|text| text.into_owned()).or_else(other)
@@ -392,7 +397,7 @@ pub(super) fn written(
     }
 }
 
-/// Formats the keys of a list's item: `name=web` for `{"name":"web"}`.
+/// Formats the keys of a list's item: `name=web` for `{"name":"web"}`; `…` if `keys` is not JSON.
 fn named(keys: &str) -> String {
     let Ok(keys) = OwnedDocument::parse(keys.as_bytes().to_vec()) else { return "…".to_owned() };
     let pairs = keys.root().members().into_iter().flatten();

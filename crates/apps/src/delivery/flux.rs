@@ -44,7 +44,8 @@ const SOURCE: &str = "source.toolkit.fluxcd.io";
 const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
-/// The maximum number of history entries that are read; Flux itself keeps about five.
+/// The maximum number of history entries that are read; of more, those with the highest versions. Flux itself keeps
+/// about five.
 const MAX_HISTORY: usize = 20;
 
 /// Returns the app that a Kustomization or HelmRelease declares.
@@ -264,7 +265,7 @@ impl<'a> Reader<'_, 'a> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
 
-    /// Describes a source for people, even if it is not of a kind of Flux.
+    /// Describes a source by kind, namespace and name; if it is a Flux source, also by URL and reference.
     fn describe(&self, key: &ObjectKey) -> Source {
         match self.source(key) {
             Some(known) => known.describe(key),
@@ -357,7 +358,8 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns the cluster that the object names as its target.
+    /// Returns the cluster that the object names as its target: that of its kubeconfig, else of its ConfigMap, else its
+    /// own.
     fn target(&self, addresses: &Addresses) -> Target {
         let place = |kind, name: String| ObjectKey::new("", kind, &*self.observed.key.namespace, name);
         let config = |path: &[&str]| self.text(&[&["spec", "kubeConfig"], path].concat());
@@ -567,7 +569,8 @@ impl<'a> Reader<'_, 'a> {
         known.artifact.clone()
     }
 
-    /// Returns the HelmChart or OCIRepository whose artifact is the chart of a HelmRelease.
+    /// Returns the HelmChart or OCIRepository whose artifact is the chart of a HelmRelease; `None` if its `chartRef`
+    /// names no object.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);
@@ -602,7 +605,8 @@ impl<'a> Reader<'_, 'a> {
         Some(Source { path, reference, ..self.describe(&key) })
     }
 
-    /// Returns the names that the HelmRelease's Helm release has, or had according to its history.
+    /// Returns the names that the HelmRelease's Helm release has, or had according to its history; the present name
+    /// first, each once.
     fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
         let past = self.history().into_iter().filter_map(|snapshot| text(snapshot, &["name"]));
         let mut known = HashSet::new();
@@ -636,8 +640,9 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Returns the problem of a Flux app whose reconciliation takes long, or began at an unknown time; `None` if it began
-/// lately or has ended. A timeout in the spec that is longer than [`late::MAX_SYNC_TIME`] replaces it.
+/// Returns the problem of a Flux app whose reconciliation has taken [`MAX_UNTRIED_TIME`] or longer, or began at an
+/// unknown time; `None` before, or if it has ended. It is an error after [`late::MAX_SYNC_TIME`], or after the timeout
+/// in the spec if that is longer.
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
     let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(late::MAX_SYNC_TIME);

@@ -10,8 +10,9 @@ use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity, SUSPENDED};
 
-/// Returns the problem of a source that cannot be fetched or verified, even if it still holds an older
-/// artifact; `None` if it has none.
+/// Returns the problem of a Flux source that does not exist, is being deleted or suspended, cannot be fetched or
+/// verified, or was not fetched for long, even if it still holds an older artifact; `None` if it has none or was not
+/// observed.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
     let found = match objects.get(key.as_ref()) {

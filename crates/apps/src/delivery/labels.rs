@@ -113,7 +113,7 @@ pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
 }
 
-/// Extends a label selector to leave out objects made by the controllers of Kubernetes.
+/// Restricts a label selector to objects that carry none of the labels in [`OF_MADE`], which controllers set.
 pub(crate) fn not_made(selector: &str) -> String {
     OF_MADE.iter().fold(selector.to_owned(), |selector, label| format!("{selector},!{label}"))
 }
@@ -121,7 +121,7 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The maximum number of other apps that the message of a label group names.
+/// The maximum number of other apps that the message of a label group names; it counts the others.
 const MOST_NAMED: usize = 3;
 
 /// The objects of one label group: undeclared objects of a namespace with the same app label.

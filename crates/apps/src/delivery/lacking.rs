@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ObjectKey;
 
-/// The maximum number of objects that are read for the apps of one namespace before those that other namespaces
-/// need.
+/// The maximum number of unread objects that the apps of one namespace may need so that these are read first. Objects
+/// needed only by namespaces that need more are all read last.
 const MAX_FIRST_READS: usize = 200;
 
 /// Objects that were not read yet, each with its cluster and the namespaces of the apps that need it.

@@ -6,17 +6,19 @@ use taffrail_object::{ItemKind, ObjectKey, yaml};
 use super::bounds::MAX_OBJECTS;
 use crate::names;
 
-/// The maximum number of malformed documents that are reported one by one.
+/// The maximum number of malformed documents that are reported one by one; the others are only counted.
 const MAX_REPORTED: usize = 50;
 
-/// The maximum length in bytes of a document with YAML aliases; only short documents written by hand contain these.
+/// The maximum length in bytes of a document with YAML aliases; a longer one counts as malformed. Only short documents
+/// written by hand contain aliases.
 const MAX_ALIASED_BYTES: usize = 64 << 10;
 
-/// The length to which texts are cut, in bytes; longer than any name.
+/// The length in bytes to which the names, kinds and API versions of a manifest and the messages about it are cut;
+/// longer than any name.
 const MAX_WORD_LENGTH: usize = 512;
 
-/// The maximum length of a document that is parsed as a whole, in bytes. Of most documents the YAML library
-/// parses only a few lines.
+/// The maximum length of a document that is parsed as a whole, in bytes; a longer one counts as malformed. Of most
+/// documents the YAML library parses only a few lines.
 const MAX_DOCUMENT_BYTES: usize = 2 << 20;
 
 /// The error that a manifest needs more YAML parsing than its limit allows.
@@ -138,7 +140,7 @@ pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch
     Ok(found)
 }
 
-/// Splits a manifest at lines that start with `---`, as Helm itself does.
+/// Splits a manifest at lines that consist of `---`, or begin with it and a space or tab, as Helm itself does.
 fn documents(manifest: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(manifest);
     std::iter::from_fn(move || {

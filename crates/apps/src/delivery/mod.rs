@@ -357,7 +357,7 @@ pub(crate) struct Applied {
     pub(crate) fields: Vec<String>,
 }
 
-/// Sorts revisions by time, drops repetitions, and gives each the revision before it.
+/// Sorts revisions by time, drops each that equals the one before it, and gives each of the others the one before it.
 fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
     applied.sort();
     let mut before: Option<String> = None;
@@ -402,7 +402,7 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
 
-/// The maximum length of a text that is copied from one object to each of many apps or objects, in bytes.
+/// The length, in bytes, to which [`short`] cuts a text that is copied from one object to each of many apps or objects.
 const LONGEST_SHARED: usize = 1024;
 
 /// Cuts a text from a cluster to [`LONGEST_SHARED`] bytes, because many apps or objects get a copy.
@@ -414,7 +414,8 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// The number of levels of objects in which [`is_blank`] looks for a value.
+/// The number of levels of objects in which [`is_blank`] looks for a value; an object with more levels counts as not
+/// blank.
 const MAX_BLANK_LEVELS: usize = 5;
 
 /// Returns true for an empty value, such as `{}` or one with only zero values, which Go programs write for unset
@@ -449,8 +450,8 @@ fn entries<'v>(
     list.and_then(Value::items).into_iter().flatten()
 }
 
-/// The maximum number of malformed entries of one list, or of the Helm releases of one namespace, that are
-/// reported one by one; see also [`Complaints`].
+/// The maximum number of malformed entries of one list, or of the Helm releases of one namespace, that are reported one
+/// by one; the others are counted. See also [`Complaints`].
 const MOST_MALFORMED: usize = 50;
 
 /// A counter of malformed entries in the list of one declaring object.

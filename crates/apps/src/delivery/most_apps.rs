@@ -15,10 +15,12 @@ use crate::noting::keys_of;
 use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of apps that one cluster declares and that are shown.
+/// The maximum number of apps that one cluster declares and that are shown; of more, the namespaces with the most apps
+/// lose some, see [`Shares`].
 pub(crate) const MAX_APPS: usize = 20_000;
 
-/// The maximum number of namespaces of a cluster for which apps that were left out are reported one by one.
+/// The maximum number of namespaces of a cluster for which apps that were left out are reported one by one; the last
+/// error counts the others.
 const MAX_ERRORS: usize = 50;
 
 /// The numbers of apps by namespace.
@@ -29,8 +31,8 @@ pub(crate) type Numbers = BTreeMap<String, usize>;
 pub(super) struct Shares(Numbers);
 
 impl Shares {
-    /// Divides `most` places among namespaces with these `numbers` of apps: evenly, where what a namespace does not need
-    /// is divided among the others.
+    /// Divides `most` places among namespaces with these `numbers` of apps: evenly, where what a namespace does not
+    /// need is divided among the others.
     fn of(numbers: &Numbers, most: usize) -> Shares {
         let mut sorted: Vec<usize> = numbers.values().copied().collect();
         sorted.sort_unstable();

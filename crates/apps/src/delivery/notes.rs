@@ -52,9 +52,11 @@ pub(super) struct Notes {
     pub(super) complaints: Vec<Complaint>,
     /// Objects whose body is needed and was not read, each with the index of its cluster.
     pub(super) lacking: Lacking,
-    /// The index of the cluster into which a HelmRelease delivers the objects of a stored release.
+    /// The index of the cluster into which a HelmRelease delivers the objects of a stored release; `None` if no such
+    /// release was read.
     pub(super) definitions: Option<usize>,
-    /// The namespace of the controller that an Application names.
+    /// The namespace of the controller that an Application names; `None` if it names none but its own, and for other
+    /// objects.
     pub(super) controller: Option<String>,
     /// True if a limit that all releases of a namespace share affected a release, so that the order of reading
     /// matters.

@@ -52,7 +52,8 @@ struct OfCluster {
     /// The namespaces with an Argo CD, and false if they must be read again; the former value stays for a
     /// comparison with the new one.
     homes: Option<(Arc<Homes>, bool)>,
-    /// The apps of Helm's storage, with the facts about other apps on which they depend.
+    /// The apps of Helm's storage, with the facts about other apps on which they depend; `None` if they must be read
+    /// again.
     helm: Option<(Arc<Resolved>, BesideHelm)>,
 }
 

@@ -29,10 +29,10 @@ use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
-/// The maximum number of apps that a message names if several seem to deliver a package.
+/// The maximum number of apps that a message names if several seem to deliver a package; it counts the others.
 const MAX_NAMED: usize = 3;
 
-/// The number of characters of a path that is too long that a message shows.
+/// The number of characters that a message shows of a path that is too long.
 const MAX_SHOWN: usize = 60;
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
@@ -65,9 +65,9 @@ struct Revision<'a> {
     number: i64,
     lifecycle: String,
     published_at: Option<Timestamp>,
-    /// The folder in Git that holds the revision.
+    /// The folder in Git that holds the revision; `None` if its status states none.
     directory: Option<String>,
-    /// The commit in Git that holds the revision.
+    /// The commit in Git that holds the revision; `None` if its status states none.
     commit: Option<String>,
     deployment: bool,
 }

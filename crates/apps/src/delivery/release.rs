@@ -19,28 +19,31 @@ use crate::memo::Memo;
 use crate::objects::{Objects, why_unread};
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of hooks of a release that are read, and of objects in one hook.
+/// The maximum number of hooks of a release that are read, and of objects in one hook; those after them are ignored.
 const MAX_HOOKS: usize = 200;
 
-/// The maximum total size of the hooks' manifests that are read, in bytes.
+/// The maximum total size of the hooks' manifests that are read, in bytes; the hook that would exceed it and those
+/// after it are ignored.
 const MAX_HOOK_BYTES: usize = 1 << 20;
 
-/// The maximum unpacked size of a release, in bytes; no honest release that fits into a Secret reaches it.
+/// The maximum unpacked size of a release, in bytes; a larger one is refused. No honest release that fits into a Secret
+/// reaches it.
 const MAX_RELEASE_BYTES: usize = 32 << 20;
 
-/// The maximum length of a manifest, in bytes; no release that fits into a Secret has a longer one.
+/// The maximum length of a manifest, in bytes; a release with a longer one is refused. No release that fits into a
+/// Secret has one.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
 /// The ratio of unpacked to stored size up to which a release does not use up [`MAX_EXTRA_BYTES`]. Charts have a
 /// ratio of three to ten.
 const FREE_RATIO: usize = 16;
 
-/// The number of bytes that all releases of one namespace may unpack to beyond [`FREE_RATIO`] times their stored
-/// size.
+/// The number of bytes that all releases of one namespace may unpack to beyond [`FREE_RATIO`] times their stored size;
+/// a release that would exceed it is refused.
 const MAX_EXTRA_BYTES: usize = 64 << 20;
 
 /// The number of bytes of manifests of all releases of one namespace that the slow YAML parser may read, beyond their
-/// stored size. Most manifests hardly need that parser.
+/// stored size; a release that would exceed it is refused. Most manifests hardly need that parser.
 const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 
 /// The reason why a release in Helm's storage cannot be parsed.
@@ -73,7 +76,7 @@ pub(crate) enum ReleaseError {
 /// The parts of a stored Helm release from which an app is made.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// The namespace that the release states as its own.
+    /// The namespace that the release states as its own; `None` if it states none.
     pub(super) namespace: Option<String>,
     pub(super) version: i64,
     pub(super) status: String,
@@ -277,8 +280,8 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     decode(&packed)
 }
 
-/// Unpacks gzip data. `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
-/// reduced by those used; `too_much` makes the error if it does not suffice.
+/// Unpacks gzip data, and returns other data unchanged. `left` is the number of bytes allowed beyond [`FREE_RATIO`]
+/// times the packed size, and is reduced by those used; `too_much` makes the error if it does not suffice.
 fn unpack(
     payload: Vec<u8>,
     left: &mut usize,

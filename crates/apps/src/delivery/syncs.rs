@@ -12,7 +12,8 @@ use taffrail_status::cut;
 use super::{Condition, argo, flux, text, time};
 use crate::words::Words;
 
-/// The maximum number of syncs that are read of one app; the tools themselves keep five or ten.
+/// The maximum number of syncs that are returned of one app; older ones are left out. The tools themselves keep five or
+/// ten.
 pub const MAX_SYNCS: usize = 20;
 
 /// The outcome of a sync.

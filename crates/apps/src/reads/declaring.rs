@@ -47,7 +47,8 @@ pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
         || DECLARING_SELDOM.contains(&(group, kind))
 }
 
-/// Returns true if apps may be missing when objects of this kind cannot be listed.
+/// Returns true if apps may be missing when objects of this kind cannot be listed: the kind declares apps, or is
+/// Secret, which stores Helm releases.
 pub fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =

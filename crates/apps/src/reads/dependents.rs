@@ -23,7 +23,8 @@ const DEPENDENT: [(&str, &str); 5] = [
 /// of all namespaces is made.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
-/// The same maximum if the query has a namespace, because its user may be forbidden to list all namespaces.
+/// The same maximum if the query has a namespace. Beyond it, one list of all namespaces is made beside those of the
+/// first namespaces, because the user may be forbidden to list all.
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {

@@ -15,22 +15,25 @@ use crate::freshness::FreshnessState;
 use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of kinds of which objects are read in a target for the apps of one home.
+/// The maximum number of kinds of which objects are read in a target for the apps of one home; objects of further kinds
+/// are left out, see [`Elsewhere::left_out`].
 ///
 /// Each may cost the cluster a list and a watch, made with its own credentials.
 const MAX_KINDS: usize = 250;
 
-/// The maximum number of lists, each of a kind in a namespace, in a target for the apps of one home.
+/// The maximum number of lists, each of a kind in a namespace, in a target for the apps of one home; objects that need
+/// further lists are left out.
 const MAX_NAMESPACED_LISTS: usize = 1_500;
 
-/// The maximum number of objects of kinds that cannot be listed, which are read one by one in a target for the apps
-/// of one home.
+/// The maximum number of objects of kinds that cannot be listed, which are read one by one in a target for the apps of
+/// one home; further ones are left out.
 const MAX_SINGLE_GETS: usize = 200;
 
-/// The maximum number of namespaces in which dependents are listed in a target for the apps of one home.
+/// The maximum number of namespaces in which dependents are listed in a target for the apps of one home with
+/// [`ReadMode::OnceByNamespace`]; those in further namespaces are not read.
 const MAX_NAMESPACES: usize = 100;
 
-/// The maximum number of objects that are watched in a target for the apps of one home.
+/// The maximum number of objects that are watched in a target for the apps of one home; further ones are left out.
 ///
 /// Each is looked up whenever the reads of that cluster are planned.
 const MAX_FOLLOWED: usize = 10_000;
@@ -52,7 +55,7 @@ pub struct Elsewhere {
     /// The objects that apps of other clusters declare, whether they exist or not, by the name of the target
     /// cluster.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// The exceeded limits, one for each home and target cluster.
+    /// The exceeded limits, one entry for each limit, home and target cluster.
     pub left_out: Vec<LeftOut>,
     /// For each target cluster and each object in it, the names of the home clusters whose apps declare it.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,

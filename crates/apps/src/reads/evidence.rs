@@ -26,10 +26,11 @@ use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
 /// The maximum number of namespaces in which a kind is listed one by one; beyond it, one list of all namespaces is
-/// made.
+/// made, unless the query has a namespace.
 const MAX_NAMESPACED_LISTS: usize = 16;
 
-/// The maximum number of kinds of its own group that a custom resource is assumed to control.
+/// The maximum number of listed kinds, of those in related API groups that a custom resource may control, and of those
+/// that remain in a terminating namespace; further ones are not read.
 const MAX_CONTROLLED_KINDS: usize = 12;
 
 /// The field selector for warnings; nearly all events are of the other type.

@@ -22,7 +22,8 @@ const UNLABELLED: [(&str, &str); 2] = [
     ("resource-group-system", "resource-group-controller-manager"),
 ];
 
-/// The maximum number of kinds whose definition is read to learn if the kind has a status.
+/// The maximum number of kinds whose definition is read to learn if the kind has a status; the definitions of further
+/// kinds are not read.
 const MAX_DEFINITIONS: usize = 20;
 
 impl Plan<'_> {

@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 const MAX_READS: usize = 1000;
 
 /// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
-/// evidence is.
+/// evidence is; the rest is left unread, and an error reports how much.
 const MAX_READS_OF_NAMESPACE: usize = 100;
 
 /// The number of reads for one namespace up to which [`MAX_READS`] may be exceeded.
@@ -48,7 +48,7 @@ impl NamedEvidence {
         self.is_bounded = true;
     }
 
-    /// Returns the number of further reads for which no namespace has to wait.
+    /// Returns the number of further reads until [`MAX_READS`] are granted; unlimited for a cluster that is watched.
     pub(super) fn room(&self) -> usize {
         if self.is_bounded { MAX_READS.saturating_sub(self.granted.len()) } else { usize::MAX }
     }

@@ -26,7 +26,7 @@ pub enum Target {
 pub struct Read {
     /// API group; empty for the core group.
     pub group: String,
-    /// Version.
+    /// The API version without the group: `v1`.
     pub version: String,
     /// Name of the kind: `Deployment`.
     pub kind: String,

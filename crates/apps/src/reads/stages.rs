@@ -16,7 +16,8 @@ use crate::objects::Objects as _;
 use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 
-/// The maximum number of rounds for which each stage may delay the stages after it.
+/// The maximum number of rounds for which each stage may delay the stages after it; from then on, these do not wait for
+/// it.
 ///
 /// Two or three are enough where nothing changes meanwhile. Without a maximum, an author who keeps creating
 /// objects that a stage wants could keep all later stages from ever being read.

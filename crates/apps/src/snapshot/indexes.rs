@@ -105,7 +105,7 @@ impl Budgets {
     }
 }
 
-/// Returns the labels with the only value that the selector of a PodDisruptionBudget accepts for each.
+/// Returns the labels for which the selector of a PodDisruptionBudget accepts only one value, each with that value.
 pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
@@ -296,7 +296,8 @@ impl Snapshot {
         self.indexes.terminating.get_or_init(|| self.of_pods(leaves)).get(node)
     }
 
-    /// Returns the CustomResourceDefinition of `group` and `kind`; `None` if there is none.
+    /// Returns the CustomResourceDefinition of `group` and `kind`, of several the last by its key; `None` if there is
+    /// none.
     pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&Arc<ObjectKey>> {
         let definitions = self.indexes.definitions.get_or_init(|| {
             let all = self.kept("apiextensions.k8s.io", "CustomResourceDefinition");

@@ -28,7 +28,7 @@ pub(super) struct ClusterContext<'a> {
     /// The present time by the cluster's clock; for a dump without a date, the latest time in its objects. Ages
     /// count up to it.
     pub(super) now: Timestamp,
-    /// The latest time in the objects that is not in the future; see [`traces`].
+    /// The latest time in the objects that is not in the future, see [`traces`]; `None` if no object has one.
     pub(super) newest: Option<Timestamp>,
     /// The times of objects that are in the future.
     pub(super) future: FutureTimes,
@@ -52,7 +52,7 @@ pub(super) struct ClusterContext<'a> {
     sources: Sources,
 }
 
-/// The difference between two clocks that is still tolerated; even good clusters differ by some seconds.
+/// The difference between two clocks up to which there is no finding; even good clusters differ by some seconds.
 pub(super) const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
 impl<'a> ClusterContext<'a> {
@@ -387,9 +387,9 @@ pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 #[derive(Debug, Default)]
 pub(super) struct FutureTimes {
     /// The future times that tenants cannot write: those of cluster-scoped objects, and of objects in namespaces of
-    /// Kubernetes or of a delivery tool.
+    /// Kubernetes or of a delivery tool. `None` if there are none.
     pub(super) sure: Option<Farthest>,
-    /// The future times that tenants may have written, by namespace.
+    /// The future times that tenants may have written, those of objects in all other namespaces, by namespace.
     pub(super) of_namespaces: BTreeMap<String, Farthest>,
 }
 

@@ -17,7 +17,8 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
-/// The minimum age of a Pod's loss for a finding; its workload may need this long to count it.
+/// The time for which all Pods of a workload that are not ready must have been so before there is a finding; the
+/// workload may need this long to count them.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -35,7 +36,8 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
-/// Finds workloads that count more ready Pods than exist.
+/// Finds Ready workloads whose status counts more ready Pods than are ready, unless one of their Pods stopped being
+/// ready less than [`MIN_LOST_AGE`] ago.
 fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -212,7 +214,8 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds apps that their tool reports as healthy while they are not, or the other way round.
+/// Finds apps that are Ready although their tool reports them as unhealthy, and apps that are Failed or NotFound
+/// although it reports them as healthy.
 fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {

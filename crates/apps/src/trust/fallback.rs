@@ -39,7 +39,8 @@ pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>
     served.or_else(|| cluster.is_defined_with_status(object))
 }
 
-/// Finds custom resources that are Ready only because they exist.
+/// Finds custom resources that are Ready by the fallback rule, only because they exist; without those that have no
+/// status although their kind has one.
 fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();
@@ -93,7 +94,7 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Finds apps that are green because they declare no objects.
+/// Returns one finding about all apps that are green because they declare no objects; `None` if there are none.
 fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &cluster.list.apps[*place];
@@ -116,8 +117,8 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
-/// Finds apps that are known only by the labels of their objects, so that a missing object would go
-/// unnoticed.
+/// Returns one finding about all apps that are known only by the labels of their objects, so that a missing object
+/// would go unnoticed; `None` if there are none.
 fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let apps = cluster.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();

@@ -103,13 +103,13 @@ impl Severity {
 pub struct CheckedCluster {
     /// Name of the cluster.
     pub cluster: String,
-    /// Number of apps in the cluster.
+    /// Number of selected apps whose objects are in the cluster.
     pub apps: usize,
     /// Number of these apps that are green.
     pub green: usize,
-    /// Number of objects that the apps declare.
+    /// Number of objects that these apps declare.
     pub objects: usize,
-    /// Number of Pods that were read.
+    /// Number of Pods in the cluster that were read whole.
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
@@ -240,7 +240,8 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     unheard::look,
 ];
 
-/// The functions of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by hand.
+/// The functions of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by
+/// hand.
 const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
     [disagreeing::look, by_hand::look, problems::look];
 

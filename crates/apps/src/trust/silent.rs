@@ -24,8 +24,8 @@ const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 /// The time that a controller may take to observe a change without a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
-/// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
-/// minutes.
+/// The maximum age of Argo CD's last comparison of an Application; for an older one there is a finding. By default Argo
+/// CD compares every two to three minutes.
 const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -73,7 +73,8 @@ fn control_plane(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     dead.collect()
 }
 
-/// Finds nodes whose kubelet does not renew its Lease while their Pods still count as ready.
+/// Finds nodes whose kubelet does not renew its Lease; of high severity if a Pod on the node still counts as ready,
+/// else of low severity.
 fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let leases = cluster.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
     let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
@@ -116,7 +117,8 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     lost.into_iter().map(made).collect()
 }
 
-/// Finds stopped controllers of delivery tools, by their workloads and by their Leases.
+/// Finds stopped controllers of the delivery tools of apps declared in this cluster, by their workloads or else by
+/// their Leases.
 fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
@@ -225,7 +227,8 @@ fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
     conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
 }
 
-/// Finds custom resources that never got a status although their kind has one.
+/// Finds custom resources that are Ready by the fallback rule and have no status although their kind has one; created
+/// [`MAX_REACTION_TIME`] ago or earlier, or at an unknown time.
 fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: super::cluster_context::ByKind = BTreeMap::new();
     for (resource, observed, apps) in cluster.resources() {

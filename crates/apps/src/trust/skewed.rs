@@ -9,7 +9,8 @@ use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::text;
 
-/// The maximum age of the newest time in a dump without a date for which the dump counts as current.
+/// The maximum age of the newest time in a dump without a date for which the dump counts as current; for an older one
+/// there is a finding.
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -21,7 +22,8 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Skewed, severity, reason)
 }
 
-/// Finds a dump without a date that is judged as if it were current.
+/// Returns the finding that a dump without a date is older than [`MAX_UNDATED_AGE`] by the newest time in its objects;
+/// `None` otherwise.
 fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let newest = cluster.newest.filter(|_| !cluster.objects.is_dated())?;
     let age = cluster.asked_at.duration_since(newest);
@@ -37,7 +39,8 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding(Severity::Medium, "Undated").says(message).since(Some(newest)).of(apps))
 }
 
-/// Finds an API server whose clock differs from the local one by more than the tolerance.
+/// Returns the finding that the clock of the API server differs from the local one by more than [`CLOCK_TOLERANCE`];
+/// `None` if it does not, or the difference is not known.
 fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let ahead = cluster.objects.clock_ahead()?;
     if ahead.abs() <= CLOCK_TOLERANCE {
@@ -82,7 +85,8 @@ fn ahead(cluster: &ClusterContext<'_>, farthest: &Farthest, apps: BTreeSet<usize
     found.of(apps).next(cluster.describe(key))
 }
 
-/// Finds a cluster that was observed some time ago and is no longer watched.
+/// Returns the finding that the cluster was observed some time ago and is not live; `None` for a live one, and for one
+/// that was never observed.
 fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;

@@ -61,7 +61,7 @@ fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// Finds suspended sources, which lists of apps do not show.
+/// Finds the suspended sources of Flux apps that are not suspended themselves; lists of apps do not show these.
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended = cluster.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {

@@ -16,7 +16,7 @@ use crate::delivery;
 use crate::reads;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of kinds that a finding names.
+/// The maximum number of kinds that a finding names; it counts the others.
 const MAX_NAMED_KINDS: usize = 6;
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -43,8 +43,8 @@ fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     apps.into_iter().map(finding).collect()
 }
 
-/// Finds objects that a dump holds more than once: the dump may be of several moments, or of several
-/// clusters.
+/// Returns one finding about the objects that a dump holds more than once with different contents: it may be of several
+/// moments, or of several clusters. `None` if there are none.
 fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
@@ -73,7 +73,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of read errors that this search leaves to other functions, which make findings about them.
+/// Reasons of errors about single objects that this search leaves to other functions, which make findings about them.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
 /// Kinds that are evidence about other objects; without them, objects are judged by their own status alone.
@@ -309,7 +309,8 @@ fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     unknown.into_iter().map(made).collect()
 }
 
-/// Finds workloads that report ready Pods in namespaces whose Pods were not read.
+/// Returns one finding about the workloads that are Ready and report ready Pods in namespaces of which no Pod was read
+/// whole; `None` if there are none, or if an error about Pods is reported already.
 fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
     // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
@@ -342,7 +343,7 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(Finding { objects, ..finding }.says(message).of(apps))
 }
 
-/// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
+/// Finds the sources of green Flux apps whose condition `Ready` is false.
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut failed = cluster.sources_of(super::is_green);
     failed.retain(|key, _| {

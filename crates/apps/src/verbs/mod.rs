@@ -169,7 +169,7 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The reason.
+    /// The message: which verb cannot be applied to which app, and why.
     pub message: String,
     /// The next step for the user, with commands between backticks, or the reason why nothing was changed.
     pub hint: String,

@@ -455,7 +455,8 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
 }
 
 /// Returns the state of an app whose objects are well, by its sync: `Hopeless` if the sync failed, or the app is
-/// suspended before the desired revision; `Waiting` if it is OutOfSync, syncing or has another problem; otherwise `Met`.
+/// suspended before the desired revision; `Waiting` if it is OutOfSync, syncing or has another problem; otherwise
+/// `Met`.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();

@@ -145,7 +145,8 @@ pub struct Judgement {
     pub since: Option<Timestamp>,
     /// The cause chain, from the object to the root cause; empty if the object is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// UID of the object, to distinguish it from others that had the same name.
+    /// UID of the object, to distinguish it from others that had the same name; `None` for an app or target, and if the
+    /// object was not read.
     pub(crate) uid: Option<String>,
 }
 
@@ -169,7 +170,7 @@ pub enum End {
     Failed,
     /// The deadline has passed.
     Deadline {
-        /// True if all targets that are not met were observed at least once.
+        /// True if all targets that are not met were observed at least once; false without any target.
         observed: bool,
     },
     /// The remaining targets can never be observed, so that waiting is useless.
@@ -200,7 +201,7 @@ pub struct Row {
     /// True if the target was ever observed.
     pub was_observed: bool,
     is_lost: bool,
-    /// UID of the object whose deletion is awaited.
+    /// UID of the first object that was observed under this name, whose deletion is awaited; `None` before one was.
     uid: Option<String>,
     /// True once the object with that UID was deleted.
     has_gone: bool,
@@ -344,7 +345,7 @@ impl Wait {
         changed
     }
 
-    /// Returns the present rows, ordered by cluster.
+    /// Returns the present rows, ordered by the index of their cluster, then by subject.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
@@ -393,8 +394,7 @@ impl Wait {
     }
 }
 
-/// Returns true if two states of a target need only one line of output: they differ at most in details such as the
-/// cause chain.
+/// Returns true if two states of a target need only one line of output: verdict, status, reason and message are equal.
 fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
     one.verdict == other.verdict
         && one.status == other.status

@@ -81,7 +81,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Returns the text if it may be the start of a commit hash: 4 to 128 hexadecimal digits.
+/// Returns the text if it may be the start of a commit hash, 4 to 128 hexadecimal digits; `None` for any other.
 fn hash(text: &str) -> Option<&str> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_hex && (MIN_HASH_LENGTH..=128).contains(&text.len())).then_some(text)

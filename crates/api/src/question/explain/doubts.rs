@@ -9,8 +9,8 @@ use taffrail_apps::{App, AppKey, AppList, AppRef, Objects};
 use super::Subject;
 use crate::TrustReport;
 
-/// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
-/// may give any number of apps the same name.
+/// Maximum number of apps of one name in a cluster that get a report; the others are only counted. Each report scans
+/// the whole cluster, and a tenant may give any number of apps the same name.
 const MAX_REPORTS: usize = 100;
 
 /// Returns the trust report of each subject, `None` for objects, and the number of apps that got none because

@@ -74,7 +74,8 @@ impl SubjectName {
         }
     }
 
-    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or the full name of an app; `None` for any other form.
+    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or the full name of an app; `None` for any other
+    /// form.
     pub(super) fn cluster(&self) -> Option<&str> {
         match &self.form {
             Form::Key { cluster, .. } => cluster.as_deref(),
@@ -113,7 +114,7 @@ impl SubjectName {
         unread.chain(known.map(|it| it.key.to_owned())).collect()
     }
 
-    /// Returns true if the name can be only that of an app.
+    /// Returns true if the name can be only that of an app, because it has no slash.
     pub(super) fn is_of_app(&self) -> bool {
         matches!(self.form, Form::Words(_)) && !self.text.contains('/')
     }

@@ -48,8 +48,8 @@ pub const SETTINGS: &str = "argocd-cm";
 /// The name of the ConfigMap that lists which namespaces an Argo CD serves beside its own.
 pub const PARAMETERS: &str = "argocd-cmd-params-cm";
 
-/// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold
-/// Applications.
+/// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold Applications; for
+/// more, an error is reported, and the others are not searched.
 ///
 /// Each costs reads, and watches for as long as the cluster is followed.
 pub(crate) const MAX_NAMESPACES: usize = 500;
@@ -146,13 +146,14 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
 }
 
-/// Returns true if the labels of a workload call it the application controller of an Argo CD.
+/// Returns true if a workload was read whole and its labels call it the application controller of an Argo CD.
 pub(crate) fn is_controller(workload: &Observed<'_>) -> bool {
     let [label, value] = COMPONENT;
     workload.projection == Projection::Full && workload.object.text(&["metadata", "labels", label]) == value
 }
 
-/// Returns true if a ClusterRole may write objects of every kind, as an Argo CD needs.
+/// Returns true if one rule of a ClusterRole allows to create, update or patch objects of every kind, as an Argo CD
+/// needs.
 fn writes_all(role: &Object<'_>) -> bool {
     let mut rules = role.at(&["rules"]).and_then(Value::items).into_iter().flatten();
     rules.any(|rule| {
@@ -166,7 +167,7 @@ fn writes_all(role: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a ConfigMap contains health scripts.
+/// Returns true if a ConfigMap has a key for health scripts whose value is not empty.
 pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     let data = object.at(&["data"]).and_then(Value::members);
     data.into_iter().flatten().any(|(key, text)| {

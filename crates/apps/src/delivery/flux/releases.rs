@@ -63,7 +63,8 @@ pub(in crate::delivery) struct ReleaseClaims {
     pub(super) namespace: String,
     /// The names that the release may have.
     pub(super) names: Vec<ReleaseName>,
-    /// The condition if the HelmRelease is in another namespace or cluster than the release.
+    /// The proof that is required if the HelmRelease is in another namespace or cluster than the release; `None` if it
+    /// is in the same one.
     pub(super) needed: Option<Needed>,
 }
 

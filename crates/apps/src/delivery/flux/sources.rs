@@ -16,8 +16,8 @@ use crate::objects::Objects;
 use crate::problem::Problem;
 use crate::sync::Source;
 
-/// The maximum length of a revision that is compared, in bytes. Flux's own have a name that Git, OCI or
-/// SemVer limits, and a digest.
+/// The maximum length of a revision that is compared, in bytes; an artifact with a longer one counts as unknown. Flux's
+/// own have a name that Git, OCI or SemVer limits, and a digest.
 const MAX_REVISION_LENGTH: usize = 1024;
 
 /// The artifact of a Flux source.

@@ -23,7 +23,7 @@ pub(in crate::delivery) struct DeclaredRelease {
     pub(super) delivered: String,
     /// True if the HelmRelease itself lists its objects, so that the release need not be read.
     pub(super) has_inventory: bool,
-    /// The object that stores the newest version, by the status of the HelmRelease.
+    /// The object that stores the newest version, by the status of the HelmRelease; `None` if the status names none.
     pub(super) latest: Option<ObjectKey>,
 }
 

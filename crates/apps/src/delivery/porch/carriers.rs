@@ -22,12 +22,13 @@ use crate::objects::Objects;
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
-/// The maximum length of a folder's path, in bytes.
+/// The maximum length of a folder's path, in bytes; see [`is_too_long`].
 const MAX_FOLDER: usize = 1024;
-/// The maximum number of parts of a folder's path.
+/// The maximum number of parts of a folder's path; see [`is_too_long`].
 const MAX_PARTS: usize = 64;
 
-/// Returns true for a path that is longer than any folder that a package can be in; authors may write any text.
+/// Returns true for a path of more than [`MAX_FOLDER`] bytes or [`MAX_PARTS`] parts: an app that syncs it is not a
+/// carrier, and the objects of a package in it are not known. Authors may write any text.
 pub(super) fn is_too_long(directory: &str) -> bool {
     directory.len() > MAX_FOLDER || parts(directory).count() > MAX_PARTS
 }
@@ -140,9 +141,11 @@ pub(super) struct Carrier {
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) objects: ObjectKeys,
-    /// An object of which it is not known if it belongs to the package, with the reason.
+    /// An object of which it is not known if it belongs to the package, with the reason; `None` if all objects of the
+    /// package are known.
     pub(super) doubt: Option<(ObjectKey, String)>,
-    /// A remark about an object that does not decide about the package.
+    /// A remark about an object that may belong to the package but does not make its objects doubtful; `None` if there
+    /// is none.
     pub(super) notice: Option<String>,
 }
 
@@ -151,14 +154,15 @@ struct Part {
     objects: ObjectKeys,
     /// The namespaces of these objects.
     namespaces: BTreeSet<String>,
-    /// The first object that names the folder although its namespace is not one of the package.
+    /// The first object that names the folder although its namespace is not one of the package; `None` if there is
+    /// none.
     stranger: Option<ObjectKey>,
 }
 
 /// The objects of a carrier, divided by package folder.
 pub(super) struct Parted {
     by_folder: HashMap<usize, Part>,
-    /// The first object that was not observed, with the reason.
+    /// The first object that was not observed, with the reason; `None` if all were.
     unobserved: Option<(ObjectKey, String)>,
     /// The first absent object of each namespace, with the reason.
     absent: BTreeMap<String, (ObjectKey, String)>,
@@ -332,7 +336,7 @@ fn of_package(keys: &[&ObjectKey]) -> Part {
 /// needs.
 #[derive(Default)]
 struct Group<'c> {
-    /// The first of the carriers of the innermost folder, by the order of the apps.
+    /// The first of the carriers of the innermost folder, by the order of the apps; `None` in an empty group.
     first: Option<&'c Carrier>,
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     named: Vec<&'c Carrier>,
