@@ -230,6 +230,7 @@ impl ClusterRow {
             let well = apps.iter().filter(|app| app.health == Status::Current).count();
             let why = lost.map(|error| format!(": {}", error.message)).unwrap_or_default();
             status = Status::Unknown;
+            let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
             message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
         }
         // The apps that other clusters declare for it come second in the message.

@@ -140,8 +140,7 @@ impl KeyedRow for ResourceRow {
     type Key = (String, ObjectKey, Option<AppName>);
 
     fn key(&self) -> Self::Key {
-        let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);
-        (self.cluster.clone(), key, self.app.clone())
+        (self.cluster.clone(), self.object(), self.app.clone())
     }
 }
 

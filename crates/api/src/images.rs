@@ -28,9 +28,10 @@ pub struct ImageUse {
     pub image: String,
     /// True if the object declares the image: in its Pod template, or as a Pod.
     pub declared: bool,
-    /// Number of Pods that have a container of this image and that the object controls or is. Pods that ended do not
-    /// count.
-    pub pods: usize,
+    /// Number of Pods that have a container of this image and that the object controls or is, without Pods that ended;
+    /// left out if none was seen and the Pods of the namespace were not all read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<usize>,
 }
 
 /// The images of one object, shared by its rows.
@@ -93,28 +94,34 @@ impl<'f> ImageUses<'f> {
         let none = BTreeMap::new();
         let running = running.get(key).unwrap_or(&none);
         let all: BTreeSet<&String> = declared.iter().chain(running.keys()).collect();
+        let none_seen = objects.knows_users(&key.namespace).then_some(0);
         let of_image = |image: &String| ImageUse {
             image: image.clone(),
             declared: declared.contains(image),
-            pods: running.get(image).copied().unwrap_or_default(),
+            pods: running.get(image).copied().or(none_seen),
         };
         all.into_iter().take(MAX_IMAGES).map(of_image).collect()
     }
 
-    /// Returns the objects that run a wanted image and belong to no app, judged as one app in each cluster: of each Pod
-    /// the topmost of its controllers that was read, or else the Pod.
-    pub(crate) fn unclaimed(&self, fleet: &dyn AskedFleet) -> AppList {
+    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod that belongs to no app the
+    /// topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods.
+    pub(crate) fn beside(&self, fleet: &dyn AskedFleet, pods: bool) -> AppList {
         let list = fleet.apps(&[]);
         let belongings = list.belongings();
-        let of_cluster = |OfCluster { objects, pods, .. }: &OfCluster<'_>| {
+        let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));
-            let unclaimed = pods.iter().filter(|(pod, _)| {
+            let is_unclaimed = |pod: &ObjectKey| {
                 let own = belongings.of(*objects, pod);
                 own.apps.is_empty() && own.listed.is_empty()
-            });
-            let topmost = unclaimed.map(|(pod, owners)| owners.iter().rev().find(is_read).unwrap_or(pod));
-            let topmost: BTreeSet<&ObjectKey> = topmost.collect();
-            let keys: Vec<ObjectKey> = topmost.into_iter().cloned().collect();
+            };
+            let told: BTreeSet<&ObjectKey> = match pods {
+                true => running.iter().map(|(pod, _)| pod).collect(),
+                false => {
+                    let unclaimed = running.iter().filter(|(pod, _)| is_unclaimed(pod));
+                    unclaimed.map(|(pod, owners)| owners.iter().rev().find(is_read).unwrap_or(pod)).collect()
+                }
+            };
+            let keys: Vec<ObjectKey> = told.into_iter().cloned().collect();
             let app = (!keys.is_empty())
                 .then(|| declared(&[*objects], &keys, &fleet.rules(), fleet.now()).apps.pop());
             app.flatten()

@@ -91,6 +91,13 @@ pub struct ResourceRow {
     pub app: Option<AppName>,
 }
 
+impl ResourceRow {
+    /// Returns the key of the object.
+    pub(crate) fn object(&self) -> ObjectKey {
+        ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name)
+    }
+}
+
 /// The apps of a list by home cluster and declaring object, to find the app that an object of another app declares.
 ///
 /// The row of such an object shows the status of the app that it declares, while the roll-up of the outer app counts

@@ -45,9 +45,10 @@ pub fn images(row: &ResourceRow) -> String {
             return image.clone();
         }
         let pods = match pods {
-            0 => "in no Pod".to_owned(),
-            1 => "1 Pod".to_owned(),
-            count => format!("{count} Pods"),
+            None => "its Pods were not read".to_owned(),
+            Some(0) => "in no Pod".to_owned(),
+            Some(1) => "1 Pod".to_owned(),
+            Some(count) => format!("{count} Pods"),
         };
         if *declared {
             format!("{image} (declared, {pods})")

@@ -159,7 +159,10 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     let failed_at = || declaring.as_ref().and_then(|observed| failed_at(app.delivery, observed));
     match app.sync.state {
         SyncState::Failed => {
-            let problem = Problem::new(Axis::Sync, "Failed", ProblemSeverity::Error);
+            let fetching = declaring.as_ref().filter(|_| app.delivery == Delivery::ConfigSync);
+            let fetching = fetching.and_then(|observed| config_sync::source_error(&observed.object));
+            let axis = if fetching.is_some_and(|error| error == trouble) { Axis::Source } else { Axis::Sync };
+            let problem = Problem::new(axis, "Failed", ProblemSeverity::Error);
             let since = failed_at().or_else(|| helm::tried_at(app, fleet));
             found.push(about(problem).since(since).says(trouble));
         }

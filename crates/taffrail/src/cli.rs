@@ -320,7 +320,8 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
+    /// Without names: show one explanation for each cluster; by default, those that are equal in several clusters are
+    /// merged into one. What is named is always explained for each cluster
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -436,7 +437,7 @@ pub(crate) struct FilterArguments {
 
     /// With `resources`: only objects that declare a container image whose name contains one of these texts, separated
     /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition
-    /// about apps is given
+    /// about apps is given. With --kind pod: the Pods that run one
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The questions of `get apps`, `get clusters`, `get resources` and `overview`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::wait::Selection;
@@ -12,7 +12,7 @@ use taffrail_status::Status;
 use super::select::{asked_for, check_clusters, check_named_clusters, keep, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
-use crate::{AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
+use crate::{AppName, AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
 
 /// Maximum number of names in [`AppsElsewhere::names`]; with more, [`AppsElsewhere::has_more`] is true.
 const MAX_NAMED: usize = 3;
@@ -441,8 +441,15 @@ impl View for ResourcesView {
         let clusters = fleet.clusters();
         let images = &self.rows.filter.images;
         let uses = (!images.is_empty()).then(|| ImageUses::of(images, &clusters));
-        let beside = uses.as_ref().filter(|_| self.lists_unclaimed()).map(|uses| uses.unclaimed(fleet));
-        let beside = beside.unwrap_or_default();
+        let asks_pods = self.rows.filter.kinds.iter().any(|kind| names_kind(kind, "", "Pod"));
+        let beside = uses.as_ref().filter(|_| self.lists_unclaimed());
+        let beside = beside.map(|uses| uses.beside(fleet, asks_pods)).unwrap_or_default();
+        let everything = if asks_pods { fleet.apps(&[]) } else { AppList::default() };
+        let owners = everything.belongings();
+        let app_of = |row: &ResourceRow| {
+            let objects = clusters.iter().find(|it| it.name() == row.cluster)?;
+            owners.of(*objects, &row.object()).apps.first().map(|app| AppName::from(&app.app))
+        };
         let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, uses.as_ref());
         let selected = Selected::of(&self.rows, orphaned_in.as_ref(), &beside, narrow, fleet)?;
         let Selected { list, all, answer } = selected;
@@ -454,11 +461,15 @@ impl View for ResourcesView {
             let mut beside = beside.clone();
             filter.apps(&mut beside, &clusters);
             narrow(filter, &mut beside);
-            rows.extend(ResourceList::of_orphans(&beside).items);
+            let told: HashSet<(String, ObjectKey)> =
+                rows.iter().map(|row| (row.cluster.clone(), row.object())).collect();
+            let mut others = ResourceList::of_orphans(&beside).items;
+            others.retain(|row| !told.contains(&(row.cluster.clone(), row.object())));
+            others.iter_mut().for_each(|row| row.app = app_of(row));
+            rows.extend(others);
             if let Some(uses) = &uses {
                 for row in &mut rows {
-                    let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
-                    row.images = uses.get(&row.cluster, &key).to_vec();
+                    row.images = uses.get(&row.cluster, &row.object()).to_vec();
                 }
             }
             if let Some(by) = self.rows.sort {

@@ -203,8 +203,14 @@ pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     let is_meant = |own: &&&ObjectSync| own.state == ObjectSyncState::OutOfSync && there.contains(&own.key);
     let differing: Vec<_> = unsynced.iter().filter(is_meant).collect();
     let told = differing.iter().filter(|own| !own.differs.is_empty()).count();
+    let unread;
     let what = match differing.iter().any(|own| own.incomplete) {
         _ if differing.is_empty() => return None,
+        _ if !app.in_reach => {
+            unread =
+                format!("Which fields differ is not known here, because {} was not read", app.app.target);
+            &*unread
+        }
         true => "Taffrail did not compare all fields, because there are too many",
         false if told == 0 => "Which fields differ is not recorded in the cluster",
         false => "What else differs is not recorded in the cluster",

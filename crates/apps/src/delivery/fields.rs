@@ -346,7 +346,11 @@ fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Ve
         if subresource == "status" || manager.starts_with("argocd") || is_computed {
             return None;
         }
-        time(entry.get("time")).filter(|at| *at > synced)?;
+        // The API server records no time of a scale. One that a later sync took back is not recorded any more.
+        let at = time(entry.get("time"));
+        if at.is_none_or(|at| at <= synced) && !(at.is_none() && subresource == "scale") {
+            return None;
+        }
         let mut paths = Paths::default();
         written(entry.get("fieldsV1")?, &[], "", MAX_DEPTH, steps, &mut paths);
         paths.by(Some(short(manager)))

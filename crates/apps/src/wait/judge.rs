@@ -374,6 +374,15 @@ impl Bench<'_> {
                         Some(applied) => format!("{} is applied, not {wanted}", shorten(applied)),
                         None => format!("no revision is applied yet, {wanted} is wanted"),
                     };
+                    let other = app
+                        .sync
+                        .desired
+                        .as_ref()
+                        .filter(|desired| !wanted.is(desired) && applied.as_ref() != Some(desired));
+                    let told = match other {
+                        Some(desired) => format!("{told}; the source has {}", shorten(desired)),
+                        None => told,
+                    };
                     let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
                     match app.sync.state {
                         SyncState::Suspended => {

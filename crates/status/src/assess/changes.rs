@@ -264,9 +264,14 @@ impl<'e> History<'e> {
         let object = ObjectKey::new("", "ResourceQuota", &cause.object.namespace, name.trim());
         let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
         let changed = self.written(&object, Part::Spec).filter(|(when, _)| is_before(*when, turn));
-        let (when, by) = changed
-            .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
-        Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
+        Some(match changed {
+            // Whoever wrote the limits used nothing up.
+            Some((when, by)) => Change { to, by, ..Change::new(when, ChangeKind::Spec, object) },
+            None => {
+                let used_up = cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn);
+                Change { to, ..Change::new(used_up, ChangeKind::Quota, object) }
+            }
+        })
     }
 
     /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not exist
@@ -563,6 +568,10 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
         let is_made = is_made.is_some_and(|(created, when)| {
             when.duration_since(created) <= SLACK && first.is_none_or(|first| when <= first)
         });
+        // A controller that adds annotations at once has not created the object.
+        if is_made && parts.is_empty() && object.managed_fields().count() > 1 {
+            return None;
+        }
         let is_config = |part: &&str| matches!(*part, "f:data" | "f:binaryData" | "f:immutable");
         let what = match parts.as_slice() {
             // Before Kubernetes 1.22 the writer of the status has no subresource.

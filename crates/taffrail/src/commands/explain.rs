@@ -1,5 +1,6 @@
 //! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -176,7 +177,8 @@ fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &
     out.flush()
 }
 
-/// Returns the explanations, each with the later ones that have the same cause and say nothing else.
+/// Returns the explanations, each with the later ones that have the same cause and say nothing else: the worst first, and
+/// of equally bad ones those first that concern most apps in clusters.
 fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> {
     let mut groups: Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> = Vec::new();
     let mut places = HashMap::new();
@@ -195,6 +197,12 @@ fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&Explained
             }
         }
     }
+    groups.sort_by_cached_key(|(first, alike)| {
+        let severity = first.row.problem.as_ref().map(|problem| problem.severity);
+        let places = |told: &ExplainedSubject| told.explanation.place.count();
+        let count = places(first) + alike.iter().map(|other| places(other)).sum::<usize>();
+        (first.row.effective, severity.is_none(), severity, Reverse(count))
+    });
     groups
 }
 
@@ -238,6 +246,7 @@ fn besides(explanation: &Explanation) -> impl Iterator<Item = &Problem> {
 /// Returns the problem that the app's cluster does not answer, if none of the objects there are known for this answer.
 fn lost(told: &ExplainedSubject) -> Option<&Problem> {
     let is_unobserved = told.row.freshness.state == FreshnessState::Lost
+        && told.row.freshness.observed_at.is_none()
         && told.explanation.chain.last().is_none_or(|cause| cause.reason == UNOBSERVED);
     besides(&told.explanation).find(|problem| problem.axis == Axis::Freshness).filter(|_| is_unobserved)
 }

@@ -9,7 +9,7 @@ use taffrail_api::question::{
     AppsElsewhere, AppsView, ClustersView, FleetFacts, ListAnswer, ResourcesView, RowSelection, View,
     ViewQuestion,
 };
-use taffrail_api::{AppRow, ClusterRow, List, ListItem, ResourceRow};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow, List, ListItem, ResourceRow};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{AppError, Scope, round_robin};
 use taffrail_status::Status;
@@ -317,7 +317,10 @@ impl<T: ListRow> Shown<'_, T> {
         let row = |row: &T| row.cells(fleet.now, !wide && !is_chosen, &namesakes);
         let are_lost_shown = arguments.what != What::Clusters
             && arguments.filters.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
-        let lost: Vec<Row> = list.errors.iter().filter(|_| are_lost_shown).filter_map(lost_row).collect();
+        // The apps of a cluster that was observed have rows, which say since when it is not live.
+        let is_unknown = |error: &&ErrorRow| fleet.unobserved.contains(&error.cluster);
+        let lost = list.errors.iter().filter(|_| are_lost_shown).filter(is_unknown);
+        let lost: Vec<Row> = lost.filter_map(lost_row).collect();
         let rows: Vec<Row> = list.items.iter().map(row).chain(lost.iter().cloned()).collect();
         if rows.is_empty() {
             let (noun, placed) = match arguments.filters.orphaned {

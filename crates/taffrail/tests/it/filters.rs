@@ -167,7 +167,7 @@ fn images_are_found_where_they_run_and_where_they_are_declared() {
         serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"namespace": "shop", "name": name, "uid": name,
                 "labels": {"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "apps"}},
-            "spec": {"replicas": 1, "template": {"spec": {"containers": containers(image)}}}})
+            "spec": {"replicas": 1, "template": {"spec": {"containers": containers(image)}}}, "status": {"replicas": 1}})
     };
     let pod = |name: &str, owner: &str, image: &str, phase: &str| {
         let mut pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod",
@@ -195,7 +195,7 @@ fn images_are_found_where_they_run_and_where_they_are_declared() {
         pod("by-hand-1", "by-hand", "acme/web:1", "Running"),
         pod("alone", "", "acme/web:2", "Pending"),
     ];
-    let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": &items}).to_string();
     let images = |more: &[&str]| {
         let columns = ["get", "resources", "--columns", "kind,name,app,images", "--from", "-"];
         let answer = taffrail(&[&columns[..], more].concat(), &dump);
@@ -221,10 +221,24 @@ Deployment   web    apps/shop   acme/web:1 (2 Pods, not declared)
 "#]],
     );
     assert_shown(
-        &images(&["--image", "web:2", "--kind", "pod"]),
+        &images(&["--image", "web:1", "--kind", "pod"]),
         str![[r#"
-KIND   NAME    APP   IMAGES
-Pod    alone   -     acme/web:2
+KIND   NAME        APP         IMAGES
+Pod    by-hand-1   -           acme/web:1
+Pod    web-1       apps/shop   acme/web:1
+Pod    web-2       apps/shop   acme/web:1
+
+"#]],
+    );
+    // Whoever may not list Pods does not know which run.
+    let without: Vec<_> = items.iter().filter(|item| item["kind"] != "Pod").collect();
+    let without = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": without}).to_string();
+    let asked = ["get", "resources", "--from", "-", "--image", "web:2", "--columns", "name,images"];
+    assert_shown(
+        &taffrail(&asked, &without).stdout,
+        str![[r#"
+NAME   IMAGES
+web    acme/web:2 (declared, its Pods were not read)
 
 "#]],
     );

@@ -488,7 +488,7 @@ fn argo_cds_scripts_decide_and_are_tried_beside_rules() {
     assert!(lines[0].contains("example.com/C/health.lua: line 1: "), "{}", trial.stdout);
     assert!(
         lines[1].ends_with(
-            "health_test.yaml: example.com/B, testdata/b.yaml: is Healthy, \"b\", not Healthy, \"c\""
+            "health_test.yaml: example.com/B, testdata/b.yaml: the script returns Healthy, \"b\", not Healthy, \"c\""
         ),
         "{}",
         trial.stdout
