@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::BoxError;
 
-/// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
-/// a trace; here it waits in the `Queue` phase.
+/// Maximum number of streams per HTTP/2 connection. Beyond it, a watch gets another connection, and any other request
+/// waits in the `Queue` phase: beyond the server's own limit it would wait inside hyper without a trace.
 const MAX_STREAMS: usize = 90;
 
 /// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.

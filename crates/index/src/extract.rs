@@ -199,7 +199,7 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-/// Maximum number of distinct members under one member that the paths may select.
+/// Maximum number of distinct members under one member that the paths may select; debug builds panic at one more.
 const MEMBERS: usize = 24;
 
 /// A tree of the members to keep; a node without members keeps the whole value.

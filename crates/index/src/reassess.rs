@@ -47,7 +47,8 @@ const UNJUDGED_FOR: i64 = 60_000;
 /// Interval, in milliseconds, at which an object that waits for its first status is judged again.
 const FIRST_STATUS_FOR: i64 = 15_000;
 
-/// Maximum number of objects built for evidence before they are dropped to free memory.
+/// Number of objects built for evidence beyond which all of them are dropped to free memory, and built again when
+/// needed.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
 /// The objects to reassess, and the keys to which objects listen: when a change is announced under a key, the objects

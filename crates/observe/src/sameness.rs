@@ -27,7 +27,7 @@ use crate::read::read_one;
 /// Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// Maximum duration of a comparison of two clusters.
+/// Maximum duration of a comparison of two clusters, even if the caller allows more.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pause between two reads of a cluster's Leases.

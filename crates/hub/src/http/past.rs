@@ -28,7 +28,8 @@ use crate::store::{Answer, Cursor, HistoryEntry, HistoryRange, PageQuery, PairId
 /// The number of pairs of which one read of the store returns the states.
 const PAGE: NonZeroUsize = NonZeroUsize::new(5_000).unwrap();
 
-/// The greatest number of cells of the matrix of a past time.
+/// The greatest number of cells of the matrix of a past time; with many clusters a page has fewer rows, but at least
+/// one.
 const MAX_CELLS: usize = 1_000_000;
 
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {

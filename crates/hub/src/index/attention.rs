@@ -12,7 +12,7 @@ use super::filter::AppFilter;
 use super::pair::{Pair, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
-/// The greatest number of apps, and of clusters, that an entry lists by name.
+/// The greatest number of apps, and of clusters, that an entry lists by name; it only counts further ones.
 const MAX_NAMED: usize = 5;
 
 /// The key by which problems are grouped: those with equal parts count as one cause.

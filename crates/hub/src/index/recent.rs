@@ -13,7 +13,7 @@ use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
 
-/// The greatest number of changes that are kept for `/api/v1/changes`.
+/// The greatest number of changes that are kept for `/api/v1/changes`; the earliest are dropped beyond it.
 const MAX_RECENT: usize = 10_000;
 
 /// The problem of a state that the history did not record.

@@ -218,7 +218,7 @@ fn torn(read: &yaml::Document) -> Option<String> {
     Some(found.chars().take(MAX_KEY).collect())
 }
 
-/// Maximum length of a key in a message, in characters.
+/// Maximum length of a key in a message, in characters; the rest is cut off.
 const MAX_KEY: usize = 100;
 
 /// Returns true if a document is the beginning of a list whose end is missing: kubectl prints `kind` last.

@@ -42,8 +42,8 @@ pub struct LiveSettings {
     pub warm: Option<Vec<u8>>,
 }
 
-/// Minimum interval of notices while much is being read for the first time, so that many changes are reassessed
-/// together.
+/// Minimum interval between published snapshots while any scope is being read for the first time, so that many
+/// changes are reassessed together.
 const LOADING: Duration = Duration::from_millis(500);
 
 /// Maximum time for which events that have already arrived are applied before the next snapshot is published.
@@ -70,7 +70,7 @@ const REOPENING: &str = "its watch is being reopened, because the server was sil
 /// The reason for a cluster that may have changed while this process did not run.
 const ASLEEP: &str = "this process or its machine was asleep, so the cluster is being read again";
 
-/// Time limit of discovery.
+/// Time limit of discovery, and of checking a saved state against the server; each fails after it.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
 /// A cluster that is watched until the last clone of this handle is dropped.

@@ -6,7 +6,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::Status;
 
-/// Maximum number of containers that are chosen.
+/// Maximum number of containers that are chosen; further ones are left out and counted.
 const MAX_TARGETS: usize = 100;
 
 /// A container whose log can be read.

@@ -16,7 +16,7 @@ use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
 
 /// Maximum size of the lines of one log that wait to be taken, in bytes; the oldest are left out.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// Maximum number of lines of one log that wait to be taken.
+/// Maximum number of lines of one log that wait to be taken; the oldest are left out.
 const MAX_WAITING_LINES: usize = 10_000;
 
 /// Pauses between looks at a container that does not run: the first and the longest.

@@ -26,9 +26,9 @@ pub use pods::{PodsOf, PodsRequest, pods_of_app, pods_of_object};
 
 use lines::Lines;
 
-/// Maximum number of reads of one cluster at the same time.
+/// Maximum number of logs of one cluster that are read at the same time; further reads wait.
 pub const MAX_READS: usize = 32;
-/// Maximum number of logs of one cluster that are followed at the same time.
+/// Maximum number of logs of one cluster that are followed at the same time; further ones are not followed.
 pub const MAX_FOLLOWED: usize = 8;
 /// Time limit for reading a log that is not followed.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(10);

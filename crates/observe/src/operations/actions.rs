@@ -25,7 +25,7 @@ use super::{
 /// Prefix of the names of actions whose scripts are in the cluster.
 const OF_CLUSTER: &str = "cluster/";
 
-/// Maximum number of actions that one origin's scripts may offer for an object.
+/// Maximum number of actions that one origin's scripts may offer for an object; further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
 /// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds depend

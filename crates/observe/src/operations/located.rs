@@ -19,12 +19,14 @@ use crate::look::{begun, take};
 use crate::object_arg::ObjectArg;
 use crate::read::read_one;
 
-/// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof is read.
+/// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof
+/// (workloads and roles) is read; further ones are ignored.
 const MAX_ARGOS: usize = 16;
-/// Maximum number of namespaces without a proven Argo CD that a note names.
+/// Maximum number of namespaces without a proven Argo CD that a note names; it counts the rest.
 const MAX_NAMED: usize = 3;
 
-/// Maximum number of namespaces in which an object is read by its name alone.
+/// Maximum number of namespaces in which an object is read by its name alone: the first ones by name; a note counts
+/// the rest.
 const MAX_NAMESPACES: usize = 50;
 
 /// A request to find an object that the user names, in one cluster.

@@ -29,7 +29,8 @@ const SYNC_GRACE: Duration = Duration::from_secs(5);
 /// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Minimum time of a write, also at the deadline: one that is given up may have been made.
+/// Minimum time that a write is given, even if the deadline is nearer or has passed: a write that is given up may
+/// have been made.
 const WRITE: Duration = Duration::from_secs(1);
 
 /// An app, and the verb with the steps that are applied to it.
