@@ -42,7 +42,7 @@ impl PooledConnection {
 }
 
 pub(crate) struct ConnectionPool {
-    /// The connection for requests whose responses end, unlike those of watches.
+    /// The connection for all requests but watches and followed logs, whose responses do not end by themselves.
     pub(crate) first: PooledConnection,
     lasting: Mutex<Vec<PooledConnection>>,
     streams: usize,

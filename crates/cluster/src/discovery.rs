@@ -29,7 +29,7 @@ const MAX_KINDS: usize = 5_000;
 /// Maximum size of a response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of that.
 const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum number of groups read from a response; further ones are ignored.
+/// Maximum number of groups read from a response; further ones are left out and counted.
 const MAX_GROUPS: usize = 20_000;
 
 /// Maximum number of entries read from the plain list of a version, where subresources are entries too; further
@@ -105,7 +105,7 @@ impl ServedResource {
         }
     }
 
-    /// Returns true if its objects can be listed.
+    /// Returns true if the preferred version has the verb `list`.
     pub fn can_list(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")
     }
@@ -461,7 +461,7 @@ impl Cluster {
 #[derive(Default)]
 struct Finding {
     discovery: Discovery,
-    /// The positions of the resources, by group, plural and kind.
+    /// The index of each resource among those found so far, by group, plural and kind.
     known: HashMap<[String; 3], usize>,
     /// Versions that need a request of their own.
     pending: Vec<Pending>,

@@ -320,7 +320,7 @@ const CLIENT_REFUSED: [AlertDescription; 6] = [
     AlertDescription::AccessDenied,
 ];
 
-/// Returns true if `text` is that of a TLS alert in [`CLIENT_REFUSED`].
+/// Returns true if `text` is exactly the message of rustls for receiving a TLS alert in [`CLIENT_REFUSED`].
 fn refuses_client(text: &str) -> bool {
     CLIENT_REFUSED.into_iter().any(|alert| text == rustls::Error::AlertReceived(alert).to_string())
 }

@@ -171,7 +171,7 @@ impl Charge {
         }
     }
 
-    /// Releases the charge for a text that is not kept.
+    /// Releases the charge for a text of `bytes` bytes that is not kept.
     pub(crate) fn give_back(&self, bytes: u64) {
         let bytes = cost(bytes, 0);
         self.taken.fetch_sub(bytes, Ordering::Relaxed);

@@ -565,7 +565,7 @@ struct Page {
     is_late: bool,
 }
 
-/// Returns the charge in bytes for the index of a text.
+/// Returns the charge in bytes for the index of a JSON text, estimated from its commas and opening brackets.
 fn index_size(text: &[u8]) -> u64 {
     // Each value but the first of its list or object has a comma before it.
     memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64 * BYTES_PER_VALUE

@@ -206,7 +206,7 @@ const MEMBERS: usize = 24;
 #[derive(Debug, Default)]
 struct Wanted {
     members: Vec<(String, Wanted)>,
-    /// True if `members` apply to each item of a list.
+    /// True if the value is a list, to each of whose items `members` apply.
     each: bool,
     /// True if the member is kept even if nothing in it is selected.
     counts: bool,

@@ -172,7 +172,7 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Returns true if the rules of an owner's kind read the object as a child.
+/// Returns true if the rules read the children of the kind of at least one of the object's owners.
 fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
     let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
     references.into_iter().flatten().any(|reference| {

@@ -102,7 +102,8 @@ impl Listeners {
         }
     }
 
-    /// Removes a listener; returns true if none is left.
+    /// Removes a listener; returns true if none is left. A sole listener is not removed: the caller then drops the
+    /// set.
     fn remove(&mut self, slot: u32) -> bool {
         match self {
             Listeners::One(own) => *own == slot,
@@ -127,7 +128,7 @@ impl Reassessment {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
 
-    /// Announces a change under `key`; returns false if `key` is `None`.
+    /// Announces a change under `key`, for the next reassessment; returns false if `key` is `None`.
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
         key.is_some()
@@ -333,7 +334,8 @@ impl Index {
         self.reassessment.changed.insert(slot);
     }
 
-    /// Announces that the object at a slot is about to be removed.
+    /// Marks the owners of the object at a slot, and all that listen to the object, for reassessment, and ends its
+    /// own: the object is about to be removed.
     pub(super) fn note_gone(&mut self, slot: u32) {
         let Some(record) = self.contents.record(slot) else { return };
         self.reassessment.announced.extend(self.contents.announcements(record));

@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the reason of the status, in one line.
+    /// Returns the reason of the status, in one line: by evidence, or else of the object's own verdict; may be empty.
     pub fn message(&self) -> &str {
         match (&self.health, &self.verdict) {
             (Some(health), _) => &health.message,

@@ -25,7 +25,7 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// Prefix of the first line of a dump that names the address of the API server.
+/// Prefix of a dump's first line; the address of the API server follows it.
 const SERVER: &str = "# server:";
 
 /// The arguments of [`read_dumps`].

@@ -180,7 +180,7 @@ impl RecordedScope {
         }
     }
 
-    /// Returns true if the scope contains all objects that `read` requests.
+    /// Returns true if the scope is of the same group and kind as `read`, and of all namespaces or of the same one.
     pub fn covers(&self, read: &Read) -> bool {
         self.group == read.group
             && self.kind == read.kind

@@ -154,7 +154,8 @@ impl Comparison {
         });
     }
 
-    /// Returns true if more readings of the cluster with this index are needed.
+    /// Returns true if a pair with the cluster of this index is still undecided, so that its Leases must be read
+    /// again.
     fn waits_for(&self, place: usize) -> bool {
         self.open.iter().any(|&(later, earlier)| later == place || earlier == place)
     }

@@ -75,7 +75,7 @@ enum Ended {
     Early {
         /// True if the watch ended as soon as it began.
         at_once: bool,
-        /// True if the watch had delivered something.
+        /// True if the watch delivered a change or a bookmark with another resource version before it ended.
         moved: bool,
     },
     /// The watch was silent for too long.
@@ -304,7 +304,7 @@ impl<'a> Task<'a> {
         read.await.map_err(|_| ReaderGone)
     }
 
-    /// Forgets the progress, so that the next round begins with a list.
+    /// Forgets the resource version and all other progress, so that the next round begins with a list.
     fn forget(&self) {
         *self.followed.progress() = super::Progress::default();
     }

@@ -49,13 +49,13 @@ const LOADING: Duration = Duration::from_millis(500);
 /// Maximum time for which events that have already arrived are applied before the next snapshot is published.
 const GATHERING: Duration = Duration::from_millis(2);
 
-/// Time after a change of a definition after which discovery is repeated: definitions come in groups.
+/// Time from a change of an object that defines kinds to the next discovery: such objects come in groups.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// Interval of discovery, for changes without a definition: an upgrade, an extension server.
+/// Interval of discovery, for kinds that appear without an object that defines them, as after an upgrade.
 const REDISCOVER: Duration = Duration::from_secs(600);
 
-/// Maximum sleep until a deadline: the wall clock may be set during the sleep.
+/// Maximum sleep; a deadline further away is checked again after it, because the wall clock may be set meanwhile.
 const CLOCK: Duration = Duration::from_secs(30);
 
 /// Interval of discovery while a group cannot be discovered: the server behind it may be down for days.
@@ -410,7 +410,7 @@ impl Owner {
         }
     }
 
-    /// Removes saved objects of kinds that are no longer watched.
+    /// Removes the saved objects of each scope (kind, and namespace if it has one) that is no longer watched.
     fn forget_unserved(&mut self) {
         let now = Timestamp::now();
         for (scope, _) in std::mem::take(&mut self.positions) {
@@ -495,7 +495,7 @@ impl Owner {
         }
     }
 
-    /// Updates the freshness of a scope in the index.
+    /// Sets the state of a scope in the index, by its watch and by the connection to its server.
     fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
         let Some(followed) = self.scopes.get(&id) else { return };
         let lost = match &*self.contact.borrow() {

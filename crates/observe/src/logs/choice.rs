@@ -175,7 +175,8 @@ impl Pod {
     }
 }
 
-/// Returns the status of a container, from its entry in the Pod's status.
+/// Returns the status of a container, from its entry in the Pod's status: `Failed` if it crashed and is not ready
+/// again, or cannot start; `Current` if it is ready or ended well; else `InProgress`.
 fn status(state: Value<'_>) -> Status {
     let of = |part: &str, kind: &str| state.get(part)?.get(kind).filter(|it| !it.is_null());
     let has_crashed = of("lastState", "terminated").is_some_and(has_failed);

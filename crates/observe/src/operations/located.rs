@@ -309,7 +309,8 @@ fn by_name(name: &str) -> Target {
     Target::List { labels: None, fields: Some(format!("metadata.name={name}")) }
 }
 
-/// Returns the namespaces in which an `argocd-cm` has actions.
+/// Returns the namespaces whose ConfigMap `argocd-cm` has a key that may define actions: one that begins with
+/// `resource.customizations.actions.`, or `resource.customizations`.
 fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     let has_any = |object: &Object<'_>| {
         let mut keys = object.at(&["data"]).and_then(Value::members).into_iter().flatten();

@@ -178,7 +178,8 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Returns true if the app waits for a change in its cluster, rather than for a write.
+    /// Returns true if the app waits for a change in its cluster: after a conflict, or until its tool has taken up or
+    /// finished the step.
     fn is_followed(&self) -> bool {
         matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
     }
@@ -297,7 +298,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         }
     }
 
-    /// Returns the time until the deadline.
+    /// Returns the time until the deadline of the operation; zero if it has passed.
     fn left(&self) -> Duration {
         self.settings.deadline.saturating_sub(self.begun.elapsed())
     }

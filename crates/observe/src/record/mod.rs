@@ -224,7 +224,7 @@ impl Dump<'_> {
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// Returns the client with the timeout for one request.
+    /// Returns the client with twice the timeout, so that a request can be repeated.
     fn asked(&self) -> Cluster {
         // Each attempt has the time of a request.
         self.cluster.within(self.timeout.saturating_mul(2))
@@ -322,7 +322,8 @@ impl Dump<'_> {
         sent
     }
 
-    /// Reads the Namespace kube-system, whose UID identifies the cluster, if Namespaces cannot be listed.
+    /// Reads the Namespace kube-system, whose UID identifies the cluster, into the dump if Namespaces could not be
+    /// listed; returns its entry for the unread objects if reading it failed, else `None`.
     async fn identity(&self, scopes: &[RecordedScope]) -> Option<Unread> {
         let scope = scopes.iter().find(|scope| scope.group.is_empty() && scope.kind == "Namespace")?;
         if scope.state == State::Read {
