@@ -247,7 +247,7 @@ fn half_of_the_machine() -> u64 {
     total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
 }
 
-/// The assumed open-file limit if the system does not tell it.
+/// The assumed open-file limit if `/proc/self/limits` does not state it.
 const UNKNOWN_FILES: usize = 256;
 
 /// The open-file limit of this process, which bounds its connections.

@@ -17,7 +17,7 @@ pub struct ClusterSelection {
     pub contexts: Vec<String>,
     /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
-    /// The kubeconfig to read in place of those of `$KUBECONFIG`, or of `~/.kube/config`.
+    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
 }
 

@@ -274,8 +274,8 @@ fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     }
 }
 
-/// Removes the extra entry that [`keep`] keeps. Returns the entries, and the key of the last one if there was
-/// an extra.
+/// Removes the last entry if there are more than `limit`, as [`keep`] keeps one extra. Returns the others, and the
+/// key of the last of them if one was removed, else `None`.
 fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Option<K>) {
     let is_cut = page.len() > limit;
     if is_cut {

@@ -142,7 +142,7 @@ impl FleetView {
     }
 
     /// Returns the Unix time in microseconds since which a pair is not well: `since`, or, if it is not live, the time
-    /// at which it was observed last.
+    /// at which it was observed last; `None` if that time is unknown.
     fn since_shown(&self, pair: &Pair, since: Option<i64>, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return since;

@@ -67,7 +67,7 @@ struct Pending {
     /// The last transitions of pairs that the store has and the fleet no longer shows.
     ended: Vec<PairTransition>,
     syncs: VecDeque<SyncRecord>,
-    /// The moment of the last publication.
+    /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
     /// For each cluster, the moment of its last sign of life that was added to the changes.
     heard: HashMap<ClusterId, Duration>,

@@ -54,7 +54,7 @@ pub(crate) struct Transition {
     pub(crate) at: Timestamp,
     /// The pair after the change; if it is gone, before it.
     pub(crate) pair: Arc<Pair>,
-    /// The pair before the change, if it had another target cluster then.
+    /// The pair before the change, if it had another target cluster then; else `None`.
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,

@@ -31,7 +31,8 @@ pub struct LogNews {
     pub lines: Vec<LogLine>,
     /// True if the container ended and its next run is awaited.
     pub waits: bool,
-    /// The end of the log, if it ended: the container or its Pod will not run again, or the failure.
+    /// The end of the log: `Ok` if the container or its Pod will not run again, else the failure; `None` if the log
+    /// has not ended.
     pub end: Option<Result<(), ReadError>>,
 }
 

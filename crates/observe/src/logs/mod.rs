@@ -52,7 +52,7 @@ pub struct ContainerLog {
     pub lines: Vec<LogLine>,
     /// True if the log is longer than [`MAX_LOG_BYTES`]; the newest lines are then missing.
     pub is_cut: bool,
-    /// The failure that ended the log before its end.
+    /// The failure after which no more of the log was read; `None` if there was none.
     pub failure: Option<ReadError>,
 }
 

@@ -42,7 +42,7 @@ pub enum PlannedWrite {
         object: ObjectKey,
         /// The patch to send.
         patch: Patch,
-        /// The patch to send if the server does not know a field of `patch`.
+        /// The patch to send if the server does not know a field of `patch`; `None` if there is no other.
         alternative: Option<Patch>,
     },
     /// The creation of a new object.

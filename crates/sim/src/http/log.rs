@@ -86,7 +86,7 @@ struct Run {
     is_running: bool,
     /// The first lines, written at its start.
     first: Vec<String>,
-    /// True if it writes a line from time to time.
+    /// True if the container is ready, and so writes a line every 30 seconds.
     is_ready: bool,
 }
 

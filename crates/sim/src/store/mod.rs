@@ -47,7 +47,7 @@ struct Shelf {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
     /// The version at which the resource was defined; watches cannot begin before it.
     since: u64,
-    /// A channel with the newest version, for watches; created when the first one starts.
+    /// A channel with the newest version, for watches; `None` until the first one starts.
     changed: Option<watch::Sender<u64>>,
 }
 
