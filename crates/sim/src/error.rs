@@ -95,7 +95,7 @@ impl Cause {
     }
 }
 
-/// Formats a value as error messages about fields do.
+/// Formats a value as JSON, as error messages about fields do.
 fn shown(value: &Value) -> String {
     value.to_string()
 }

@@ -107,7 +107,7 @@ pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-/// Returns the present name of a cluster; its identity if none is known.
+/// Returns the present name of a cluster; its identity if the hub no longer knows the cluster, or it has no name.
 fn cluster_name(view: &FleetView, id: &ClusterId) -> String {
     let place = view.fleet().places.get(id);
     let cluster = place.and_then(|place| view.fleet().cluster(*place));

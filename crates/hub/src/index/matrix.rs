@@ -101,7 +101,8 @@ impl FleetView {
     }
 }
 
-/// Returns the character for the present state of a pair.
+/// Returns the character for the state of a pair: its last observed health, its observed freshness, and whether it
+/// has a problem that is more than a notice.
 fn code(now: PairNow) -> u8 {
     matrix_code(now.health, now.observed, now.is_pressing())
 }

@@ -37,7 +37,7 @@ pub struct LiveSettings {
     pub index: IndexSettings,
     /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
-    /// The bytes of an earlier [`Live::save`]; `None` to read everything anew. The saved objects are shown at once as
+    /// The bytes of an earlier [`Live::save`]; `None` to read everything again. The saved objects are shown at once as
     /// stale, and only later changes are read.
     pub warm: Option<Vec<u8>>,
 }

@@ -237,7 +237,7 @@ impl Store {
         }
     }
 
-    /// Empties the log, like a server that has just started.
+    /// Empties the log of changes, like a server that has just started: watches can begin only at the newest version.
     pub(crate) fn forget(&mut self) {
         self.log = VecDeque::new();
         self.forgotten = self.version;

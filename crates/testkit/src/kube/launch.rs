@@ -102,7 +102,7 @@ impl<'a> Launcher<'a> {
         shared.state.save()
     }
 
-    /// Returns the state and the processes, the guard's last.
+    /// Returns the state, the started processes, and the guard's process; `None` in its place if there is no guard.
     pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))
