@@ -21,14 +21,15 @@ const MAX_HTTP1_STREAMS: usize = 1;
 pub enum Protocol {
     /// HTTP/1.1: one connection per concurrent request.
     Http1,
-    /// HTTP/2: one connection.
+    /// HTTP/2: one connection for up to 90 concurrent requests; watches have further ones of their own.
     Http2,
 }
 
 /// A function that creates the client of a further connection; the client's first request opens the connection.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
 
-/// A connection (for HTTP/2) and its free stream slots.
+/// The client of one HTTP/2 connection, or of HTTP/1.1 connections that it opens as needed, and the slots for its
+/// concurrent requests.
 #[derive(Clone)]
 pub(crate) struct PooledConnection {
     pub(crate) client: kube::Client,

@@ -10,7 +10,7 @@ use crate::error::ReadError;
 /// The budget in bytes if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
-/// Ratio of the memory of a kept text to its length: an index of its parts is kept with it.
+/// The number of bytes charged for each byte of a kept text: an index of its parts is kept with it.
 const KEPT: u64 = 2;
 
 /// The charge, in bytes, for each object beside its text.

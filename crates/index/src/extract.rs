@@ -352,7 +352,7 @@ pub(super) struct Extractor {
 /// The fields of an object that evidence reads, encoded.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
-    /// The encoded extract; see [`Parts`].
+    /// The encoded extract, as [`Parts::encode`] returns it.
     pub(super) bytes: Vec<u8>,
     /// True if no evidence changes the status of the object.
     pub(super) is_plain: bool,

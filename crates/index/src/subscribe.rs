@@ -132,7 +132,8 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Maximum number of queued changes of objects, over all batches; beyond it, the subscriber must read a snapshot.
+    /// Maximum number of queued changes of objects, over all batches; beyond it, all are dropped and the subscriber
+    /// must read a snapshot.
     bound: usize,
     queue: Mutex<Queue>,
 }

@@ -112,11 +112,11 @@ fn forgive(pods: &mut [Pod]) {
 
 struct Pod {
     name: String,
-    /// The UID of its controller; empty if it has none.
+    /// The UID of the Pod's controller; empty if it has none.
     owner: String,
     created: String,
     has_ended: bool,
-    /// The worst status of its containers.
+    /// The worst status of the Pod's containers.
     status: Status,
     containers: Vec<Container>,
 }

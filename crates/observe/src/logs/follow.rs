@@ -19,7 +19,7 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 /// Maximum number of lines of one log that wait to be taken; the oldest are left out.
 const MAX_WAITING_LINES: usize = 10_000;
 
-/// Pauses between looks at a container that does not run: the first and the longest.
+/// Pauses between reads of the Pod of a container that does not run: the first and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// The lines that a followed log has gained, and its end if it ended.
