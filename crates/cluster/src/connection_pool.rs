@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::BoxError;
 
-/// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
-/// a trace; here it waits in the `Queue` phase.
+/// Maximum number of streams per HTTP/2 connection. Beyond it, a watch gets another connection, and any other request
+/// waits in the `Queue` phase: beyond the server's own limit it would wait inside hyper without a trace.
 const MAX_STREAMS: usize = 90;
 
 /// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
@@ -21,14 +21,15 @@ const MAX_HTTP1_STREAMS: usize = 1;
 pub enum Protocol {
     /// HTTP/1.1: one connection per concurrent request.
     Http1,
-    /// HTTP/2: one connection.
+    /// HTTP/2: one connection for up to 90 concurrent requests; watches have further ones of their own.
     Http2,
 }
 
 /// A function that creates the client of a further connection; the client's first request opens the connection.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
 
-/// A connection (for HTTP/2) and its free stream slots.
+/// The client of one HTTP/2 connection, or of HTTP/1.1 connections that it opens as needed, and the slots for its
+/// concurrent requests.
 #[derive(Clone)]
 pub(crate) struct PooledConnection {
     pub(crate) client: kube::Client,
@@ -42,7 +43,7 @@ impl PooledConnection {
 }
 
 pub(crate) struct ConnectionPool {
-    /// The connection for requests whose responses end, unlike those of watches.
+    /// The connection for all requests but watches and followed logs, whose responses do not end by themselves.
     pub(crate) first: PooledConnection,
     lasting: Mutex<Vec<PooledConnection>>,
     streams: usize,

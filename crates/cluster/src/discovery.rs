@@ -22,22 +22,25 @@ use crate::request::{Answer, Ask, Failure, JSON};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// Maximum number of kinds read from a cluster; large real clusters have a tenth of that.
+/// Maximum number of kinds read from a cluster; further ones are left out and counted. Large real clusters have a
+/// tenth of that.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum size of a response in bytes; one about [`MAX_KINDS`] kinds has a third of that.
+/// Maximum size of a response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of that.
 const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum number of groups read from a response.
+/// Maximum number of groups read from a response; further ones are left out and counted.
 const MAX_GROUPS: usize = 20_000;
 
-/// Maximum number of entries read from the plain list of a version, where subresources are entries too.
+/// Maximum number of entries read from the plain list of a version, where subresources are entries too; further
+/// entries are left out and counted as kinds.
 const MAX_PLAIN: usize = 3 * MAX_KINDS;
 
-/// Maximum number of group versions requested one by one, and of versions read from a group.
+/// Maximum number of group versions requested one by one, and of versions read from a group; further ones are left
+/// out.
 const MAX_VERSIONS: usize = 1_000;
 
-/// Maximum number of broken groups that are listed.
+/// Maximum number of broken groups that are listed; further ones are only counted.
 const MAX_BROKEN: usize = 1_000;
 
 /// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
@@ -102,7 +105,7 @@ impl ServedResource {
         }
     }
 
-    /// Returns true if its objects can be listed.
+    /// Returns true if the preferred version has the verb `list`.
     pub fn can_list(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")
     }
@@ -458,7 +461,7 @@ impl Cluster {
 #[derive(Default)]
 struct Finding {
     discovery: Discovery,
-    /// The positions of the resources, by group, plural and kind.
+    /// The index of each resource among those found so far, by group, plural and kind.
     known: HashMap<[String; 3], usize>,
     /// Versions that need a request of their own.
     pending: Vec<Pending>,

@@ -320,7 +320,7 @@ const CLIENT_REFUSED: [AlertDescription; 6] = [
     AlertDescription::AccessDenied,
 ];
 
-/// Returns true if `text` is that of a TLS alert in [`CLIENT_REFUSED`].
+/// Returns true if `text` is exactly the message of rustls for receiving a TLS alert in [`CLIENT_REFUSED`].
 fn refuses_client(text: &str) -> bool {
     CLIENT_REFUSED.into_iter().any(|alert| text == rustls::Error::AlertReceived(alert).to_string())
 }
@@ -557,7 +557,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Maximum length in characters of one cause in a message: some contain text from the server.
+/// Maximum length in characters of one cause in a message; a longer one is cut. Some contain text from the server.
 const LONGEST_CAUSE: usize = 400;
 
 /// Appends a cause, and the causes of that cause, to a message, each after `: ` and cut to 400 characters. Leaves out a

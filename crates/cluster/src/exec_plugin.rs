@@ -21,7 +21,8 @@ use tokio::process::{Child, Command};
 use crate::deadline::Deadline;
 use crate::error::{TimeLimit, one_line};
 
-/// Maximum number of bytes kept of a plugin's stdout, and of its stderr; a credential is never longer.
+/// Maximum number of bytes kept of a plugin's stdout, and of its stderr; the rest is read and dropped. A credential
+/// is never longer.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// The running exec plugins.

@@ -23,11 +23,12 @@ use crate::traffic::Sent;
 /// The media types of a log, as kubectl requests them: some servers refuse a request for plain text alone.
 const LOG: &str = "application/json, */*";
 
-/// Maximum number of bytes read of the body of an error response.
+/// Maximum number of bytes read of the body of an error response; the rest is ignored.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// Time limit for the body of an error response to a request without a deadline.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of connections for logs that are followed. With HTTP/1.1 each of them is a connection.
+/// Maximum number of connections for logs that are followed; a log that needs one more is refused with an error. With
+/// HTTP/1.1 each followed log has a connection of its own.
 const MAX_CONNECTIONS: usize = 8;
 
 /// The log of a container to read.

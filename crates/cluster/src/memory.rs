@@ -10,7 +10,7 @@ use crate::error::ReadError;
 /// The budget in bytes if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
-/// Ratio of the memory of a kept text to its length: an index of its parts is kept with it.
+/// The number of bytes charged for each byte of a kept text: an index of its parts is kept with it.
 const KEPT: u64 = 2;
 
 /// The charge, in bytes, for each object beside its text.
@@ -171,7 +171,7 @@ impl Charge {
         }
     }
 
-    /// Releases the charge for a text that is not kept.
+    /// Releases the charge for a text of `bytes` bytes that is not kept.
     pub(crate) fn give_back(&self, bytes: u64) {
         let bytes = cost(bytes, 0);
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
@@ -247,7 +247,7 @@ fn half_of_the_machine() -> u64 {
     total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
 }
 
-/// The assumed open-file limit if the system does not tell it.
+/// The assumed open-file limit if `/proc/self/limits` does not state it.
 const UNKNOWN_FILES: usize = 256;
 
 /// The open-file limit of this process, which bounds its connections.

@@ -28,10 +28,10 @@ pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;
 /// The charge, in bytes, for each value in the index of a text.
 const BYTES_PER_VALUE: u64 = 16;
 
-/// Maximum size of a response that is one object, in bytes.
+/// Maximum size of a response that is one object, in bytes; a larger one is refused with an error.
 pub(crate) const MAX_OBJECT_BYTES: usize = 8 << 20;
 
-/// Number of items of a list after which the time limit is checked.
+/// Number of list items that are parsed between two checks of the time limit.
 const ITEMS_AT_ONCE: usize = 4096;
 
 /// Characters that must be escaped in a part of a path or a query.
@@ -60,7 +60,8 @@ impl<'a> ListRequest<'a> {
     /// The default number of objects per page.
     pub const PAGE: u32 = 500;
 
-    /// Maximum number of pages of one list: an honest server fills each page with the requested number of objects.
+    /// Maximum number of pages of one list; a list with more fails. An honest server fills each page with the
+    /// requested number of objects.
     pub const PAGES: usize = 10_000;
 
     /// Maximum number of items of one list that are not objects; a list with more is refused.
@@ -564,7 +565,7 @@ struct Page {
     is_late: bool,
 }
 
-/// Returns the charge in bytes for the index of a text.
+/// Returns the charge in bytes for the index of a JSON text, estimated from its commas and opening brackets.
 fn index_size(text: &[u8]) -> u64 {
     // Each value but the first of its list or object has a comma before it.
     memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64 * BYTES_PER_VALUE

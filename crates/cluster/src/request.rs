@@ -20,19 +20,22 @@ pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 /// The media type of plain JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// Maximum size of a response in bytes, decompressed. Responses are kept whole; a larger one is not a page of a list.
+/// Maximum size of a response in bytes, decompressed; a larger one is refused with an error. Responses are kept
+/// whole.
 pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 
-/// Maximum time that Taffrail waits when a server sends `Retry-After`.
+/// Maximum pause taken from a server's `Retry-After`; a longer one is shortened to this.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Minimum pause before a request is repeated, also if the server asks for none.
+/// Minimum pause before a request is repeated, even if the server's `Retry-After` is shorter; also the pause after a
+/// server error (5xx) without `Retry-After`.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
 
-/// The pause before a request is repeated that the server has deferred (429) without a `Retry-After`.
+/// The pause before a request is repeated to which the server responded 429 without `Retry-After`.
 const DEFERRED_PAUSE: Duration = Duration::from_secs(1);
 
-/// Maximum number of attempts of one request: as in client-go, the first and ten more.
+/// Maximum number of attempts of one request: as in client-go, the first and ten more. The last response is then
+/// final.
 const MAX_ATTEMPTS: u32 = 11;
 
 /// A request to the server, without its method and body.

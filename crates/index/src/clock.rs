@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use super::record::{flag, millis};
 use super::{Index, KindId};
 
-/// Milliseconds by which a synchronised clock may step back in regular operation; smaller steps are ignored.
+/// Milliseconds up to which a step back of the wall clock is ignored: a synchronised clock makes such steps in
+/// regular operation.
 const SLEWED: i64 = 1_000;
 
 impl Index {

@@ -31,7 +31,7 @@ pub struct Contents {
     /// For each kind, by its number: true if its objects have a status subresource; `None` if the server did not tell
     /// it.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
-    /// The groups that discovery could not read; `None` if discovery did not tell all kinds of the other groups.
+    /// The groups that discovery could not read; `None` if discovery did not list all kinds of the other groups.
     pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
     pub(super) scopes: Arc<Vec<Arc<KindScopes>>>,
     pub(super) links: Chunked<Links>,

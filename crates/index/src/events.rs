@@ -17,14 +17,15 @@ use super::record::{Uid, millis};
 use super::table::{Seed, Table};
 use super::wire::{Damaged, Reader, Writer};
 
-/// Maximum number of events kept for an object.
+/// Maximum number of events kept for an object; beyond it the oldest is dropped.
 pub const EVENTS_OF_AN_OBJECT: usize = 8;
-/// Maximum number of events kept for a cluster.
+/// Maximum number of events kept for a cluster; beyond it the oldest are dropped, those without a time first.
 pub const EVENTS_OF_A_CLUSTER: usize = 20_000;
-/// Time for which an event is kept after it last occurred.
+/// Time for which an event is kept after it last occurred; an event without a time is kept until there are too many.
 pub const EVENTS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Reasons of Normal events that are kept.
+/// Reasons of the Normal events that are kept; those with other reasons are dropped. Warnings are kept whatever their
+/// reason.
 const TELLING: &[&str] = &[
     "Nominated",
     "TriggeredScaleUp",

@@ -199,14 +199,14 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-/// Maximum number of distinct members under one member that the paths may select.
+/// Maximum number of distinct members under one member that the paths may select; debug builds panic at one more.
 const MEMBERS: usize = 24;
 
 /// A tree of the members to keep; a node without members keeps the whole value.
 #[derive(Debug, Default)]
 struct Wanted {
     members: Vec<(String, Wanted)>,
-    /// True if `members` apply to each item of a list.
+    /// True if the value is a list, to each of whose items `members` apply.
     each: bool,
     /// True if the member is kept even if nothing in it is selected.
     counts: bool,
@@ -352,7 +352,7 @@ pub(super) struct Extractor {
 /// The fields of an object that evidence reads, encoded.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
-    /// The encoded extract; see [`Parts`].
+    /// The encoded extract, as [`Parts::encode`] returns it.
     pub(super) bytes: Vec<u8>,
     /// True if no evidence changes the status of the object.
     pub(super) is_plain: bool,

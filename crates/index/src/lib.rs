@@ -223,7 +223,7 @@ pub struct Index {
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     reassessment: Reassessment,
-    /// The kinds whose bodies are kept in addition to those that the settings select.
+    /// The kinds of which bodies are kept in addition to the objects that the settings select.
     kept_kinds: Vec<GroupKind>,
     /// The cost of judging objects since the last reassessment began.
     costs: Costs,
@@ -454,7 +454,8 @@ impl Index {
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
-    /// Judges an object by the rules of the settings, in its context.
+    /// Judges an object by the rules of the settings, with the objects that it owns as evidence if the rules of its
+    /// kind read them, and else alone.
     fn judge(&self, kind: KindId, object: &Object<'_>, now: Timestamp) -> Verdict {
         let rules = &*self.contents.settings.rules;
         if self.contents.settings.assess && rules.reads_children(object.group(), object.kind()) {
@@ -504,7 +505,7 @@ impl Index {
         self.subscribers.add(bound, self.contents.sequence + next)
     }
 
-    /// Returns the numbers of stored values, for measurements.
+    /// Returns the numbers of objects, events and distinct values that the index stores.
     pub fn sizes(&self) -> Sizes {
         let Pools { texts, sets, owners, verdicts, healths, extracts, keys } = &self.pools;
         Sizes {
@@ -520,7 +521,7 @@ impl Index {
     }
 }
 
-/// Returns true if `kinds` contains a kind, directly or as `*`.
+/// Returns true if `kinds` contains the kind, or `*` for all kinds of its group.
 fn keeps(kinds: &[GroupKind], group: &str, kind: &str) -> bool {
     kinds.iter().any(|own| own.group == group && (own.kind == kind || own.kind == "*"))
 }

@@ -15,7 +15,8 @@ use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
 
-/// Maximum length of a name in bytes. The API server accepts 253 bytes, for a few kinds somewhat more.
+/// Maximum length in bytes of a name or namespace; an object with a longer one is refused. The API server accepts 253
+/// bytes, for a few kinds somewhat more.
 const LONGEST_NAME: usize = 1024;
 
 /// Age of an object by which a controller must have written its first status.
@@ -171,7 +172,7 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Returns true if the rules of an owner's kind read the object as a child.
+/// Returns true if the rules read the children of the kind of at least one of the object's owners.
 fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
     let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
     references.into_iter().flatten().any(|reference| {

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use super::chunked::{Chunked, Vacant};
 use super::table::Seed;
 
-/// The slot number that stands for "none".
+/// The slot number that stands for the absence of a slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The values of a pool by slot, in the form that snapshots share; `None` for a vacant slot.

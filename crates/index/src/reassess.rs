@@ -47,7 +47,8 @@ const UNJUDGED_FOR: i64 = 60_000;
 /// Interval, in milliseconds, at which an object that waits for its first status is judged again.
 const FIRST_STATUS_FOR: i64 = 15_000;
 
-/// Maximum number of objects built for evidence before they are dropped to free memory.
+/// Number of objects built for evidence beyond which all of them are dropped to free memory, and built again when
+/// needed.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
 /// The objects to reassess, and the keys to which objects listen: when a change is announced under a key, the objects
@@ -101,7 +102,8 @@ impl Listeners {
         }
     }
 
-    /// Removes a listener; returns true if none is left.
+    /// Removes a listener; returns true if none is left. A sole listener is not removed: the caller then drops the
+    /// set.
     fn remove(&mut self, slot: u32) -> bool {
         match self {
             Listeners::One(own) => *own == slot,
@@ -126,7 +128,7 @@ impl Reassessment {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
 
-    /// Announces a change under `key`; returns false if `key` is `None`.
+    /// Announces a change under `key`, for the next reassessment; returns false if `key` is `None`.
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
         key.is_some()
@@ -332,7 +334,8 @@ impl Index {
         self.reassessment.changed.insert(slot);
     }
 
-    /// Announces that the object at a slot is about to be removed.
+    /// Marks the owners of the object at a slot, and all that listen to the object, for reassessment, and ends its
+    /// own: the object is about to be removed.
     pub(super) fn note_gone(&mut self, slot: u32) {
         let Some(record) = self.contents.record(slot) else { return };
         self.reassessment.announced.extend(self.contents.announcements(record));

@@ -339,7 +339,7 @@ pub struct Transition {
     pub since: Timestamp,
 }
 
-/// Maximum number of former statuses kept per object.
+/// Maximum number of former statuses kept per object; beyond it the oldest is dropped.
 pub const REMEMBERED: usize = 4;
 
 /// The former statuses, newest first, each with its start in milliseconds since 1970; unused places are `None`.

@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the reason of the status, in one line.
+    /// Returns the reason of the status, in one line: by evidence, or else of the object's own verdict; may be empty.
     pub fn message(&self) -> &str {
         match (&self.health, &self.verdict) {
             (Some(health), _) => &health.message,
@@ -132,7 +132,8 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Maximum number of queued changes of objects, over all batches; beyond it, the subscriber must read a snapshot.
+    /// Maximum number of queued changes of objects, over all batches; beyond it, all are dropped and the subscriber
+    /// must read a snapshot.
     bound: usize,
     queue: Mutex<Queue>,
 }

@@ -239,7 +239,7 @@ pub struct Tree<'s> {
     stack: Vec<(u32, u32)>,
     /// Slots of the starting objects that have owners, so that the walk may reach them again.
     roots: HashSet<u32>,
-    /// The slot of the only starting object, instead of `roots`.
+    /// The slot of the starting object that has owners if there is only one such object, instead of `roots`.
     root: u32,
     /// Slots of the objects with several owners that were returned: only they can be reached twice.
     met: HashSet<u32>,

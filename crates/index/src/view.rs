@@ -156,7 +156,7 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the rule that decided the status.
+    /// Returns the name of the rule that decided the status; empty without a verdict.
     pub fn rule(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.verdict.0.rule,
@@ -181,7 +181,7 @@ impl<'s> ObjectRef<'s> {
         if self.record.unwell_since == i64::MIN { None } else { at_millis(self.record.unwell_since) }
     }
 
-    /// Lists the object's former statuses, newest first.
+    /// Lists the object's last former statuses, at most [`REMEMBERED`](super::REMEMBERED), newest first.
     pub fn history(&self) -> impl Iterator<Item = Transition> + use<'s> {
         let past = self.record.past.as_ref().into_iter().flat_map(|past| past.iter().flatten());
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))

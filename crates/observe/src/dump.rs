@@ -25,7 +25,7 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// Prefix of the first line of a dump that names the address of the API server.
+/// Prefix of a dump's first line; the address of the API server follows it.
 const SERVER: &str = "# server:";
 
 /// The arguments of [`read_dumps`].
@@ -258,7 +258,8 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 impl Recording {
     /// Answers the reads that the plan makes for `asked`, with the result that each had when the dump was written.
     fn answer(&self, snapshot: &mut Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) {
-        /// Maximum number of rounds in which the plan of reads is answered; more than any plan needs.
+        /// Maximum number of rounds of planning reads and answering them; reads planned later stay unanswered. No
+        /// plan needs as many.
         const ROUNDS: usize = 20;
 
         // That it was cut, or damaged, or that the cluster did not answer, is reported once.

@@ -322,7 +322,8 @@ pub(crate) async fn read(
     Ok(snapshot)
 }
 
-/// Maximum number of namespaces in which a kind is listed after the list of all namespaces was too large.
+/// Maximum number of namespaces of a cluster up to which a kind is listed in each of them, after the list of all
+/// namespaces was too large; with more it is listed in none.
 const MOST_NAMESPACES: usize = 300;
 
 /// Lists kinds in each namespace, after the list of all namespaces was too large, so that a namespace with too many
@@ -361,7 +362,7 @@ async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read
     lists.iter().for_each(|read| snapshot.retract(&read.scope()));
 }
 
-/// Returns true if the read may have failed because there was too much data.
+/// Returns true if the read failed by timeout or by a size limit, so perhaps because there was too much data.
 fn is_too_much(error: &ReadError) -> bool {
     matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
 }

@@ -17,7 +17,7 @@ pub struct ClusterSelection {
     pub contexts: Vec<String>,
     /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
-    /// The kubeconfig to read in place of those of `$KUBECONFIG`, or of `~/.kube/config`.
+    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ impl Member {
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
     }
 
-    /// Returns the snapshot of a cluster that is not connected yet.
+    /// Returns a snapshot without objects, which says that the cluster is not connected yet (reason `Connecting`).
     pub(crate) fn unread(&self) -> Snapshot {
         let (reason, message) = ("Connecting".to_owned(), "not connected yet".to_owned());
         self.lost(Failure { reason, message })

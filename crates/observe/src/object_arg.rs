@@ -30,7 +30,7 @@ impl ObjectArg {
         ObjectArg::Named { kind: kind.to_owned(), name: name.to_owned() }
     }
 
-    /// Returns the cluster that the text names; `None` if it names none.
+    /// Returns the cluster that a key names; `None` if it names none, or if the argument is a kind and a name.
     pub fn cluster(&self) -> Option<&str> {
         match self {
             ObjectArg::Key { cluster, .. } => cluster.as_deref(),

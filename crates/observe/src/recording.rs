@@ -29,7 +29,7 @@ pub struct Opening {
     pub metadata: Name,
     /// The address of the API server.
     pub server: String,
-    /// The version of the API server.
+    /// The version of the API server; `None` if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The time of the first request, by the clock of the machine that wrote the dump.
@@ -180,7 +180,7 @@ impl RecordedScope {
         }
     }
 
-    /// Returns true if the scope contains all objects that `read` requests.
+    /// Returns true if the scope is of the same group and kind as `read`, and of all namespaces or of the same one.
     pub fn covers(&self, read: &Read) -> bool {
         self.group == read.group
             && self.kind == read.kind

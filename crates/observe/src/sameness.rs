@@ -27,7 +27,7 @@ use crate::read::read_one;
 /// Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// Maximum duration of a comparison of two clusters.
+/// Maximum duration of a comparison of two clusters, even if the caller allows more.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pause between two reads of a cluster's Leases.
@@ -154,7 +154,8 @@ impl Comparison {
         });
     }
 
-    /// Returns true if more readings of the cluster with this index are needed.
+    /// Returns true if a pair with the cluster of this index is still undecided, so that its Leases must be read
+    /// again.
     fn waits_for(&self, place: usize) -> bool {
         self.open.iter().any(|&(later, earlier)| later == place || earlier == place)
     }

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 use taffrail_cluster::Deadline;
 
-/// Minimum time of each cluster for writes, unless the whole answer has a limit: a write that is given up may have been
-/// made, so writes have more patience than reads.
+/// Minimum time of each cluster for writes, unless the limit is one for all clusters together: a write that is given
+/// up may have been made, so writes get more time than reads.
 const WRITES: Duration = Duration::from_secs(30);
 
 /// The time that reading clusters may take.
@@ -47,7 +47,7 @@ pub struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// Gives `timeout` to each cluster.
+    /// Makes limits of `timeout` for each cluster, and none for single requests.
     pub fn each(timeout: Duration) -> TimeLimits {
         TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
     }

@@ -44,7 +44,7 @@ impl Clock {
         clock
     }
 
-    /// Lets time pass by itself from now on.
+    /// Lets the clock run with real time from now on; does nothing if it runs already.
     pub(crate) fn release(&self) {
         self.0.begun.get_or_init(Instant::now);
     }

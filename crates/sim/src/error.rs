@@ -95,7 +95,7 @@ impl Cause {
     }
 }
 
-/// Formats a value as error messages about fields do.
+/// Formats a value as JSON, as error messages about fields do.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
@@ -106,7 +106,7 @@ pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// Details of the error. They are boxed, so that a result stays small.
+    /// The `details` of the `Status`; `None` if it has none. They are boxed, so that a result stays small.
     pub(crate) details: Option<Box<Details>>,
     /// A token with which a client can continue a list after 410 Gone; empty for other errors.
     pub(crate) r#continue: Option<String>,

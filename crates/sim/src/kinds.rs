@@ -66,7 +66,8 @@ pub(crate) struct Column {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    /// The path to the value, for a column that a CustomResourceDefinition defines.
+    /// The path to the value, for a column that a CustomResourceDefinition defines; `None` for other columns, or if
+    /// the path cannot be parsed.
     pub(crate) json_path: Option<JsonPath>,
 }
 

@@ -113,7 +113,7 @@ impl Fields {
         });
     }
 
-    /// Removes branches that contain no path of the set.
+    /// Removes all descendants that neither are in the set nor have a descendant in it.
     fn prune(&mut self) {
         self.children.retain(|_, child| {
             child.prune();

@@ -80,7 +80,7 @@ impl Selector {
         self.fields.iter().find(named).map(|field| field.value.as_str())
     }
 
-    /// Returns true if an object is selected.
+    /// Returns true if an object meets all parts of this selector; one without parts selects all.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         if self.is_empty() {
             return true;

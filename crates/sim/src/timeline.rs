@@ -322,7 +322,7 @@ fn fill_generation(value: &mut Value, generation: &Value) {
     }
 }
 
-/// Returns a value in which the placeholders of times are replaced.
+/// Returns `value` with the placeholders `${…}` of times replaced in all its texts, at any depth.
 fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     match value {
         Value::String(text) if text.contains("${") => Value::String(fill(text, now, begin)),

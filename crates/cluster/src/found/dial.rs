@@ -83,12 +83,12 @@ impl AddressGuard {
         if is_allowed { Ok(()) } else { Err(AddressRefused { address, class }) }
     }
 
-    /// Checks the host of a URL if that is an address.
+    /// Checks the host of a URL as [`AddressGuard::check`] does if it is an IP address; a name passes.
     pub(crate) fn check_literal(&self, url: &Uri) -> Result<(), AddressRefused> {
         literal(url.host().unwrap_or_default()).map_or(Ok(()), |address| self.check(address))
     }
 
-    /// Returns a connector that dials only addresses that pass.
+    /// Returns a connector that dials only addresses that pass [`AddressGuard::check`].
     pub(crate) fn connector(self) -> GuardedConnector {
         let mut tcp = HttpConnector::new_with_resolver(GuardedResolver(self.clone()));
         tcp.enforce_http(false);
@@ -97,12 +97,12 @@ impl AddressGuard {
     }
 }
 
-/// Returns the address that a URL's host is; `None` if it is a name.
+/// Parses a URL's host, with or without brackets, as an IP address; `None` if it is a name.
 fn literal(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// A resolver that fails if any address of a name does not pass.
+/// A resolver that fails if any address of a name does not pass [`AddressGuard::check`].
 #[derive(Clone)]
 pub(crate) struct GuardedResolver(AddressGuard);
 

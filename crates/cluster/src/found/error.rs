@@ -11,7 +11,7 @@ pub enum SecretClusterError {
     /// The kubeconfig or configuration is too long.
     #[error("it is {bytes} bytes long, more than {} KiB", super::MAX_SECRET_KUBECONFIG_BYTES >> 10)]
     TooLarge {
-        /// Its length in bytes.
+        /// The length of the kubeconfig or configuration, in bytes.
         bytes: usize,
     },
     /// It is not of the form that it should have, or its certificates or keys cannot be used.
@@ -20,16 +20,16 @@ pub enum SecretClusterError {
     /// A kubeconfig has no current context, and not exactly one context.
     #[error("it has {contexts} contexts and no current-context")]
     Ambiguous {
-        /// Number of contexts.
+        /// Number of contexts in the kubeconfig.
         contexts: usize,
     },
-    /// It names a program that gives credentials; holds the field.
+    /// The kubeconfig or configuration names a program that gives credentials; holds the name of the field.
     #[error("{0} runs a program for credentials, and a Secret must not run programs here")]
     Program(&'static str),
-    /// It names a file; holds the field.
+    /// The kubeconfig or configuration names a file; holds the name of the field.
     #[error("{0} names a file, and a Secret must not read files here")]
     File(&'static str),
-    /// It names a proxy; holds the field.
+    /// The kubeconfig or configuration names a proxy; holds the name of the field.
     #[error("{0} names a proxy, and credentials from a Secret go only to the server itself")]
     Proxy(&'static str),
     /// The server's URL is not an https URL.

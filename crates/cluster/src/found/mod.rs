@@ -22,10 +22,11 @@ pub use error::SecretClusterError;
 use crate::error::one_line;
 use crate::kubeconfig::{Context, Entries, KubeconfigError, NotChosen};
 
-/// Maximum length in bytes of a kubeconfig, or of the configuration of an Argo CD cluster, in a Secret.
+/// Maximum length in bytes of a kubeconfig, or of the configuration of an Argo CD cluster, in a Secret; a longer one
+/// is refused unparsed.
 pub const MAX_SECRET_KUBECONFIG_BYTES: usize = 256 << 10;
 
-/// Maximum number of characters of a message about a defect, which may quote the Secret.
+/// Maximum number of characters of a message about a defect, which may quote the Secret; a longer one is cut.
 const MAX_MESSAGE: usize = 300;
 
 /// The fields of a kubeconfig's cluster that are used; all others are removed unread.

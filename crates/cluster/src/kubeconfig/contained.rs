@@ -11,8 +11,8 @@ use super::{Context, Kubeconfig, KubeconfigError};
 /// The name of the context, and of its cluster and user, in a kubeconfig made of one [`Entries`].
 const ONLY: &str = "it";
 
-/// The maximum number of contexts, of clusters and of users in the kubeconfig of a Secret. Finding equal names takes
-/// quadratic time.
+/// The maximum number of contexts, of clusters and of users in the kubeconfig of a Secret; a kubeconfig with more is
+/// refused. Finding equal names takes quadratic time.
 const MAX_ENTRIES: usize = 1_000;
 
 /// The unparsed fields of the cluster and the user of one context.

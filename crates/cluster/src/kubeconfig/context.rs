@@ -140,7 +140,7 @@ impl Context {
     }
 }
 
-/// Returns true if a URL points to this machine.
+/// Returns true if the host of a URL is `localhost` or a loopback address.
 fn is_loopback(url: &Uri) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -195,7 +195,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the folder that relative paths in this entry start from.
+    /// Returns the folder of the kubeconfig file that contains this entry, from which its relative paths start.
     fn folder(&self) -> &Path {
         self.entry.file.parent().unwrap_or(Path::new(""))
     }

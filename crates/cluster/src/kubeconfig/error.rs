@@ -109,7 +109,7 @@ impl KubeconfigError {
     }
 }
 
-/// Joins the first names of a list; adds how many more there are.
+/// Joins the first 10 names of a list with commas; then adds the number of further ones, if there are any.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -319,9 +319,10 @@ pub(super) struct PageEnd {
     unreadable: Option<String>,
 }
 
-/// Maximum size of a batch of list items, in bytes: decoding one must not keep the reader from other clusters for long.
+/// Maximum size of a batch of list items, in bytes; an item that would exceed it begins the next batch. Decoding a
+/// batch must not keep the reader from other clusters for long.
 const MAX_BATCH_BYTES: usize = 512 << 10;
-/// Maximum size of a batch of list items, in items.
+/// Maximum number of items in a batch of list items; further ones form the next batch.
 const MAX_BATCH_ITEMS: usize = 2000;
 
 /// Parses a page and splits its items into batches of at most [`MAX_BATCH_ITEMS`] items and [`MAX_BATCH_BYTES`], unless

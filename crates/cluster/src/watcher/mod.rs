@@ -125,7 +125,7 @@ pub struct WatchSettings {
     /// True to receive objects of known kinds as Protobuf where lists are streamed: without `metadata.managedFields`,
     /// and at half the cost for the server.
     pub protobuf: bool,
-    /// Number of concurrent lists.
+    /// Maximum number of concurrent lists; further ones wait.
     pub concurrent_lists: usize,
     /// Time of silence after which a watch is reopened. Servers send bookmarks once a minute.
     pub silence: Duration,
@@ -208,7 +208,7 @@ struct Shared {
     newest: Arc<Mutex<Newest>>,
     /// Incremented when the server is back, and by [`Watcher::try_now`], so that scopes in backoff retry at once.
     returned: watch::Sender<u64>,
-    /// Notified to trigger a probe at once.
+    /// Notified to make the watcher probe the server at once.
     doubted: tokio::sync::Notify,
     renewals: tokio::sync::Mutex<connectivity::Renewals>,
     /// One more than the generation of the newest connection whose credentials the server accepted; 0 if it accepted
@@ -270,7 +270,7 @@ struct Followed {
     scope: Scope,
     api_version: String,
     progress: Mutex<Progress>,
-    /// Notified when the reader finds that the watch cannot continue.
+    /// Notified when the reader finds that the watch cannot continue, as [`Progress::is_over`] tells.
     ended: tokio::sync::Notify,
     /// The newest resource version over all scopes; `None` for a scope that may be in another store.
     newest: Option<Arc<Mutex<Newest>>>,
@@ -296,7 +296,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Returns true if the watch cannot continue.
+    /// Returns true if the scope must be listed again, the server ended the watch with an error, or the received text
+    /// cannot be read.
     fn is_over(&self) -> bool {
         self.expired.is_some() || self.refused.is_some() || self.unreadable.is_some()
     }

@@ -39,10 +39,12 @@ const MAX_PAGE: u32 = 32_000;
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
 const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 
-/// Maximum size of a batch of watch events, in bytes, when more bytes are available at once.
+/// Size of received watch events, in bytes, from which they are delivered as a batch though more are available at
+/// once.
 const MAX_CHUNK: usize = 512 << 10;
 
-/// Bytes of a response that are kept without charging the cluster's memory share.
+/// Maximum number of bytes of a response in progress for which the cluster's memory share is not charged; a larger
+/// response is charged whole.
 const MAX_UNCHARGED: usize = 16 << 10;
 
 /// A watch that ends earlier than planned by more than this was ended by the server or a proxy.
@@ -73,7 +75,7 @@ enum Ended {
     Early {
         /// True if the watch ended as soon as it began.
         at_once: bool,
-        /// True if the watch had delivered something.
+        /// True if the watch delivered a change or a bookmark with another resource version before it ended.
         moved: bool,
     },
     /// The watch was silent for too long.
@@ -302,7 +304,7 @@ impl<'a> Task<'a> {
         read.await.map_err(|_| ReaderGone)
     }
 
-    /// Forgets the progress, so that the next round begins with a list.
+    /// Forgets the resource version and all other progress, so that the next round begins with a list.
     fn forget(&self) {
         *self.followed.progress() = super::Progress::default();
     }

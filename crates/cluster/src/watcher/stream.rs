@@ -17,9 +17,9 @@ use crate::costs::Purpose;
 use crate::error::{Fault, Phase, ReadError, TimeLimit};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
-/// Maximum number of bytes read of the body of an error response.
+/// Number of bytes of the body of an error response after which reading it stops.
 const MAX_REFUSAL: usize = 64 << 10;
-/// Time limit for reading the body of an error response.
+/// Time limit for reading the body of an error response; the part read until then is used.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A failure, and the time that the server asks to wait.

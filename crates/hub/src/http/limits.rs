@@ -5,11 +5,12 @@ use std::time::Duration;
 /// The bounds of what requests may cost.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The greatest length of a URL, in bytes.
+    /// The greatest length of a URL's path and query, in bytes; the hub refuses a longer one with 414.
     pub url: usize,
-    /// The greatest length of all headers of a request, in bytes.
+    /// The greatest length of the names and values of all headers of a request, in bytes; the hub refuses more with
+    /// 431.
     pub headers: usize,
-    /// The greatest length of the body of a request, in bytes.
+    /// The greatest length of the body of a request, in bytes; the hub refuses a longer one with 413.
     pub body: usize,
     /// The greatest length in bytes of the answer to a view's question that is a list, such as that of `get apps`.
     pub answer: usize,

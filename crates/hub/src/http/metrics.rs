@@ -14,13 +14,15 @@ use taffrail_status::rollup::Counts;
 use crate::index::{AppFilter, FleetIndex, FleetView, JournalCounts};
 use crate::store::StoreHealth;
 
-/// The greatest number of apps (in all clusters) for which the numbers by status are written.
+/// The greatest number of apps (in all clusters) for which the numbers by status are written; the others are only
+/// counted as omitted.
 const MAX_APPS: usize = 2_000;
 
-/// The greatest number of pairs of app and cluster that have a series of their own because they are not well.
+/// The greatest number of pairs of app and cluster that have a series of their own because they are not Current; the
+/// worst come first, and the others are only counted as omitted.
 const MAX_UNWELL: usize = 20_000;
 
-/// The greatest number of clusters with series of their own.
+/// The greatest number of clusters with series of their own; the others are only counted as omitted.
 const MAX_CLUSTERS: usize = 20_000;
 
 /// Returns all metrics in the text format of Prometheus.

@@ -28,7 +28,8 @@ use crate::store::{Answer, Cursor, HistoryEntry, HistoryRange, PageQuery, PairId
 /// The number of pairs of which one read of the store returns the states.
 const PAGE: NonZeroUsize = NonZeroUsize::new(5_000).unwrap();
 
-/// The greatest number of cells of the matrix of a past time.
+/// The greatest number of cells of the matrix of a past time; with many clusters a page has fewer rows, but at least
+/// one.
 const MAX_CELLS: usize = 1_000_000;
 
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
@@ -106,7 +107,7 @@ pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-/// Returns the present name of a cluster; its identity if none is known.
+/// Returns the present name of a cluster; its identity if the hub no longer knows the cluster, or it has no name.
 fn cluster_name(view: &FleetView, id: &ClusterId) -> String {
     let place = view.fleet().places.get(id);
     let cluster = place.and_then(|place| view.fleet().cluster(*place));
@@ -273,8 +274,8 @@ fn keep<K: Ord, V>(page: &mut BTreeMap<K, V>, limit: usize, key: K, value: V) {
     }
 }
 
-/// Removes the extra entry that [`keep`] keeps. Returns the entries, and the key of the last one if there was
-/// an extra.
+/// Removes the last entry if there are more than `limit`, as [`keep`] keeps one extra. Returns the others, and the
+/// key of the last of them if one was removed, else `None`.
 fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Option<K>) {
     let is_cut = page.len() > limit;
     if is_cut {

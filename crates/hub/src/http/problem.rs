@@ -57,7 +57,7 @@ impl Refusal {
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, sort, "Method not allowed", detail)
     }
 
-    /// Makes the refusal of a path that names several apps.
+    /// Makes the refusal (409) of a path that names several apps.
     pub(crate) fn ambiguous(what: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:ambiguous";
         Refusal::new(StatusCode::CONFLICT, sort, "Ambiguous name", what.into())

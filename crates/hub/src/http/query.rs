@@ -13,10 +13,10 @@ use crate::index::{AppFilter, GroupBy};
 /// The number of rows of a page if a request has no `limit`.
 const DEFAULT_LIMIT: usize = 100;
 
-/// The greatest number of rows of a page.
+/// The greatest number of rows of a page; a greater `limit` is refused.
 pub(crate) const MAX_LIMIT: usize = 500;
 
-/// The greatest number of values of all parameters of one request.
+/// The greatest number of comma-separated values of all parameters of one request; a request with more is refused.
 const MAX_VALUES: usize = 1_000;
 
 /// The parsed query parameters of a request.

@@ -21,7 +21,8 @@ pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::
     }
 }
 
-/// The time limit for answering a question: the default, and the most that a request may set.
+/// The time limit for answering a question: the default, and the most that a request may set; a greater time is
+/// shortened to it.
 const MAX_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns the time for which the client waits for the answer: the seconds of the first valid `wait` in its `Prefer`

@@ -12,7 +12,7 @@ use super::filter::AppFilter;
 use super::pair::{Pair, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
-/// The greatest number of apps, and of clusters, that an entry lists by name.
+/// The greatest number of apps, and of clusters, that an entry lists by name; it only counts further ones.
 const MAX_NAMED: usize = 5;
 
 /// The key by which problems are grouped: those with equal parts count as one cause.
@@ -142,7 +142,7 @@ impl FleetView {
     }
 
     /// Returns the Unix time in microseconds since which a pair is not well: `since`, or, if it is not live, the time
-    /// at which it was observed last.
+    /// at which it was observed last; `None` if that time is unknown.
     fn since_shown(&self, pair: &Pair, since: Option<i64>, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return since;

@@ -21,7 +21,7 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of pairs, transitions and syncs in one batch.
+/// The greatest number of pairs, of transitions and of syncs in one batch; the rest waits for the next one.
 const MAX_BATCH: usize = 5_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
@@ -67,7 +67,7 @@ struct Pending {
     /// The last transitions of pairs that the store has and the fleet no longer shows.
     ended: Vec<PairTransition>,
     syncs: VecDeque<SyncRecord>,
-    /// The moment of the last publication.
+    /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
     /// For each cluster, the moment of its last sign of life that was added to the changes.
     heard: HashMap<ClusterId, Duration>,

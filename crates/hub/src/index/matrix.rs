@@ -11,10 +11,10 @@ use super::names::NameId;
 use super::pair::Place;
 use super::view::{FleetView, PairNow};
 
-/// The greatest number of columns.
+/// The greatest number of columns, one for each cluster; further clusters are left out and counted.
 const MAX_COLUMNS: usize = 10_000;
 
-/// The greatest number of cells; with many columns a page has fewer rows.
+/// The greatest number of cells; with many columns a page has fewer rows, but at least one.
 const MAX_CELLS: usize = 1_000_000;
 
 /// The characters of cells, in the order of their meanings (status, freshness, problem or none).
@@ -101,7 +101,8 @@ impl FleetView {
     }
 }
 
-/// Returns the character for the present state of a pair.
+/// Returns the character for the state of a pair: its last observed health, its observed freshness, and whether it
+/// has a problem that is more than a notice.
 fn code(now: PairNow) -> u8 {
     matrix_code(now.health, now.observed, now.is_pressing())
 }

@@ -157,7 +157,7 @@ fn numbers(
 struct ClusterRanks<'v>(Vec<&'v str>);
 
 impl<'v> ClusterRanks<'v> {
-    /// Collects the names if `sort` is by cluster.
+    /// Collects the names of all clusters, sorted and each once, if `sort` is by cluster; else none.
     fn new(view: &'v FleetView, sort: Option<SortField>) -> ClusterRanks<'v> {
         let is_used = sort == Some(SortField::Cluster);
         let clusters = view.fleet().all().filter(|_| is_used);

@@ -13,7 +13,7 @@ use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
 
-/// The greatest number of changes that are kept for `/api/v1/changes`.
+/// The greatest number of changes that are kept for `/api/v1/changes`; the earliest are dropped beyond it.
 const MAX_RECENT: usize = 10_000;
 
 /// The problem of a state that the history did not record.
@@ -54,7 +54,7 @@ pub(crate) struct Transition {
     pub(crate) at: Timestamp,
     /// The pair after the change; if it is gone, before it.
     pub(crate) pair: Arc<Pair>,
-    /// The pair before the change, if it had another target cluster then.
+    /// The pair before the change, if it had another target cluster then; else `None`.
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,

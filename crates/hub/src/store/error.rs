@@ -24,7 +24,7 @@ pub enum StoreError {
     Damaged {
         /// A description of the damage.
         what: String,
-        /// The error of the database, if it found the damage.
+        /// The error of the database if it found the damage; `None` if the hub found it in what it read.
         #[source]
         source: Option<Arc<sqlx::Error>>,
     },

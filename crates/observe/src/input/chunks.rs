@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// Number of bytes per read, and approximate size of a chunk.
 const READ_SIZE: usize = 64 << 10;
 
-/// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
+/// Maximum size of a line or YAML document, in bytes; reading the input fails at a longer one, which is not a
+/// Kubernetes object.
 const MAX_UNIT: usize = 256 << 20;
 
 /// The format of the objects in a text.

@@ -209,7 +209,8 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// Returns the first field of a list that is repeated or that lists do not have.
+/// Returns a repeated field of a list, or else its first field that lists do not have; `None` if there is neither, or
+/// if the document is not a list.
 fn torn(read: &yaml::Document) -> Option<String> {
     let is_list = Object::new(Value::from(&read.tree)).is_ok_and(|object| object.items().is_some());
     let members = read.tree.as_object().filter(|_| is_list)?;
@@ -218,7 +219,7 @@ fn torn(read: &yaml::Document) -> Option<String> {
     Some(found.chars().take(MAX_KEY).collect())
 }
 
-/// Maximum length of a key in a message, in characters.
+/// Maximum length of a key in a message, in characters; the rest is cut off.
 const MAX_KEY: usize = 100;
 
 /// Returns true if a document is the beginning of a list whose end is missing: kubectl prints `kind` last.

@@ -37,25 +37,25 @@ pub struct LiveSettings {
     pub index: IndexSettings,
     /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
-    /// The bytes of an earlier [`Live::save`]. The saved objects are shown at once as stale, and only later changes
-    /// are read.
+    /// The bytes of an earlier [`Live::save`]; `None` to read everything again. The saved objects are shown at once as
+    /// stale, and only later changes are read.
     pub warm: Option<Vec<u8>>,
 }
 
-/// Minimum interval of notices while much is being read for the first time, so that many changes are reassessed
-/// together.
+/// Minimum interval between published snapshots while any scope is being read for the first time, so that many
+/// changes are reassessed together.
 const LOADING: Duration = Duration::from_millis(500);
 
 /// Maximum time for which events that have already arrived are applied before the next snapshot is published.
 const GATHERING: Duration = Duration::from_millis(2);
 
-/// Time after a change of a definition after which discovery is repeated: definitions come in groups.
+/// Time from a change of an object that defines kinds to the next discovery: such objects come in groups.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// Interval of discovery, for changes without a definition: an upgrade, an extension server.
+/// Interval of discovery, for kinds that appear without an object that defines them, as after an upgrade.
 const REDISCOVER: Duration = Duration::from_secs(600);
 
-/// Maximum sleep until a deadline: the wall clock may be set during the sleep.
+/// Maximum sleep; a deadline further away is checked again after it, because the wall clock may be set meanwhile.
 const CLOCK: Duration = Duration::from_secs(30);
 
 /// Interval of discovery while a group cannot be discovered: the server behind it may be down for days.
@@ -70,7 +70,7 @@ const REOPENING: &str = "its watch is being reopened, because the server was sil
 /// The reason for a cluster that may have changed while this process did not run.
 const ASLEEP: &str = "this process or its machine was asleep, so the cluster is being read again";
 
-/// Time limit of discovery.
+/// Time limit of discovery, and of checking a saved state against the server; each fails after it.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
 /// A cluster that is watched until the last clone of this handle is dropped.
@@ -410,7 +410,7 @@ impl Owner {
         }
     }
 
-    /// Removes saved objects of kinds that are no longer watched.
+    /// Removes the saved objects of each scope (kind, and namespace if it has one) that is no longer watched.
     fn forget_unserved(&mut self) {
         let now = Timestamp::now();
         for (scope, _) in std::mem::take(&mut self.positions) {
@@ -495,7 +495,7 @@ impl Owner {
         }
     }
 
-    /// Updates the freshness of a scope in the index.
+    /// Sets the state of a scope in the index, by its watch and by the connection to its server.
     fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
         let Some(followed) = self.scopes.get(&id) else { return };
         let lost = match &*self.contact.borrow() {

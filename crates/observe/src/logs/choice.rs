@@ -6,7 +6,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::Status;
 
-/// Maximum number of containers that are chosen.
+/// Maximum number of containers that are chosen; further ones are left out and counted.
 const MAX_TARGETS: usize = 100;
 
 /// A container whose log can be read.
@@ -112,11 +112,11 @@ fn forgive(pods: &mut [Pod]) {
 
 struct Pod {
     name: String,
-    /// The UID of its controller; empty if it has none.
+    /// The UID of the Pod's controller; empty if it has none.
     owner: String,
     created: String,
     has_ended: bool,
-    /// The worst status of its containers.
+    /// The worst status of the Pod's containers.
     status: Status,
     containers: Vec<Container>,
 }
@@ -175,7 +175,8 @@ impl Pod {
     }
 }
 
-/// Returns the status of a container, from its entry in the Pod's status.
+/// Returns the status of a container, from its entry in the Pod's status: `Failed` if it crashed and is not ready
+/// again, or cannot start; `Current` if it is ready or ended well; else `InProgress`.
 fn status(state: Value<'_>) -> Status {
     let of = |part: &str, kind: &str| state.get(part)?.get(kind).filter(|it| !it.is_null());
     let has_crashed = of("lastState", "terminated").is_some_and(has_failed);

@@ -16,10 +16,10 @@ use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
 
 /// Maximum size of the lines of one log that wait to be taken, in bytes; the oldest are left out.
 const MAX_WAITING_BYTES: usize = 1 << 20;
-/// Maximum number of lines of one log that wait to be taken.
+/// Maximum number of lines of one log that wait to be taken; the oldest are left out.
 const MAX_WAITING_LINES: usize = 10_000;
 
-/// Pauses between looks at a container that does not run: the first and the longest.
+/// Pauses between reads of the Pod of a container that does not run: the first and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// The lines that a followed log has gained, and its end if it ended.
@@ -31,7 +31,8 @@ pub struct LogNews {
     pub lines: Vec<LogLine>,
     /// True if the container ended and its next run is awaited.
     pub waits: bool,
-    /// The end of the log, if it ended: the container or its Pod will not run again, or the failure.
+    /// The end of the log: `Ok` if the container or its Pod will not run again, else the failure; `None` if the log
+    /// has not ended.
     pub end: Option<Result<(), ReadError>>,
 }
 

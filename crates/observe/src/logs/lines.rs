@@ -19,7 +19,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Adds the lines that end in `part` to `out`.
+    /// Adds the lines that end in `part` to `out`; keeps the text after the last line end for the next call.
     pub(super) fn push(&mut self, part: &[u8], out: &mut Vec<LogLine>) {
         let mut rest = part;
         while let Some(end) = memchr::memchr(b'\n', rest) {
@@ -30,7 +30,7 @@ impl Lines {
         self.extend(rest);
     }
 
-    /// Adds the last line to `out`, which no line end follows.
+    /// Adds the text after the last line end to `out` as a line, unless it is empty.
     pub(super) fn finish(&mut self, out: &mut Vec<LogLine>) {
         if !self.begun.is_empty() {
             out.push(self.take());

@@ -26,9 +26,9 @@ pub use pods::{PodsOf, PodsRequest, pods_of_app, pods_of_object};
 
 use lines::Lines;
 
-/// Maximum number of reads of one cluster at the same time.
+/// Maximum number of logs of one cluster that are read at the same time; further reads wait.
 pub const MAX_READS: usize = 32;
-/// Maximum number of logs of one cluster that are followed at the same time.
+/// Maximum number of logs of one cluster that are followed at the same time; further ones are not followed.
 pub const MAX_FOLLOWED: usize = 8;
 /// Time limit for reading a log that is not followed.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub struct ContainerLog {
     pub lines: Vec<LogLine>,
     /// True if the log is longer than [`MAX_LOG_BYTES`]; the newest lines are then missing.
     pub is_cut: bool,
-    /// The failure that ended the log before its end.
+    /// The failure after which no more of the log was read; `None` if there was none.
     pub failure: Option<ReadError>,
 }
 

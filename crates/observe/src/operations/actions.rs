@@ -25,7 +25,7 @@ use super::{
 /// Prefix of the names of actions whose scripts are in the cluster.
 const OF_CLUSTER: &str = "cluster/";
 
-/// Maximum number of actions that one origin's scripts may offer for an object.
+/// Maximum number of actions that one origin's scripts may offer for an object; further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
 /// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds depend
@@ -377,7 +377,7 @@ fn is_risky(key: &ObjectKey, object: &Value) -> bool {
     !is_harmless || labels || key.name.starts_with(OF_ARGO)
 }
 
-/// Returns true if one of the words, `Kind` or `Kind.group`, names the kind.
+/// Returns true if one of the words, ignoring case, is the kind of `key`, or its kind and group as `Kind.group`.
 fn is_allowed(key: &ObjectKey, words: &[String]) -> bool {
     words.iter().any(|word| match word.split_once('.') {
         Some((kind, group)) => kind.eq_ignore_ascii_case(&key.kind) && group.eq_ignore_ascii_case(&key.group),

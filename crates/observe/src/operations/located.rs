@@ -19,12 +19,14 @@ use crate::look::{begun, take};
 use crate::object_arg::ObjectArg;
 use crate::read::read_one;
 
-/// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof is read.
+/// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof
+/// (workloads and roles) is read; further ones are ignored.
 const MAX_ARGOS: usize = 16;
-/// Maximum number of namespaces without a proven Argo CD that a note names.
+/// Maximum number of namespaces without a proven Argo CD that a note names; it counts the rest.
 const MAX_NAMED: usize = 3;
 
-/// Maximum number of namespaces in which an object is read by its name alone.
+/// Maximum number of namespaces in which an object is read by its name alone: the first ones by name; a note counts
+/// the rest.
 const MAX_NAMESPACES: usize = 50;
 
 /// A request to find an object that the user names, in one cluster.
@@ -212,8 +214,8 @@ impl Reader<'_> {
         Ok(self.documents(&read).await?.pop())
     }
 
-    /// Reads the objects with this name in all namespaces, each by itself because a list lacks the values of
-    /// Secrets. The second value is a note about objects that were left out.
+    /// Reads the objects with this name in the first [`MAX_NAMESPACES`] namespaces, each by itself because a list
+    /// lacks the values of Secrets. The second value is a note about further ones; `None` if there are none.
     async fn in_all_namespaces(
         &self,
         resource: &ApiResource,
@@ -307,7 +309,8 @@ fn by_name(name: &str) -> Target {
     Target::List { labels: None, fields: Some(format!("metadata.name={name}")) }
 }
 
-/// Returns the namespaces in which an `argocd-cm` has actions.
+/// Returns the namespaces whose ConfigMap `argocd-cm` has a key that may define actions: one that begins with
+/// `resource.customizations.actions.`, or `resource.customizations`.
 fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     let has_any = |object: &Object<'_>| {
         let mut keys = object.at(&["data"]).and_then(Value::members).into_iter().flatten();

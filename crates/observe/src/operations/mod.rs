@@ -29,7 +29,8 @@ pub use actions::{ActionRequest, ActionScripts, ActionSettings, ActionTarget, Of
 pub use located::{LocateRequest, Located, LocatedObject, LocatedScripts, locate, locate_in_dump};
 pub use verbs::{AppTarget, VerbSettings, plan_verb};
 
-/// Maximum number of attempts at a write if other clients change the object at the same time.
+/// Maximum number of times that an action sends a write, and that a verb repeats one, because other clients change
+/// the object at the same time; the next conflict is an error.
 const MAX_TRIES: usize = 5;
 
 /// One write of a plan: a patch or a creation.
@@ -41,7 +42,7 @@ pub enum PlannedWrite {
         object: ObjectKey,
         /// The patch to send.
         patch: Patch,
-        /// The patch to send if the server does not know a field of `patch`.
+        /// The patch to send if the server does not know a field of `patch`; `None` if there is no other.
         alternative: Option<Patch>,
     },
     /// The creation of a new object.

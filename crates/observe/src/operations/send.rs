@@ -76,7 +76,8 @@ mod of_actions {
         Ok(dropped)
     }
 
-    /// Creates an object, and returns its name, which the server may have generated. `called` is its name in messages.
+    /// Creates an object, and returns its name, which the server may have generated; `None` if the response has no
+    /// readable object. `called` is its name in messages.
     pub(crate) async fn create(
         cluster: &Cluster,
         live: &LiveObject,

@@ -29,7 +29,8 @@ const SYNC_GRACE: Duration = Duration::from_secs(5);
 /// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Minimum time of a write, also at the deadline: one that is given up may have been made.
+/// Minimum time that a write is given, even if the deadline is nearer or has passed: a write that is given up may
+/// have been made.
 const WRITE: Duration = Duration::from_secs(1);
 
 /// An app, and the verb with the steps that are applied to it.
@@ -177,7 +178,8 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Returns true if the app waits for a change in its cluster, rather than for a write.
+    /// Returns true if the app waits for a change in its cluster: after a conflict, or until its tool has taken up or
+    /// finished the step.
     fn is_followed(&self) -> bool {
         matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
     }
@@ -296,7 +298,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         }
     }
 
-    /// Returns the time until the deadline.
+    /// Returns the time until the deadline of the operation; zero if it has passed.
     fn left(&self) -> Duration {
         self.settings.deadline.saturating_sub(self.begun.elapsed())
     }

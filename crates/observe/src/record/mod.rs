@@ -27,16 +27,17 @@ use secrets::{Kept, Wanted};
 /// Number of concurrent requests.
 const MAX_PARALLEL: usize = 4;
 
-/// Maximum number of kinds in a dump.
+/// Maximum number of kinds in a dump; further ones are recorded as left out, with the reason `TooMany`.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum number of Secrets read one by one.
+/// Maximum number of Secrets read one by one; further ones are recorded as unread, with the reason `TooMany`.
 const MAX_SECRETS: usize = 10_000;
 
-/// Maximum time of all pages of one list, as a multiple of the timeout of one request.
+/// Maximum time of all pages of one list, as a multiple of the timeout of one request; a list that takes longer
+/// fails.
 const MAX_ANSWERS: u32 = 40;
 
-/// Maximum length of a recorded message, in characters.
+/// Maximum length of a recorded message, in characters; a longer one is cut and ends in `…`.
 const MAX_MESSAGE: usize = 4 << 10;
 
 /// The objects to record of a cluster.
@@ -223,7 +224,7 @@ impl Dump<'_> {
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// Returns the client with the timeout for one request.
+    /// Returns the client with twice the timeout, so that a request can be repeated.
     fn asked(&self) -> Cluster {
         // Each attempt has the time of a request.
         self.cluster.within(self.timeout.saturating_mul(2))
@@ -321,7 +322,8 @@ impl Dump<'_> {
         sent
     }
 
-    /// Reads the Namespace kube-system, whose UID identifies the cluster, if Namespaces cannot be listed.
+    /// Reads the Namespace kube-system, whose UID identifies the cluster, into the dump if Namespaces could not be
+    /// listed; returns its entry for the unread objects if reading it failed, else `None`.
     async fn identity(&self, scopes: &[RecordedScope]) -> Option<Unread> {
         let scope = scopes.iter().find(|scope| scope.group.is_empty() && scope.kind == "Namespace")?;
         if scope.state == State::Read {

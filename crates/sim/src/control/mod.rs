@@ -288,7 +288,7 @@ fn contains(head: &[u8], text: &str) -> bool {
     !text.is_empty() && std::str::from_utf8(head).is_ok_and(|head| head.contains(text))
 }
 
-/// Returns true if only a timeline changes the object.
+/// Returns true if the object has the annotation [`SCRIPTED`], so that only a timeline changes it.
 fn is_scripted(object: &Value) -> bool {
     object["metadata"]["annotations"].get(SCRIPTED).is_some()
 }

@@ -59,12 +59,12 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
 }
 
-/// Returns true if the Pod is being deleted.
+/// Returns true if the Pod has a `deletionTimestamp`, so is being deleted.
 pub(super) fn is_ending(pod: &Value) -> bool {
     pod["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Returns true if all containers of the Pod have ended for good.
+/// Returns true if the Pod's phase is `Succeeded` or `Failed`, so all its containers have ended for good.
 pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }

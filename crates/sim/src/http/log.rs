@@ -24,7 +24,7 @@ const LINES: &str = "taffrail.dev/logs";
 
 /// The time between two lines of a container that is ready, in seconds.
 const EVERY: i64 = 30;
-/// Maximum number of these lines.
+/// Maximum number of such lines in a log: the newest ones.
 const MAX_REPEATED: i64 = 5;
 /// The real time between two looks at a container whose log is followed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -86,7 +86,7 @@ struct Run {
     is_running: bool,
     /// The first lines, written at its start.
     first: Vec<String>,
-    /// True if it writes a line from time to time.
+    /// True if the container is ready, and so writes a line every 30 seconds.
     is_ready: bool,
 }
 

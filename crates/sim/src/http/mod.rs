@@ -40,7 +40,8 @@ pub(crate) use answer::Answer;
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// The maximum length of a body in bytes, as in kube-apiserver.
+/// The maximum length of a request's body in bytes, as in kube-apiserver; a longer one is refused. Applies only with
+/// the behaviour `BodyLimit`, without it 64 MiB.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// A request whose body was read completely.

@@ -47,7 +47,7 @@ struct Shelf {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
     /// The version at which the resource was defined; watches cannot begin before it.
     since: u64,
-    /// A channel with the newest version, for watches; created when the first one starts.
+    /// A channel with the newest version, for watches; `None` until the first one starts.
     changed: Option<watch::Sender<u64>>,
 }
 
@@ -237,7 +237,7 @@ impl Store {
         }
     }
 
-    /// Empties the log, like a server that has just started.
+    /// Empties the log of changes, like a server that has just started: watches can begin only at the newest version.
     pub(crate) fn forget(&mut self) {
         self.log = VecDeque::new();
         self.forgotten = self.version;

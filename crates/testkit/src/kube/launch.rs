@@ -21,7 +21,8 @@ use super::{Options, certificates, ports};
 const MAX_START_TIME: Duration = Duration::from_secs(90);
 /// The interval at which a condition is polled that cannot be awaited, such as that another process listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The maximum number of attempts with other ports if another process took them first.
+/// The maximum number of attempts, each with other ports, if another process took the ports first; then starting
+/// fails.
 const MAX_PORT_ATTEMPTS: usize = 5;
 
 /// A control plane that is being started.
@@ -101,7 +102,7 @@ impl<'a> Launcher<'a> {
         shared.state.save()
     }
 
-    /// Returns the state and the processes, the guard's last.
+    /// Returns the state, the started processes, and the guard's process; `None` in its place if there is no guard.
     pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))

@@ -53,7 +53,7 @@ pub struct Options {
     pub nodes: usize,
     /// True if Flux's kinds are installed.
     pub flux_crds: bool,
-    /// The path of the kubeconfig; by default it is in the folder of this control plane.
+    /// The path of the kubeconfig to write; `None` for `kubeconfig` in the folder of this control plane.
     pub kubeconfig: Option<PathBuf>,
     /// The initial data of the store, a folder that [`ControlPlane::save_store`] wrote; `None` for an empty store.
     pub store: Option<PathBuf>,

@@ -152,13 +152,13 @@ rm -rf -- "$1" "$1.lock"
     }
 }
 
-/// Adds a process to the guard that runs as `guard`.
+/// Sends `pid` to the guard process `guard`, which then kills that process too when this process is gone.
 pub(super) fn watch_over(guard: &mut Child, pid: u32) -> Result<()> {
     let pipe = guard.stdin.as_mut().context("the guard's pipe is closed")?;
     writeln!(pipe, "{pid}").and_then(|()| pipe.flush()).context("the guard of the control plane has died")
 }
 
-/// Returns the last lines of a text, for an error message.
+/// Returns the last `lines` lines of a text; all if it has fewer.
 pub(super) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")

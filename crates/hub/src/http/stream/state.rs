@@ -12,10 +12,11 @@ use super::subscription::{SubscribedView, Subscription};
 use crate::index::page_watch::{PageWatch, Turned, WatchedPair};
 use crate::index::{AppFilter, FleetIndex, FleetView};
 
-/// The greatest number of frames that a stream keeps for a client that reconnects.
+/// The greatest number of frames that a stream keeps for a client that reconnects; the earliest are dropped beyond
+/// it.
 const MAX_KEPT: usize = 16;
 
-/// The greatest number of bytes of the frames that a stream keeps.
+/// The greatest number of bytes of the frames that a stream keeps; the earliest frames are dropped beyond it.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// A stream: its subscriptions, and what its client has after the last frame.

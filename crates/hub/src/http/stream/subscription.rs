@@ -6,13 +6,13 @@ use crate::http::problem::Refusal;
 use crate::http::query::{Query, cut};
 use crate::index::AppFilter;
 
-/// The greatest number of subscriptions of a stream.
+/// The greatest number of subscriptions of a stream; a request for more is refused.
 const MAX_SUBSCRIPTIONS: usize = 20;
 
-/// The greatest number of rows of one page of a stream.
+/// The greatest number of rows of one page of a stream; a subscription with a greater `limit` is refused.
 const MAX_ROWS: usize = 100;
 
-/// The greatest number of rows of all pages of a stream.
+/// The greatest sum of the `limit`s of all pages of a stream; a request for more is refused.
 const MAX_ALL_ROWS: usize = 1_000;
 
 /// The query parameters that a subscription to apps accepts.

@@ -157,7 +157,7 @@ async fn copy(from: &Path, part: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Returns the size in bytes of the store `path` with its log.
+/// Returns the size in bytes of the store `path` with its log; a file whose size cannot be read counts as 0.
 pub(super) fn size(path: &Path) -> u64 {
     let files = [path.to_owned(), named(path, "-wal")];
     files.iter().filter_map(|file| fs::metadata(file).ok()).map(|about| about.len()).sum()

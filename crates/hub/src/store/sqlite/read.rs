@@ -105,7 +105,8 @@ impl Columns {
         Ok(PairId { cluster: ClusterId(text(0)?), app: AppId { home: ClusterId(text(1)?), app } })
     }
 
-    /// Reads a state from the four columns from `first` on.
+    /// Reads a state from the four columns from `first` on: health, effective status, sync, problem; `None` if the
+    /// first of them is null.
     fn state(&self, first: usize, texts: &Texts) -> Result<Option<PairState>, StoreError> {
         let Some(health) = self.maybe(first)? else { return Ok(None) };
         Ok(Some(PairState {
@@ -371,7 +372,8 @@ async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), St
     }
 }
 
-/// Reads the state of a pair at a moment.
+/// Reads the state of a pair at a moment: the one after its last transition until then; `None` if the pair did not
+/// exist, or nothing is recorded of it until then.
 pub(super) async fn state_at(
     connection: &mut SqliteConnection,
     pair: &PairId,

@@ -31,7 +31,8 @@ pub(super) struct Detail {
     pub(super) problems: Vec<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) declared_not_live: Option<NotLive>,
-    /// The time of the last success, if microseconds do not give it exactly.
+    /// The time of the last successful sync if it is not a whole number of microseconds; else `None`, as the row has
+    /// the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_success: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -75,7 +75,7 @@ impl TextIds {
 pub(super) struct Texts(HashMap<i64, String>);
 
 impl Texts {
-    /// Reads texts.
+    /// Reads the texts with these ids; leaves out ids that the database does not have.
     pub(super) async fn read(
         connection: &mut SqliteConnection,
         ids: BTreeSet<i64>,
@@ -90,7 +90,7 @@ impl Texts {
         Ok(Texts(found.into_iter().collect()))
     }
 
-    /// Returns the text of an id.
+    /// Returns the text of an id; the error that the store is damaged if it was not read.
     pub(super) fn get(&self, id: i64) -> Result<&str, StoreError> {
         let text = self.0.get(&id).map(String::as_str);
         text.ok_or_else(|| StoreError::damaged(format!("text {id} is missing")))
