@@ -543,3 +543,29 @@ fn a_failed_comparison_without_a_message_is_a_problem() {
     assert_eq!((problem.axis, &*problem.state), (Axis::Sync, "Unknown"));
     assert_eq!(problem.message, "the sync state is unknown, and the delivery tool does not say why");
 }
+
+/// Config Sync reports what it cannot fetch and what it cannot apply in one object.
+#[test]
+fn config_sync_fails_on_the_axis_of_its_failing_stage() {
+    let axis = |stage: &str| {
+        let commit = "2222222222222222222222222222222222222222";
+        let mut sync = json!({
+            "apiVersion": "configsync.gke.io/v1beta1", "kind": "RootSync",
+            "metadata": {"namespace": "config-management-system", "name": "root-sync", "generation": 1},
+            "spec": {"sourceType": "git", "git": {"repo": "https://git.example.com/fleet"}},
+            "status": {
+                "observedGeneration": 1, "lastSyncedCommit": commit, "source": {"commit": commit},
+                "rendering": {"commit": commit}, "sync": {"commit": commit},
+            },
+        });
+        sync["status"][stage]["errors"] = json!([{"code": "2004", "errorMessage": "no"}]);
+        let edge = holding("edge", &[sync]);
+        let list = apps(&[&edge], &ActiveRules::default(), NOW);
+        let problem = list.apps[0].problem().cloned().unwrap();
+        assert_eq!((&*problem.state, problem.severity), ("Failed", ProblemSeverity::Error));
+        problem.axis
+    };
+    assert_eq!(axis("source"), Axis::Source);
+    assert_eq!(axis("rendering"), Axis::Sync);
+    assert_eq!(axis("sync"), Axis::Sync);
+}
