@@ -187,9 +187,7 @@ fn scaling_and_lowered_quotas_are_shown_with_their_writer() {
         of(&[web, refused, quota]),
         [
             scaled.to_owned(),
-            // Its author used nothing up.
-            "2026-03-01T11:30:00Z ResourceQuota team, spec, by kubectl-edit: used: pods=6, limited: pods=6"
-                .to_owned()
+            format!("2026-03-01T11:30:00Z {used}, by kubectl-edit: used: pods=6, limited: pods=6")
         ]
     );
 }

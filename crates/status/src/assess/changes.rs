@@ -264,14 +264,9 @@ impl<'e> History<'e> {
         let object = ObjectKey::new("", "ResourceQuota", &cause.object.namespace, name.trim());
         let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
         let changed = self.written(&object, Part::Spec).filter(|(when, _)| is_before(*when, turn));
-        Some(match changed {
-            // Whoever wrote the limits used nothing up.
-            Some((when, by)) => Change { to, by, ..Change::new(when, ChangeKind::Spec, object) },
-            None => {
-                let used_up = cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn);
-                Change { to, ..Change::new(used_up, ChangeKind::Quota, object) }
-            }
-        })
+        let (when, by) = changed
+            .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
+        Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
     }
 
     /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not exist
