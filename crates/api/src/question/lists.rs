@@ -219,7 +219,10 @@ impl<T> Selected<T> {
         };
         keep(&rows.names, rows.namespace.as_deref(), &mut list)?;
         if orphaned_in.is_none() {
-            check_kinds(&rows.filter.kinds, [&list, beside])?;
+            // No app declares the Pods that run an image.
+            let is_declared = |kind: &&String| rows.filter.images.is_empty() || !names_kind(kind, "", "Pod");
+            let declared: Vec<String> = rows.filter.kinds.iter().filter(is_declared).cloned().collect();
+            check_kinds(&declared, [&list, beside])?;
         }
         let stateless = rows.stateless();
         let mut all = stateless.is_some().then(|| list.clone());
