@@ -129,7 +129,7 @@ impl EventList {
                             let mut makers = makers(&object).into_iter();
                             let found = makers.find_map(|maker| Some((owner(&maker)?, maker)));
                             let Some((app, maker)) = found else { continue };
-                            (app, Some(workload(member.objects, maker)))
+                            (app, Some(named_after(member.objects, &maker).unwrap_or(maker.name)))
                         }
                         None => continue,
                     };
@@ -225,12 +225,15 @@ fn nameless(message: &str, name: &str) -> String {
 /// Returns the name of the topmost controller of a Pod with which the Pod's name begins, such as its
 /// Deployment; `None` if unknown.
 fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
-    let key = ObjectKey::new(&*pod.group, &*pod.kind, &*pod.namespace, &*pod.name);
-    if (&*key.group, &*key.kind) != ("", "Pod") {
-        return None;
-    }
-    let is_made_of = |name: &str| pod.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
-    let makers = controllers(objects, &key).into_iter().map(|it| it.name);
+    let is_pod = (&*pod.group, &*pod.kind) == ("", "Pod");
+    is_pod.then(|| named_after(objects, pod)).flatten()
+}
+
+/// Returns the name of the topmost controller of an object with which the name of the object begins; `None` if there is
+/// none.
+fn named_after(objects: &dyn Objects, object: &ObjectKey) -> Option<String> {
+    let is_made_of = |name: &str| object.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let makers = controllers(objects, object).into_iter().map(|it| it.name);
     makers.take_while(|name| is_made_of(name)).last()
 }
 
@@ -260,14 +263,6 @@ fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
         _ => &[],
     };
     all.iter().copied().filter_map(made_of).collect()
-}
-
-/// Returns the name of the topmost controller of `maker` after which it is named; its own name if there is none.
-fn workload(objects: &dyn Objects, maker: ObjectKey) -> String {
-    let above = controllers(objects, &maker).into_iter().map(|it| it.name);
-    let named =
-        above.take_while(|name| maker.name.strip_prefix(&**name).is_some_and(|it| it.starts_with('-')));
-    named.last().unwrap_or(maker.name)
 }
 
 /// The parts in which warnings must be equal to share a row: cluster, object or workload, reason, and the common

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{AppList, Objects, controllers, declared, members};
+use taffrail_apps::{AppList, Objects, Ownerships, controllers, declared, members};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::Presence;
@@ -104,10 +104,9 @@ impl<'f> ImageUses<'f> {
     }
 
     /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod that belongs to no app the
-    /// topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods.
-    pub(crate) fn beside(&self, fleet: &dyn AskedFleet, pods: bool) -> AppList {
-        let list = fleet.apps(&[]);
-        let belongings = list.belongings();
+    /// topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods. `belongings` are
+    /// those of all apps of `fleet`.
+    pub(crate) fn beside(&self, fleet: &dyn AskedFleet, belongings: &Ownerships<'_>, pods: bool) -> AppList {
         let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));
             let is_unclaimed = |pod: &ObjectKey| {

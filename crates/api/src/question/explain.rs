@@ -5,7 +5,7 @@ mod subject;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
@@ -398,15 +398,14 @@ impl View for ExplainView {
             true => Default::default(),
             false => doubts::each(&subjects, &list, &clusters, fleet.now(), self.contexts),
         };
-        // A dump cannot be written to, and the cluster that a user reaches may be another one.
-        let writable: HashSet<&str> =
-            clusters.iter().filter(|it| !it.is_dump()).map(|it| it.name()).collect();
+        let homes: HashMap<&str, &dyn Objects> = clusters.iter().rev().map(|it| (it.name(), *it)).collect();
         let explained = |subject: &Subject<'_>, changed: &[Change], doubts, unsynced: Vec<ObjectSync>| {
             let explanation = Explanation::new(&subject.app, self.context(&subject.app).as_deref());
-            let home = clusters.iter().copied().find(|it| it.name() == subject.app.app.home);
+            let home = homes.get(&*subject.app.app.home).copied();
             let explanation = explanation.after(changed).differing(unsynced);
             let explanation = explanation.suspended(Suspension::of(&subject.app, home));
-            let explanation = match writable.contains(&*subject.app.app.home) {
+            // A dump cannot be written to, and the cluster that a user reaches may be another one.
+            let explanation = match home.is_some_and(|home| !home.is_dump()) {
                 true => explanation.resumable(&subject.app, self.contexts),
                 false => explanation,
             };

@@ -446,9 +446,9 @@ impl View for ResourcesView {
         let uses = (!images.is_empty()).then(|| ImageUses::of(images, &clusters));
         let asks_pods = self.rows.filter.kinds.iter().any(|kind| names_kind(kind, "", "Pod"));
         let beside = uses.as_ref().filter(|_| self.lists_unclaimed());
-        let beside = beside.map(|uses| uses.beside(fleet, asks_pods)).unwrap_or_default();
-        let everything = if asks_pods { fleet.apps(&[]) } else { AppList::default() };
+        let everything = beside.map(|_| fleet.apps(&[])).unwrap_or_default();
         let owners = everything.belongings();
+        let beside = beside.map(|uses| uses.beside(fleet, &owners, asks_pods)).unwrap_or_default();
         let app_of = |row: &ResourceRow| {
             let objects = clusters.iter().find(|it| it.name() == row.cluster)?;
             owners.of(*objects, &row.object()).apps.first().map(|app| AppName::from(&app.app))

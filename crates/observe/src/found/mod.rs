@@ -107,12 +107,12 @@ struct Home {
     turns: Arc<Semaphore>,
 }
 
-/// How much is known of the Secrets of a home.
+/// The part of the search in a home that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Not which Secrets name clusters.
+    /// It is not known which Secrets name clusters.
     Begun,
-    /// Which do.
+    /// It is known which Secrets name clusters.
     Chosen,
     /// Each of these was read, and that was told.
     Complete,

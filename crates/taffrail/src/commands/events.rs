@@ -4,7 +4,7 @@ use std::io;
 
 use jiff::Timestamp;
 use taffrail_api::question::{EventsAnswer, EventsView, FleetFacts};
-use taffrail_api::{ErrorRow, EventList, EventRow, text};
+use taffrail_api::{EventList, EventRow, text};
 
 use super::changes::Printed;
 use super::{get, named};
@@ -52,9 +52,7 @@ fn table(
     if events.items.is_empty() {
         printed.columns.clear();
         let about = arguments.name.as_ref().map_or("any app".to_owned(), |name| format!("'{name}'"));
-        // Of these the objects were read.
-        let is_harmless = |error: &ErrorRow| ["Overlap", "Malformed"].contains(&&*error.reason);
-        let is_whole = events.errors.iter().all(is_harmless);
+        let is_whole = events.errors.iter().all(|error| get::is_of_what_was_read(&error.reason));
         let part = if is_whole { "" } else { " in the part that could be read" };
         let since = arguments.since.map(|since| {
             format!(" in the last {}", text::span(i64::try_from(since.as_secs()).unwrap_or(i64::MAX)))

@@ -555,11 +555,13 @@ fn told_once(mut complaints: Vec<CommandError>) -> Vec<CommandError> {
 fn complaint(cluster: &str, reason: &str, message: &str) -> CommandError {
     let complaint = CommandError::unreadable(format!("{cluster}: {message}"));
     let complaint = complaint.maybe_hint(reasons::hint(reason).map(str::to_owned));
-    match reason {
-        // These objects were read; that they are wrong is not a failure to read.
-        "Malformed" | "Overlap" => complaint.harmless(),
-        _ => complaint,
-    }
+    if is_of_what_was_read(reason) { complaint.harmless() } else { complaint }
+}
+
+/// Returns true if an error with this reason is about objects that were read: that they are wrong is not a failure to
+/// read.
+pub(super) fn is_of_what_was_read(reason: &str) -> bool {
+    matches!(reason, "Malformed" | "Overlap")
 }
 
 #[cfg(test)]

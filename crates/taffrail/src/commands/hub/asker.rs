@@ -91,10 +91,9 @@ impl<A> Prepared<A> {
             Ok(AskedClusters::Clusters(names)) if names.is_empty() && is_narrow => None,
             Ok(AskedClusters::Clusters(names)) => Some(names),
         };
-        let is_asked = |snapshot: &&Snapshot| {
-            let is_meant = names.as_ref().is_none_or(|names| names.contains(snapshot.name()));
-            is_meant && !is_lost(snapshot)
-        };
+        let is_meant =
+            |snapshot: &Snapshot| names.as_ref().is_none_or(|names| names.contains(snapshot.name()));
+        let is_asked = |snapshot: &&Snapshot| is_meant(snapshot) && !is_lost(snapshot);
         let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) = fleet.snapshots.iter().partition(is_asked);
         if asked.is_empty() {
             // Where nobody can be asked, what is known is told.
@@ -108,8 +107,7 @@ impl<A> Prepared<A> {
         let mut room = MAX_COPIED;
         let other = |other: &Snapshot| {
             // Of a cluster that does not answer, what is known is told.
-            let is_meant = names.as_ref().is_none_or(|names| names.contains(other.name()));
-            match room.checked_sub(other.size()).filter(|_| is_meant) {
+            match room.checked_sub(other.size()).filter(|_| is_meant(other)) {
                 Some(left) => {
                     room = left;
                     other.copied()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use jiff::Timestamp;
 use taffrail_api::question::OverviewAnswer;
 use taffrail_api::{AppRow, text};
-use taffrail_apps::{AppRef, FreshnessState, Problem, ProblemSeverity, Scope, SyncState};
+use taffrail_apps::{AppRef, FreshnessState, Problem, ProblemSeverity, Scope, SyncState, full_name};
 use taffrail_status::{Status, rollup};
 
 /// Maximum number of changes that are kept.
@@ -282,7 +282,7 @@ impl News {
                     status: app.health,
                     state,
                     apps: vec![name],
-                    full_name: format!("{}/{}/{}", app.delivery, app.namespace, app.name),
+                    full_name: full_name(&named(app)),
                     clusters: vec![cluster],
                     since,
                     message,
