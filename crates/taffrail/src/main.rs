@@ -30,6 +30,7 @@ mod runtime;
 mod source;
 mod traces;
 
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -148,12 +149,14 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
     }
 }
 
-/// Parses the command line and reads the settings, and returns both. It parses twice: the second time with the settings
-/// as defaults of the flags. Ends the process if the command line is invalid or asks for help.
+/// Parses the command line and reads the settings, and returns both. It parses a second time, with the settings as
+/// defaults of the flags, if a setting concerns the command. Ends the process if the command line is invalid or asks for
+/// help.
 fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
-    let root = program::command();
-    // The first parse tells which settings concern the command.
-    let matches = root.clone().get_matches();
+    // Most commands need this once, and making or freeing it takes about as long as parsing, so it is never copied or
+    // freed.
+    let mut root = ManuallyDrop::new(program::command());
+    let matches = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let file = matches.get_one::<PathBuf>("config");
     // A script that sets up completion must not depend on settings.
     let config = match matches.subcommand_name() {
@@ -172,7 +175,11 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
         }
         None => ("", None),
     };
-    let matches = config.apply(root, command, word).get_matches();
+    let matches = if config.concerns(command, word) {
+        config.apply(program::command(), command, word).get_matches()
+    } else {
+        matches
+    };
     // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     program::remember(&matches);

@@ -299,18 +299,33 @@ impl Config {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
-    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
-    pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
-        for (value, setting) in self.values.iter().zip(SETTINGS) {
-            let concerned = match setting.of {
+    /// Returns the flags whose defaults the file or the environment sets for the subcommand `command`, each with its
+    /// setting's value. `word` is the first argument of the subcommand, such as the list of `get`. The subcommand need
+    /// not have a flag of a setting that concerns all.
+    fn flags<'c>(
+        &'c self,
+        command: &'c str,
+        word: Option<&'c str>,
+    ) -> impl Iterator<Item = (&'static str, &'c Value)> {
+        self.values.iter().zip(SETTINGS).filter_map(move |(value, setting)| {
+            let is_concerned = match setting.of {
                 Of::All => true,
                 Of::Command(name) => name == command,
                 Of::List(name) => command == "get" && word == Some(name),
             };
-            let Some(flag) = setting.flag.filter(|_| concerned && value.origin != Origin::Default) else {
-                continue;
-            };
+            Some((setting.flag.filter(|_| is_concerned && value.origin != Origin::Default)?, value))
+        })
+    }
+
+    /// Returns true if [`Config::apply`] may change a default for the subcommand `command`.
+    pub(crate) fn concerns(&self, command: &str, word: Option<&str>) -> bool {
+        self.flags(command, word).next().is_some()
+    }
+
+    /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
+    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
+    pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
+        for (flag, value) in self.flags(command, word) {
             // These commands know other times to answer; in this release the setting is theirs for each cluster.
             let flag = match (flag, command) {
                 ("timeout", "reconcile" | "suspend" | "resume" | "dump") => "request_timeout",
