@@ -37,6 +37,9 @@ pub struct AppRow {
     /// The worst problem of the app on any axis; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+    /// All problems of the app, the worst first, which is `problem`; left out for an app that is well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
     /// The time at which the worst problem began; left out if that is not known, or the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -119,6 +122,7 @@ impl From<&App> for AppRow {
             health: app.health,
             effective: app.effective(),
             problem: app.problem().cloned(),
+            problems: app.problems.clone(),
             since: app.problem().and_then(|problem| problem.since),
             message: app.message.clone(),
             worst: app.worst.clone(),

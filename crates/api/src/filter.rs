@@ -120,14 +120,17 @@ impl fmt::Display for SyncFilter {
 
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
-        self.admits_state(app.app.delivery, app.effective_sync())
+        self.admits_state(app.app.delivery, app.effective_sync(), app.suspended)
     }
 
     /// Returns true if an app of `delivery` whose sync state now is `state` matches; always false for apps known by
-    /// labels.
-    pub fn admits_state(&self, delivery: Delivery, state: SyncState) -> bool {
-        let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
-        delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
+    /// labels. `Suspended` stands for each app that `is_suspended`: Argo CD goes on to compare it, so that its state is
+    /// `Synced` or `OutOfSync`.
+    pub fn admits_state(&self, delivery: Delivery, state: SyncState, is_suspended: bool) -> bool {
+        let has = |states: &BTreeSet<SyncState>| {
+            states.contains(&state) || (is_suspended && states.contains(&SyncState::Suspended))
+        };
+        delivery != Delivery::Label && (self.wanted.is_empty() || has(&self.wanted)) && !has(&self.unwanted)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The container images that objects declare and that their Pods run.
+//! The container images that the specs of objects name and that their Pods run.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,8 +26,9 @@ const MAX_IMAGES: usize = 8;
 pub struct ImageUse {
     /// The image as the containers name it: `ghcr.io/acme/web:1.5.0`.
     pub image: String,
-    /// True if the object declares the image: in its Pod template, or as a Pod.
-    pub declared: bool,
+    /// True if the spec of the object names the image: in its Pod template, or as a Pod. A spec that somebody changed
+    /// by hand names another image than Git declares.
+    pub in_spec: bool,
     /// Number of Pods that have a container of this image and that the object controls or is, without Pods that ended;
     /// left out if none was seen and the Pods of the namespace were not all read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +38,7 @@ pub struct ImageUse {
 /// The images of one object, shared by its rows.
 type Found = Rc<[ImageUse]>;
 
-/// The objects of a fleet that declare or run certain images.
+/// The objects of a fleet whose specs name or whose Pods run certain images.
 pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],
@@ -79,7 +80,7 @@ impl<'f> ImageUses<'f> {
         ImageUses { parts, clusters, known: RefCell::default() }
     }
 
-    /// Returns the wanted images that an object declares or that Pods of it run, sorted by name, at most 8; none if the
+    /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8; none if the
     /// object was not read.
     pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
         let mut known = self.known.borrow_mut();
@@ -90,14 +91,14 @@ impl<'f> ImageUses<'f> {
     fn find(&self, cluster: &str, key: &ObjectKey) -> Vec<ImageUse> {
         let Some(OfCluster { objects, running, .. }) = self.clusters.get(cluster) else { return Vec::new() };
         let Presence::Present(observed) = objects.get(key.as_ref()) else { return Vec::new() };
-        let declared = wanted(self.parts, &observed.object);
+        let named = wanted(self.parts, &observed.object);
         let none = BTreeMap::new();
         let running = running.get(key).unwrap_or(&none);
-        let all: BTreeSet<&String> = declared.iter().chain(running.keys()).collect();
+        let all: BTreeSet<&String> = named.iter().chain(running.keys()).collect();
         let none_seen = objects.knows_users(&key.namespace).then_some(0);
         let of_image = |image: &String| ImageUse {
             image: image.clone(),
-            declared: declared.contains(image),
+            in_spec: named.contains(image),
             pods: running.get(image).copied().or(none_seen),
         };
         all.into_iter().take(MAX_IMAGES).map(of_image).collect()

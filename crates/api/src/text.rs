@@ -37,10 +37,10 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
-/// Returns the images of an object as a table cell: `acme/web:2 (declared, in no Pod), acme/web:1 (3 Pods, not
-/// declared)`; of a Pod their names alone.
+/// Returns the images of an object as a table cell: `acme/web:2 (in spec, in no Pod), acme/web:1 (3 Pods, not in
+/// spec)`; of a Pod their names alone.
 pub fn images(row: &ResourceRow) -> String {
-    let told = row.images.iter().map(|ImageUse { image, declared, pods }| {
+    let told = row.images.iter().map(|ImageUse { image, in_spec, pods }| {
         if (&*row.group, &*row.kind) == ("", "Pod") {
             return image.clone();
         }
@@ -50,11 +50,7 @@ pub fn images(row: &ResourceRow) -> String {
             Some(1) => "1 Pod".to_owned(),
             Some(count) => format!("{count} Pods"),
         };
-        if *declared {
-            format!("{image} (declared, {pods})")
-        } else {
-            format!("{image} ({pods}, not declared)")
-        }
+        if *in_spec { format!("{image} (in spec, {pods})") } else { format!("{image} ({pods}, not in spec)") }
     });
     told.collect::<Vec<_>>().join(", ")
 }

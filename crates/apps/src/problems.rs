@@ -157,17 +157,22 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         None => problem,
     };
     let failed_at = || declaring.as_ref().and_then(|observed| failed_at(app.delivery, observed));
+    let of_source = || {
+        let observed = declaring.as_ref()?;
+        delivery::source_error(app.delivery, &observed.object)
+    };
+    let is_of_source = || of_source().is_some_and(|error| error == trouble);
     match app.sync.state {
         SyncState::Failed => {
-            let fetching = declaring.as_ref().filter(|_| app.delivery == Delivery::ConfigSync);
-            let fetching = fetching.and_then(|observed| config_sync::source_error(&observed.object));
-            let axis = if fetching.is_some_and(|error| error == trouble) { Axis::Source } else { Axis::Sync };
+            let axis = if is_of_source() { Axis::Source } else { Axis::Sync };
             let problem = Problem::new(axis, "Failed", ProblemSeverity::Error);
             let since = failed_at().or_else(|| helm::tried_at(app, fleet));
             found.push(about(problem).since(since).says(trouble));
         }
         SyncState::Unknown if app.trouble.is_some() => {
-            let problem = Problem::new(Axis::Sync, "Unknown", ProblemSeverity::Error);
+            let (axis, state) =
+                if is_of_source() { (Axis::Source, "Failed") } else { (Axis::Sync, "Unknown") };
+            let problem = Problem::new(axis, state, ProblemSeverity::Error);
             let since = declaring.as_ref().and_then(|observed| unknown_since(app.delivery, observed));
             let says = if trouble.is_empty() {
                 "the sync state is unknown, and the delivery tool does not say why"

@@ -539,7 +539,13 @@ impl<'p> Plan<'p> {
             let keys = if scope.is_none() && !more.is_empty() { &more } else { &few };
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
             match self.listed(&kind, scope, projection) {
-                Listed::Done => {}
+                // The list failed, since it told nothing of these. Who may not list a kind may often get an object.
+                Listed::Done => {
+                    let named = || inside().filter(|key| self.asked.objects.contains(key));
+                    if named().count() <= MAX_SINGLE_GETS {
+                        reads.extend(named().filter_map(|key| self.object(catalog, key, projection)));
+                    }
+                }
                 Listed::Selected if inside().count() <= MAX_SINGLE_GETS => {
                     reads.extend(inside().filter_map(|key| self.object(catalog, key, projection)));
                 }

@@ -7,7 +7,7 @@ use taffrail_object::json::Value;
 use taffrail_status::{Observed, Presence};
 
 use crate::app::App;
-use crate::delivery::{argo, author, config_sync, flux, suspending_field, written};
+use crate::delivery::{self, argo, author, flux, suspending_field, written};
 use crate::identity::Delivery;
 use crate::objects::Objects;
 use crate::sync::{Source, SyncState};
@@ -216,11 +216,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     let sources = if several.is_empty() { app.source.iter().cloned().collect() } else { several };
     let desired = app.sync.desired.as_deref();
     let revisions: Vec<&str> = desired.map(|desired| desired.split(',').collect()).unwrap_or_default();
-    let error = match app.app.delivery {
-        Delivery::ConfigSync => declaring.and_then(|observed| config_sync::source_error(&observed.object)),
-        Delivery::ArgoApplication => declaring.and_then(|observed| argo::source_error(&observed.object)),
-        _ => None,
-    };
+    let error = declaring.and_then(|observed| delivery::source_error(app.app.delivery, &observed.object));
     let ready = match (&error, desired) {
         (Some(_), _) => Some("False"),
         // Porch has written there; it is not known if the source can be read.

@@ -91,7 +91,8 @@ pub fn join(
     let DeclaredHalf { key, sync, suspended, source, message, .. } = declared.body;
     let speaker = speaker(declared.body, seen);
     let health = last_health(declared.body, seen);
-    let problem = problems(declared, observed, target).into_iter().next();
+    let problems = problems(declared, observed, target);
+    let problem = problems.first().cloned();
     let message = match (speaker, seen) {
         (Some(speaker), _) => speaker.problem.message.clone(),
         (None, Some(_)) => message.clone(),
@@ -109,6 +110,7 @@ pub fn join(
         effective: freshness.effective(health),
         since: problem.as_ref().and_then(|problem| problem.since),
         problem,
+        problems,
         message,
         worst: speaker.and_then(|speaker| speaker.problem.object.clone()),
         worst_unconfirmed: speaker.is_some_and(|speaker| speaker.unconfirmed),

@@ -285,10 +285,15 @@ pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// Returns the message of the first condition `ComparisonError` or `InvalidSpecError` of an Application, by which Argo
-/// CD says why it cannot compare it; `None` without one.
+/// The openings of the messages by which Argo CD says that it cannot fetch a source or make manifests from it
+/// (`controller/state.go`, `util/argo/argo.go`). Others are about the target cluster or the Application itself.
+const OF_SOURCE: [&str; 2] = ["Failed to load target state: ", "repository not accessible: "];
+
+/// Returns Argo CD's message that it cannot fetch a source of an Application or make manifests from it, if that is why
+/// it cannot compare the Application; else `None`.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
-    condition(object, &["ComparisonError", "InvalidSpecError"])
+    let message = condition(object, &INCOMPARABLE)?;
+    OF_SOURCE.iter().any(|opening| message.starts_with(opening)).then_some(message)
 }
 
 /// Returns the sync state of an Application, and Argo CD's message if the state is Failed or Unknown; `is_skipped`

@@ -48,11 +48,14 @@ fn is_of_tool(delivery: Delivery, manager: &str) -> bool {
     }
 }
 
-/// Returns true if a field manager is that of a program by which people write; controllers have others.
+/// Returns true if a field manager is that of a program by which people write, Taffrail's verbs and actions included;
+/// controllers have others.
 fn is_of_people(manager: &str) -> bool {
     let manager = manager.strip_suffix(".exe").unwrap_or(manager);
-    matches!(manager, "kubectl" | "oc" | "k9s" | "dashboard" | "headlamp-server" | "node-fetch" | "Mozilla")
-        || manager.starts_with("kubectl-")
+    matches!(
+        manager,
+        "taffrail" | "kubectl" | "oc" | "k9s" | "dashboard" | "headlamp-server" | "node-fetch" | "Mozilla"
+    ) || manager.starts_with("kubectl-")
 }
 
 /// Returns the fields that people changed by hand in an object since a tool of `deliveries` applied it; `None` if there

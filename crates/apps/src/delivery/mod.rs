@@ -527,6 +527,16 @@ pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Opti
     written(&declaring.object, suspending_field(delivery))
 }
 
+/// Returns the message of the tool of `delivery` that it cannot fetch the source that a declaring object names, or make
+/// manifests from it; `None` if it does not say so in that object. Flux says it in the sources' own objects.
+pub(crate) fn source_error(delivery: Delivery, declaring: &Object<'_>) -> Option<String> {
+    match delivery {
+        Delivery::ConfigSync => config_sync::source_error(declaring),
+        Delivery::ArgoApplication => argo::source_error(declaring),
+        _ => None,
+    }
+}
+
 /// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`; `None` if it is invalid or zero.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse(text).filter(SignedDuration::is_positive)

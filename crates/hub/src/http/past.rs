@@ -190,7 +190,7 @@ impl<'r, 'q> Past<'r, 'q> {
                 };
                 let is_admitted = (filter.clusters.is_empty() || filter.clusters.iter().any(is_called))
                     && filter.admits_name(app.delivery, &app.namespace, &app.name)
-                    && filter.sync.as_ref().is_none_or(|it| it.admits_state(app.delivery, state.sync))
+                    && filter.sync.as_ref().is_none_or(|it| it.admits_state(app.delivery, state.sync, false))
                     && (filter.problems.is_none() || state.problem.is_some())
                     && filter
                         .status

@@ -193,7 +193,9 @@ impl AppFilter {
         let matches = is_in
             && (!suspended || summary.is_suspended)
             && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
-            && sync.as_ref().is_none_or(|it| it.admits_state(summary.delivery, now.sync))
+            && sync
+                .as_ref()
+                .is_none_or(|it| it.admits_state(summary.delivery, now.sync, summary.is_suspended))
             && problems.as_ref().is_none_or(has_problem)
             && is_named()
             && labels.as_ref().is_none_or(label)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use taffrail_testkit::objects::{applications, namespace, with_status_subresource};
-use taffrail_testkit::server::{Reply, Server};
+use taffrail_testkit::server::{Reply, Server, core_discovery};
 
 use super::{Answer, taffrail};
 
@@ -96,6 +96,37 @@ fn servers_that_refuse_or_talk_something_else() {
         assert_eq!(json["errors"][0]["reason"], reason);
         assert_eq!(json["errors"][0]["cluster"], "bad");
     }
+}
+
+/// A role often allows to read an object by its name, or the objects of one namespace, and not all of a cluster.
+#[test]
+fn an_object_that_may_be_read_but_not_listed_is_explained() {
+    let server = Server::start(|request| {
+        if request.path == "/api/v1/namespaces/shop/configmaps/web" {
+            let object = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"namespace": "shop", "name": "web"}});
+            return Reply::json(200, object.to_string());
+        }
+        core_discovery(request, &[("configmaps", "ConfigMap")])
+            .unwrap_or_else(|| Reply::status(403, "Forbidden", "forbidden"))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig(&[("prod", &server.url())])).unwrap();
+    let told = |object: &str| {
+        let flags = ["--kubeconfig", file.to_str().unwrap(), "-n", "shop"];
+        taffrail(&[&["explain", object], &flags[..]].concat(), "")
+    };
+    let answer = told("cm/web");
+    assert!(
+        answer.stdout.starts_with("ConfigMap shop/web is Ready\n"),
+        "{}\n{}",
+        answer.stdout,
+        answer.stderr
+    );
+    // The apps that may own it could not be read.
+    assert_eq!(answer.code, 3);
+    let none = told("cm/none");
+    assert!(none.stderr.contains("there is no cm 'none'"), "{}", none.stderr);
 }
 
 #[test]

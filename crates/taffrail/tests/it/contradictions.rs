@@ -139,13 +139,18 @@ const SCALED: &str = r#"---
 fn explain_tells_what_was_changed_by_hand_although_the_app_is_green() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("eu-1.yaml");
-    fs::write(&file, SCALED).unwrap();
     let case = Case { from: file.to_str().unwrap().to_owned() };
-    let told = case.ask(&["explain", "shop"]).stdout;
-    assert!(told.starts_with("flux-kustomization flux-system/shop is Ready\n"), "{told}");
-    let sign = "\nSigns that this status is wrong\n  Deployment web: the object was changed by hand since \
-                kustomize-controller applied it: kubectl wrote spec.replicas (time not known)\n";
-    assert!(told.contains(sign), "{told}");
+    // An action of Taffrail is a change by hand like any other.
+    for manager in ["kubectl", "taffrail"] {
+        fs::write(&file, SCALED.replace("manager: kubectl", &format!("manager: {manager}"))).unwrap();
+        let told = case.ask(&["explain", "shop"]).stdout;
+        assert!(told.starts_with("flux-kustomization flux-system/shop is Ready\n"), "{told}");
+        let sign = format!(
+            "\nSigns that this status is wrong\n  Deployment web: the object was changed by hand since \
+             kustomize-controller applied it: {manager} wrote spec.replicas (time not known)\n"
+        );
+        assert!(told.contains(&sign), "{told}");
+    }
 }
 
 /// Answers about apps that are green, with signs that this is wrong.

@@ -35,6 +35,42 @@ helm/ns-3/helm-03
     );
 }
 
+/// Argo CD goes on to compare an app whose automatic sync is switched off.
+#[test]
+fn suspended_is_a_sync_state_of_apps_of_each_tool() {
+    let app = |name: &str, enabled: bool| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{namespace: argocd, name: {name}}}\n\
+             spec: {{syncPolicy: {{automated: {{enabled: {enabled}}}}}, destination: {{namespace: shop, \
+             server: 'https://kubernetes.default.svc'}}}}\n\
+             status: {{sync: {{status: Synced, revision: a}}, health: {{status: Healthy}}}}\n---\n"
+        )
+    };
+    let apps = app("held", false) + &app("running", true);
+    let names =
+        |sync: &str| taffrail(&["get", "apps", "--from", "-", "-o", "name", "--sync", sync], &apps).stdout;
+    assert_eq!(names("Suspended"), "argo-application/argocd/held\n");
+    assert_eq!(names("!Suspended"), "argo-application/argocd/running\n");
+    assert_eq!(names("Synced").lines().count(), 2);
+}
+
+/// A script that looks for failing sources must find an app that fails otherwise too.
+#[test]
+fn all_problems_of_an_app_are_in_its_row() {
+    let sources = of_case(&["get", "apps", "--problems=source"], "argo-failures", &["-o", "json"]).json();
+    let of = |row: &serde_json::Value| {
+        let problems = row["problems"].as_array().unwrap().iter();
+        problems.map(|it| format!("{}/{}", it["axis"], it["state"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = sources["items"].as_array().unwrap().iter().collect();
+    assert_eq!(rows.iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["docs"]);
+    assert_eq!(of(rows[0]), ["source/Failed"]);
+    let all = of_case(&["get", "apps", "metrics"], "argo-failures", &["-o", "json"]).json();
+    let row = &all["items"][0];
+    assert_eq!(of(row), ["health/NotFound", "sync/Failed"]);
+    assert_eq!(row["problems"][0], row["problem"]);
+}
+
 #[test]
 fn objects_are_filtered_by_what_they_are_and_run() {
     assert_eq!(names("resources", &["--status", "NotFound"]), "/ConfigMap/ns-5/ks-17-gone\n");
@@ -161,7 +197,7 @@ label/web-staging/blog
 
 /// A rollout that is stuck leaves the Pods of before; what no app declares runs images too.
 #[test]
-fn images_are_found_where_they_run_and_where_they_are_declared() {
+fn images_are_found_where_they_run_and_where_specs_name_them() {
     let containers = |image: &str| serde_json::json!([{"name": "c", "image": image}]);
     let workload = |name: &str, image: &str| {
         serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -206,9 +242,9 @@ fn images_are_found_where_they_run_and_where_they_are_declared() {
         &images(&["--image", "acme/web"]),
         str![[r#"
 KIND         NAME      APP         IMAGES
-Deployment   web       apps/shop   acme/web:1 (2 Pods, not declared), acme/web:2 (declared, in no Pod)
+Deployment   web       apps/shop   acme/web:1 (2 Pods, not in spec), acme/web:2 (in spec, in no Pod)
 Pod          alone     -           acme/web:2
-Deployment   by-hand   -           acme/web:1 (declared, 1 Pod)
+Deployment   by-hand   -           acme/web:1 (in spec, 1 Pod)
 
 "#]],
     );
@@ -216,7 +252,7 @@ Deployment   by-hand   -           acme/web:1 (declared, 1 Pod)
         &images(&["--image", "web:1", "-n", "apps"]),
         str![[r#"
 KIND         NAME   APP         IMAGES
-Deployment   web    apps/shop   acme/web:1 (2 Pods, not declared)
+Deployment   web    apps/shop   acme/web:1 (2 Pods, not in spec)
 
 "#]],
     );
@@ -240,7 +276,7 @@ Pod    web-2       apps/shop   acme/web:1
         &taffrail(&asked, &without).stdout,
         str![[r#"
 NAME   IMAGES
-web    acme/web:2 (declared, its Pods were not read)
+web    acme/web:2 (in spec, its Pods were not read)
 
 "#]],
     );

@@ -232,6 +232,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     compare(of_case(&["explain", "api"], "argo-failures", &["-o", "json"]));
     compare(of_case(&["app", "api"], "argo-failures", &["-o", "json"]));
     compare(of_case(&["get", "resources"], "argo-failures", &["-o", "json"]));
+    compare(of_case(&["get", "resources", "--image", "acme"], "flux-bad-image", &["-o", "json"]));
     let suspended = |name: &str| {
         format!(
             "apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: {name}, namespace: shop}}\n\
