@@ -8,7 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teaching, Verdict, Voice};
+use taffrail_status::{
+    ObjectContext, Payer, Status, Strikes, Teacher, Teaching, TeachingTime, Verdict, Voice,
+};
 
 use crate::cel::{Checks, Names, Predicate, PredicateAnswer, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
@@ -116,7 +118,7 @@ impl ClusterRuleCache {
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
-        look: &'r Look,
+        look: &'r TeachingTime,
     ) -> Option<TaughtRules<'r>> {
         let parsed = self.parsed(teacher, look)?;
         Some(TaughtRules {
@@ -141,7 +143,7 @@ impl ClusterRuleCache {
         })
     }
 
-    fn parsed(&self, teacher: &Teacher<'_>, look: &Look) -> Option<Arc<ParsedRules>> {
+    fn parsed(&self, teacher: &Teacher<'_>, look: &TeachingTime) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
@@ -181,7 +183,7 @@ impl ClusterRuleCache {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        look: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let written = ready_exprs(object);
@@ -311,7 +313,7 @@ fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
 pub(crate) struct TaughtRules<'r> {
     parsed: Arc<ParsedRules>,
     expressions: &'r Expressions,
-    look: &'r Look,
+    look: &'r TeachingTime,
     /// The namespace of the object that defines them.
     author: String,
     voice: Voice,

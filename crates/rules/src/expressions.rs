@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taffrail_status::Look;
+use taffrail_status::TeachingTime;
 
 use crate::cel::{InvalidExpression, Names, Predicate, ReadExpression, Reading, check_size};
 use crate::script::{computed, computed_since};
@@ -46,7 +46,7 @@ struct Written {
 /// The namespace that wrote an expression, and the record of its parsing time in the current pass over the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
-    pub(crate) look: &'a Look,
+    pub(crate) look: &'a TeachingTime,
     /// The name of the cluster that contains the namespace.
     pub(crate) home: &'a str,
     pub(crate) namespace: &'a str,
@@ -101,7 +101,7 @@ impl Expressions {
         }
         let Author { look, home, namespace } = author;
         if !look.may_read(home, namespace) {
-            let limit = Look::READING;
+            let limit = TeachingTime::READING;
             return Err(Unread::NotNow(format!(
                 "parsing the expressions of namespace {namespace} took more than {limit:?}"
             )));

@@ -5,7 +5,8 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{
-    ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Verdict, Voice,
+    ActiveRules, ClusterRules, ComputeError, ObjectContext, Rules, Taffrail, Teacher, TeachingTime, Verdict,
+    Voice,
 };
 
 use crate::cel::{Names, Reading};
@@ -222,7 +223,7 @@ impl ClusterRules for RuleSet {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r Look,
+        look: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
         let cache = self.cluster_rules.as_ref()?;
         let taught = teachers.iter().filter_map(|teacher| cache.taught_rules(teacher, look));
@@ -235,7 +236,7 @@ impl ClusterRules for RuleSet {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        look: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let cache = self.cluster_rules.as_ref();

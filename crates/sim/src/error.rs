@@ -34,8 +34,8 @@ pub enum SimError {
         /// The HTTP status code.
         code: u16,
     },
-    /// The history has fewer changes than were to be reverted.
-    #[error("only {kept} of {wanted} changes are still known")]
+    /// The history has fewer changes than were to be reverted; all that it has were reverted.
+    #[error("cannot revert {wanted} changes: the history had only {kept}, and they were reverted")]
     TooFarBack {
         /// The number of changes to revert.
         wanted: usize,

@@ -9,7 +9,7 @@ use crate::config_sync;
 use crate::costs::Costs;
 use crate::flux;
 use crate::options::Options;
-use crate::teaching::{Look, Teacher};
+use crate::teaching::{Teacher, TeachingTime};
 use crate::verdict::{ComputeError, Verdict};
 
 /// A set of rules that gives each object a verdict.
@@ -48,7 +48,7 @@ pub trait ClusterRules: Send + Sync {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r Look,
+        look: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>>;
 
     /// Lists, as sentences, the requirements of `object` on its `dependencies` (`readyExpr` of Flux) that do not
@@ -60,7 +60,7 @@ pub trait ClusterRules: Send + Sync {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        look: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let _ = (object, dependencies, look, goes_on);

@@ -196,8 +196,9 @@ impl Task {
         (self.uses_alternative, self.is_announced, self.state) = (true, false, State::Writing);
     }
 
-    /// Plans the current step again after a conflict. Returns true if the patch is the same as before, so that it
-    /// can be sent.
+    /// Plans the current step again after a conflict. If the new patch changes the same fields to the same values as
+    /// the confirmed one, makes it the next write and returns true. Returns false, and changes nothing, if it differs
+    /// or the step can no longer be planned.
     fn replan(&mut self, app: Option<&App>, fleet: &FleetSnapshot, list: &AppList) -> bool {
         let home = snapshot(fleet, &self.app.home);
         let again =

@@ -60,7 +60,7 @@ pub enum Problem {
         known: &'static str,
     },
     /// A text that is not the path of a field.
-    #[error("the key '{key}' of a rule is '{text}', which is not the path of a field")]
+    #[error("the value '{text}' of the key '{key}' in a rule is not the path of a field of an object")]
     Path {
         /// The key.
         key: String,

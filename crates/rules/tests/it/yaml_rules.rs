@@ -360,7 +360,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ("rules:\n- {status: Failed, field: a}", "the key 'field' of a rule contains no test", ""),
         (
             "rules:\n- {status: Failed, field: a..b, is: c}",
-            "the key 'field' of a rule is 'a..b', which is not the path of a field",
+            "the value 'a..b' of the key 'field' in a rule is not the path of a field of an object",
             "paths are written like",
         ),
         ("rules:\n- {status: Failed, each: a, that: {}}", "the key 'that' of a rule contains no test", ""),

@@ -18,7 +18,7 @@ use crate::assess::{Assessment, CauseStep, Flags, since};
 use crate::costs::{Account, Bill, Costs, elapsed};
 use crate::event::{Event, time};
 use crate::rules::ActiveRules;
-use crate::teaching::Look;
+use crate::teaching::TeachingTime;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
 /// Maximum length of the path of objects that one assessment follows; the longest real path has about ten.
@@ -521,7 +521,7 @@ impl<'e> Assessor<'e> {
     /// the namespace of `object`.
     pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
         let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
-        let own = Look::default();
+        let own = TeachingTime::default();
         let look = self.evidence.costs().map_or(&own, Costs::scripts);
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
