@@ -262,7 +262,7 @@ fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> 
     found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
 }
 
-/// Lists the objects of a resource whose controller has this UID.
+/// Lists the objects of a resource in a namespace, or in all if that is empty, whose controller has this UID.
 fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -> Vec<Value> {
     let mut found = all_containing(inner, group, plural, namespace, uid);
     found.retain(|object| {

@@ -26,8 +26,8 @@ const LINES: &str = "taffrail.dev/logs";
 const EVERY: i64 = 30;
 /// Maximum number of such lines in a log: the newest ones.
 const MAX_REPEATED: i64 = 5;
-/// The real time between two looks at a container whose log is followed.
-const LOOK: Duration = Duration::from_millis(250);
+/// The real time between two checks for new lines of a log that a client follows.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
@@ -173,7 +173,7 @@ impl Followed {
     /// Waits for the next lines; returns `None` when the run of the container has ended.
     async fn next(&mut self) -> Option<String> {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FOLLOW_INTERVAL).await;
             let pod = self.inner.tree(&self.target);
             let run = pod.and_then(|pod| run(&pod, &self.container, false, &self.target.name).ok());
             let run = run.filter(|run| run.is_running && run.since == self.run.since)?;

@@ -75,7 +75,7 @@ impl Kubectl {
         (output.status.success(), String::from_utf8(text).unwrap())
     }
 
-    /// Asserts that a command succeeds with this output.
+    /// Asserts that kubectl succeeds with these arguments and that its output contains all `parts`; returns the output.
     async fn says(&self, arguments: &str, parts: &[&str]) -> String {
         let (worked, text) = self.run(arguments).await;
         assert!(worked, "kubectl {arguments}\n{text}");
@@ -85,7 +85,7 @@ impl Kubectl {
         text
     }
 
-    /// Asserts that a command fails with this message.
+    /// Asserts that kubectl fails with these arguments and that its output contains `part`.
     async fn fails(&self, arguments: &str, part: &str) {
         let (worked, text) = self.run(arguments).await;
         assert!(!worked && text.contains(part), "kubectl {arguments}: no {part:?} in\n{text}");
