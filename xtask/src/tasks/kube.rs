@@ -15,7 +15,7 @@ use taffrail_testkit::kube::{ControlPlane, Options, down, list};
 pub(crate) enum Kube {
     /// Start a control plane and leave it running. The first time builds its programs with Go, about 8 minutes.
     Up(Up),
-    /// End a control plane and remove its data. One that does not run is no error.
+    /// End a control plane and remove its data. Ending one that does not run is not an error.
     Down(Name),
     /// List the control planes and their processes.
     Status,

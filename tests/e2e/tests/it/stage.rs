@@ -63,7 +63,7 @@ pub(crate) fn replayed(name: &str, scenario: fn(&mut Stage)) {
     }
 }
 
-/// The users who look.
+/// The users as whom Taffrail is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// A user who may do everything.
@@ -111,7 +111,7 @@ impl Stage {
         matches!(&self.world, World::Replayed(replay) if replay.is_over())
     }
 
-    /// Changes the clusters; does nothing in a replay.
+    /// Calls `act` with the control plane, to change its clusters; does nothing in a replay. Fails if `act` does.
     #[track_caller]
     pub(crate) fn act(&mut self, act: impl FnOnce(&ControlPlane) -> Result<()>) {
         if let Some(plane) = self.plane() {
@@ -119,7 +119,8 @@ impl Stage {
         }
     }
 
-    /// Returns a reply of Kubernetes itself, or its recording.
+    /// Returns the result of `ask`, a reply of Kubernetes itself, and records it if a recording is made; a replay
+    /// returns the recorded reply instead.
     #[track_caller]
     pub(crate) fn ask<T: Serialize + DeserializeOwned>(
         &mut self,
@@ -169,7 +170,8 @@ impl Stage {
         self.silent = Some(Silent { _listener: listener, _folder: folder, kubeconfig, address });
     }
 
-    /// Looks: runs the binary.
+    /// Runs the binary as `who` with these arguments and returns its answer. A recording also stores it; a replay
+    /// asserts that it is the recorded one.
     #[track_caller]
     pub(crate) fn taffrail(&mut self, who: Who, arguments: &[&str]) -> Answer {
         let kubeconfig = |plane: &ControlPlane| match (&self.silent, who) {
@@ -188,14 +190,14 @@ impl Stage {
         }
     }
 
-    /// Looks: runs `get apps -A -o json` with further arguments.
+    /// Runs `taffrail get apps -A -o json` with further arguments, and returns the apps.
     #[track_caller]
     pub(crate) fn apps(&mut self, who: Who, arguments: &[&str]) -> Apps {
         let all = [&["get", "apps", "-A", "-o", "json"], arguments].concat();
         Apps::read(self.taffrail(who, &all))
     }
 
-    /// Looks at the apps of the first cluster.
+    /// Runs `taffrail get apps` on the first cluster as the administrator, and returns the apps.
     #[track_caller]
     pub(crate) fn look(&mut self) -> Apps {
         self.apps(Who::Admin, &["--context", CLUSTER])

@@ -110,7 +110,7 @@ impl Rules {
             library.push(answer(&ours, &[file, &rounds])?);
         }
         let fast = table(&runs, cases.len(), &rounds);
-        ensure!(agree && fast, "not within the bars");
+        ensure!(agree && fast, "the agreement of the cases or a rate misses its bar (see the output)");
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Rules {
     fn agreement(&self, cases: &[Case], by_lua: &Answer, by_library: &Answer) -> Result<bool> {
         ensure!(
             [by_lua, by_library].iter().all(|answer| answer.verdicts.len() == cases.len()),
-            "a side left objects out"
+            "the two programs judged different numbers of objects"
         );
         let kinds: BTreeSet<&str> =
             cases.iter().filter_map(|case| Some(case.input.rsplit_once("/testdata")?.0)).collect();
@@ -202,12 +202,15 @@ fn answer(program: &Path, arguments: &[&str]) -> Result<Answer> {
 
 fn read(inputs: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(inputs).with_context(|| format!("cannot read {}", inputs.display()))?;
-    text.lines().map(|line| serde_json::from_str(line).context("the peer wrote no case")).collect()
+    text.lines().map(|line| serde_json::from_str(line).context("the peer printed no test case")).collect()
 }
 
 /// Checks that Argo CD and Taffrail return the same results for the same scripts; an error if one differs.
 fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
-    ensure!(theirs.verdicts.len() == ours.verdicts.len(), "a side left objects out");
+    ensure!(
+        theirs.verdicts.len() == ours.verdicts.len(),
+        "the two programs judged different numbers of objects"
+    );
     for (their, our) in theirs.verdicts.iter().zip(&ours.verdicts) {
         let is_same = their.input == our.input
             && their.status == our.status

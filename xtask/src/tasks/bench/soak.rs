@@ -90,6 +90,6 @@ fn perform(plane: &mut ControlPlane, what: &str, saved: &Path) -> Result<()> {
             fs::rename(&unfinished, saved).context("cannot keep the saved store")
         }
         ("restore", "") => plane.restore_store(saved),
-        _ => bail!("nobody knows how to {what}"),
+        _ => bail!("the soak requests the unknown failure '{what}'"),
     }
 }

@@ -117,7 +117,10 @@ impl Wait {
         let together = bench.round("one process for all", 2, std::slice::from_ref(&names))?;
         let alone: Vec<Vec<String>> = names.iter().map(|name| vec![name.clone()]).collect();
         let alone = bench.round("a process for each", 3, &alone)?;
-        ensure!(together && alone, "not within the bar, or more was asked than the watches");
+        ensure!(
+            together && alone,
+            "a report came later than the bar, or `taffrail` sent more requests than its watches need"
+        );
         Ok(())
     }
 }
@@ -140,7 +143,9 @@ impl Bench<'_> {
         // What is there comes first.
         let mut rollouts: BTreeMap<String, Rollout> = BTreeMap::new();
         while rollouts.len() < self.names.len() {
-            let line = lines.recv_timeout(PATIENCE).context("the bare watch brings nothing")?;
+            let line = lines
+                .recv_timeout(PATIENCE)
+                .context("the bare watch brought no event of a Deployment in time")?;
             rollouts.entry(deployment(&line.text)?.0).or_default();
         }
 

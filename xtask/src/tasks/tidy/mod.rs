@@ -138,7 +138,7 @@ impl Tidy {
             println!("  {fault}");
         }
         ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
-        println!("tidy: borders, pure crates and files are as ARCHITECTURE.md says");
+        println!("tidy: dependencies, pure crates and files are as ARCHITECTURE.md says");
         Ok(())
     }
 }
@@ -195,12 +195,18 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
     for border in &BORDERS {
         for name in dependencies(border.name, Some(1))? {
             if name.starts_with("taffrail") && name != border.name && !border.uses.contains(&&*name) {
-                faults.push(format!("{} uses {name}, which is not among its arrows", border.name));
+                faults.push(format!(
+                    "the crate {} uses {name}, which BORDERS in xtask/src/tasks/tidy/mod.rs does not allow",
+                    border.name
+                ));
             }
         }
         let reached = dependencies(border.name, None)?;
         for never in border.never.iter().filter(|never| reached.contains(**never)) {
-            faults.push(format!("{} reaches {never}, which it must never", border.name));
+            faults.push(format!(
+                "the crate {} depends on {never}, which BORDERS in xtask/src/tasks/tidy/mod.rs forbids",
+                border.name
+            ));
         }
     }
     let packages = packages()?;
@@ -210,7 +216,7 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
         let inside =
             package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(&folder));
         if inside && !BORDERS.iter().any(|border| border.name == name) {
-            faults.push(format!("{name} has no border in xtask/src/tasks/tidy/mod.rs"));
+            faults.push(format!("the crate {name} is missing in BORDERS in xtask/src/tasks/tidy/mod.rs"));
         }
     }
     faults.extend(
