@@ -1,4 +1,4 @@
-//! The closed list of what is worse than it says, and of what is no worse.
+//! The objects that are assessed worse than they report, and those that are not.
 
 use super::{ROLLING, all, check, event, pod_of};
 
