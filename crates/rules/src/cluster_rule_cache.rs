@@ -22,13 +22,14 @@ use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 /// The maximum number of objects whose rules are cached; the oldest are dropped first.
 const MAX_CACHED_OBJECTS: usize = 4096;
 
-/// The maximum total length of the cached texts, in bytes.
+/// The maximum total length of the cached texts, in bytes; the oldest are dropped first.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// The maximum length of one object's rules, in bytes: no API server stores more.
+/// The maximum length of one object's rules, in bytes; longer ones are ignored. No API server stores more.
 const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
-/// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
+/// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated; a message counts the
+/// others.
 const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
 /// The parser and cache of the health rules that objects in a cluster define for other objects.

@@ -12,7 +12,8 @@ use crate::script::{computed, computed_since};
 /// The maximum number of cached expressions; the oldest are dropped first.
 const MAX_CACHED: usize = 4096;
 
-/// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
+/// The maximum total length of the cached texts, in bytes; the oldest are dropped first. A parsed expression takes some
+/// hundred times its text.
 const MAX_CACHED_BYTES: usize = 256 << 10;
 
 /// The parser and cache of expressions; the cache lives as long as the rules.

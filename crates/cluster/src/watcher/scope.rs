@@ -33,7 +33,7 @@ use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 const FIRST_PAGE: u32 = 500;
 /// Factor by which the pages grow after each list that was too slow for its pages' token.
 const PAGE_GROWTH: u32 = 8;
-/// Maximum number of objects per page, however slow earlier lists were.
+/// Maximum number of objects per page: the size of pages grows after each list that was too slow, up to this.
 const MAX_PAGE: u32 = 32_000;
 
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.

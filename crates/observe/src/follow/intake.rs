@@ -23,8 +23,8 @@ const RETRY: Duration = Duration::from_secs(3);
 /// Time after which two clusters are compared again if the last comparison did not prove that they are one cluster.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
-/// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment
-/// later; each further pause is twice the one before. Below, the maximum number of attempts.
+/// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment later; each
+/// further pause is twice the one before. The next constant is the maximum number of attempts; then it is not repeated.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
 const DISCOVERY_QUESTIONS: u32 = 7;
 

@@ -59,16 +59,18 @@ use crate::rules::FleetRules;
 /// Time without a further change after which [`FleetWatcher::next`] returns, so that one update shows several changes.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// Maximum time after the first change for which further changes delay an update of the view.
+/// Maximum time after the first change for which further changes delay an update of the view; then it is updated.
 const AT_MOST: Duration = Duration::from_millis(300);
 
-/// Maximum time for which [`FleetWatcher::settle`] waits for evidence about a change before the view shows it.
+/// Maximum time for which [`FleetWatcher::settle`], except at its first call, waits for evidence about a change; then
+/// the view shows the change without it.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
 /// Time for which changes are collected into one update while a caller waits for each change.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// Maximum time for which events of one cluster are applied before those of the next cluster are.
+/// Maximum time for which events of one cluster are applied before those of the next cluster are; the rest waits for
+/// the next turn.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The connection to a cluster, its version and its kinds, sent by the task that connects.

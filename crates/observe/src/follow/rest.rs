@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Compared, FleetWatcher};
 use crate::rows::KeptRows;
 
-/// Maximum time for which rows are shown without computing them again: the wall clock may have been set.
+/// Maximum time for which rows are shown without computing them again, even if nothing changed: the wall clock may have
+/// been set.
 const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {

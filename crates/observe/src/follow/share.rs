@@ -13,7 +13,8 @@ use crate::error::Failure;
 /// Time after which a cluster that was dropped because of its memory use is read again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
 
-/// Maximum number of malformed items of a scope that are reported one by one.
+/// Maximum number of malformed items of a scope that are reported one by one; one more report says that there are
+/// others.
 const MOST_MALFORMED: usize = 50;
 
 /// The operation that the error of a cluster that exceeds its memory names.

@@ -16,8 +16,8 @@ const MOST_OF_NAMESPACE: usize = 100;
 /// watched only if a namespace that names it has fewer than [`FEW_OF_ASKER`] watched objects.
 const MOST: usize = 1000;
 
-/// Maximum number of objects that are watched one by one because the apps and objects of one namespace name them,
-/// in whatever namespaces these objects are.
+/// Maximum number of objects that are watched one by one because the apps and objects of one namespace name them, in
+/// whatever namespaces these objects are; further ones are not watched, but counted.
 const MOST_OF_ASKER: usize = MOST / 2;
 
 /// Number of watched objects that a namespace names up to which the limit of the cluster may be exceeded.

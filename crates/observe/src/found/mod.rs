@@ -37,21 +37,24 @@ use secret::{SecretRead, read_secret};
 const AGAIN: Duration = Duration::from_secs(10);
 const OFTEN: u32 = 100;
 
-/// Minimum interval of looking which Secrets name clusters.
-const LOOK: Duration = Duration::from_millis(500);
+/// Minimum interval between two searches for Secrets that name clusters.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Pause after looking which Secrets name clusters, as a multiple of the time that it took, and its maximum.
+/// Pause after a search for Secrets that name clusters, as a multiple of the time that it took; the next constant is
+/// its maximum.
 const RESTS: u32 = 10;
 const LONGEST_REST: Duration = Duration::from_secs(3);
 
-/// Maximum number of Secrets of one home that are read at one time, and of all homes.
+/// Maximum number of Secrets of one home that are read at one time; the next constant is that of all homes. Further
+/// reads wait.
 const AT_ONCE: usize = 8;
 const MOST_AT_ONCE: usize = 64;
 
 /// Maximum time for which a read Secret waits for others, so that clusters are added together.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// Maximum number of namespaces of which it is told one by one that Secrets are left out.
+/// Maximum number of namespaces for each of which an error says that Secrets are left out; for further ones there is
+/// none.
 const TOLD_NAMESPACES: usize = 50;
 
 /// The API groups, beside the core one, whose kinds tell which Secrets name clusters.
@@ -231,7 +234,7 @@ impl FoundClusters {
             watcher.report_errors(at, &home.told, &errors);
             home.told = errors;
         }
-        let rest = (now.elapsed() * RESTS).clamp(LOOK, LONGEST_REST);
+        let rest = (now.elapsed() * RESTS).clamp(MIN_SEARCH_INTERVAL, LONGEST_REST);
         self.rested = Instant::now() + rest;
     }
 

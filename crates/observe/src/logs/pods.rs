@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::fleet::FleetSnapshot;
 use crate::object_arg::ObjectArg;
 
-/// Maximum number of namespaces in which objects of one name are looked up: the first ones by name.
+/// Maximum number of namespaces in which objects of one name are looked up: the first ones by name; others are ignored.
 const MAX_NAMESPACES: usize = 50;
 
 /// The kinds, as group and kind, that can stand between an object and its Pods.

@@ -10,16 +10,17 @@ use crate::follow::FleetWatcher;
 /// A question: a function that the reporter calls with the fleet, and that sends its own answer to the asker.
 pub type Inquiry = Box<dyn FnOnce(&FleetSnapshot) + Send>;
 
-/// Maximum time for which a question waits for the first read of all clusters.
+/// Maximum time for which a question waits for the first read of all clusters; then it is answered with what was read.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// Maximum time for which a question after the first read waits for evidence about a change.
+/// Maximum time for which a question after the first read waits for evidence about a change; then it is answered
+/// without it.
 const EVIDENCE: Duration = Duration::from_secs(1);
 
 /// Interval at which the reporter checks if it can answer a waiting question.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Maximum number of questions taken from the channel that wait for an answer.
+/// Maximum number of questions that wait for an answer; further ones stay in the channel.
 const MAX_WAITING: usize = 64;
 
 /// The questions that wait for an answer.

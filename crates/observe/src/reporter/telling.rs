@@ -23,7 +23,7 @@ const FACTS: Duration = Duration::from_secs(5);
 /// The time for which changes of a cluster are held back while evidence for them is being read.
 const EVIDENCE: Duration = Duration::from_millis(400);
 
-/// Maximum length of an identity that a cluster reports.
+/// Maximum length, in bytes, of an identity that a cluster reports; a longer one counts as none.
 const MAX_ID: usize = MAX_NAME;
 
 /// The progress of reading a cluster.
@@ -365,7 +365,8 @@ fn home_of_found(name: &str) -> Option<&str> {
     name.rsplitn(3, '/').nth(2)
 }
 
-/// Maximum length of the identity that a found cluster reports, to which its name is added.
+/// Maximum length, in bytes, of the identity that a found cluster reports, to which its name is added; a longer one
+/// counts as none.
 const MAX_FOUND_ID: usize = 128;
 
 /// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it never

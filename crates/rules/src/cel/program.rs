@@ -14,19 +14,21 @@ use taffrail_object::PredicateAnswer;
 
 use super::budget;
 
-/// The maximum length of an expression, in bytes.
+/// The maximum length of an expression, in bytes; a longer one is refused.
 pub const MAX_LENGTH: usize = 2048;
 
-/// The maximum number of characters that may open another level: brackets, and the question mark of `a ? b : c`.
+/// The maximum number of characters in an expression that may open another level: brackets, and the question mark of `a
+/// ? b : c`. An expression with more is refused.
 pub const MAX_OPENINGS: usize = 64;
 
-/// The maximum number of operators, such as `+` and `&&`: each is a level too.
+/// The maximum number of operators, such as `+` and `&&`, in an expression: each is a level too. An expression with
+/// more is refused.
 pub const MAX_OPERATORS: usize = 256;
 
 /// The stack that the deepest expression within the bounds needs, in bytes; unused stack costs nothing.
 pub const REQUIRED_STACK: usize = 64 << 20;
 
-/// The maximum length of a value in a message, in characters.
+/// The maximum length of a value in a message, in characters; the rest is cut off.
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// The name by which an expression refers to the object.

@@ -7,7 +7,7 @@ use taffrail_object::yaml::YamlError;
 use super::message::MessageError;
 use super::path::PathError;
 
-/// The maximum nesting of tests.
+/// The maximum nesting of tests; a rule whose tests nest deeper is an error of the file.
 pub(super) const MAX_TEST_DEPTH: usize = 8;
 
 /// An error in a file of rules or cases.

@@ -21,16 +21,18 @@ use crate::rules::ActiveRules;
 use crate::teaching::TeachingTime;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// Maximum length of the path of objects that one assessment follows; the longest real path has about ten.
+/// Maximum length of the path of objects that one assessment follows; objects further away are not examined. The
+/// longest real path has about ten.
 const MAX_CHAIN: usize = 24;
 
-/// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
-/// object controls do not count: they form a tree. The largest real composition names some hundreds; objects that all
-/// name one another would otherwise each cost the square of their number.
+/// Maximum number of objects that one assessment looks up because others name, share or use them; further ones are left
+/// out, which is a fact of the assessment. Objects that an object controls do not count: they form a tree. The largest
+/// real composition names some hundreds; objects that all name one another would otherwise each cost the square of
+/// their number.
 pub(super) const MAX_FOLLOWED: usize = 1_000;
 
-/// Maximum number of dependents examined per owner that name it as their controller without proof that they are its
-/// own; see [`Assessor::unproven`].
+/// Maximum number of dependents read per owner that name it as their controller without proof that they are its own,
+/// see [`Assessor::unproven`]; further ones are ignored.
 const MAX_STRANGERS: usize = 100;
 
 /// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.
@@ -82,7 +84,8 @@ pub(super) struct Evaluation {
     pub(super) says_what_it_awaits: bool,
 }
 
-/// Maximum number of facts kept about one object, because an author may write any number of events about it.
+/// Maximum number of facts kept about one object, because an author may write any number of events about it; further
+/// ones are only counted.
 const MAX_FACTS: usize = 50;
 
 /// Facts about an object besides its own message, without duplicates.

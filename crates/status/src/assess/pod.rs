@@ -15,7 +15,7 @@ use crate::verdict::{Status, cut};
 /// resolved.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 
-/// Minimum number of mount failures: the first ones occur while a volume is still being attached.
+/// Minimum number of mount failures that count: the first ones occur while a volume is still being attached.
 const MIN_MOUNT_FAILURES: i64 = 3;
 
 /// Time that a cluster autoscaler waits for a new node before it tries another node group.
@@ -355,8 +355,8 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum time for which a Pod counts as waiting for Pods that it preempts, and the longest grace period of those that
-/// counts.
+/// Maximum time after a Pod was found to fit no node during which it counts as waiting for Pods that it preempts. A
+/// grace period of those Pods counts as no longer than this.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns `spec.priority` of a Pod, which admission writes; 0 if it has none. The scheduler preempts only Pods of a
