@@ -161,7 +161,7 @@ impl ArgoClusterSecret<'_> {
         // The decoder's error may quote a credential.
         let config: ArgoConfig = serde_json::from_slice(self.config).map_err(|error| {
             SecretClusterError::Unusable(format!(
-                "config is not the JSON of a cluster (line {})",
+                "the key config of the Secret is not the JSON of a cluster (line {})",
                 error.line()
             ))
         })?;

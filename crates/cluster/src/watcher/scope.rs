@@ -344,20 +344,20 @@ impl<'a> Task<'a> {
                 Doubt::None => self.watch(false, "").await,
                 Doubt::Slight => {
                     // The watch starts in parallel: on a server that went back it brings nothing.
-                    let mut question = pin!(self.question().ask());
+                    let mut check = pin!(self.version_check().ask());
                     let mut watch = pin!(self.watch(false, ""));
                     tokio::select! {
                         ended = &mut watch => {
                             let ended = ended?;
-                            Ok(question.await.unwrap_or(ended))
+                            Ok(check.await.unwrap_or(ended))
                         }
-                        answer = &mut question => match answer {
+                        answer = &mut check => match answer {
                             Some(ended) => Ok(ended),
                             None => watch.await,
                         },
                     }
                 }
-                Doubt::Grave => match self.question().ask().await {
+                Doubt::Grave => match self.version_check().ask().await {
                     Some(ended) => Ok(ended),
                     None => self.watch(false, "").await,
                 },
@@ -389,8 +389,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn question(&self) -> Question<'a> {
-        Question {
+    fn version_check(&self) -> VersionCheck<'a> {
+        VersionCheck {
             shared: self.shared,
             scope: &self.followed.scope,
             what: self.what.clone(),
@@ -667,7 +667,7 @@ impl<'a> Task<'a> {
 /// A request for the server's resource version before a watch continues from a later one: a server restored from a
 /// backup does not report that, but is silent until its version has caught up. It captures the versions known before
 /// the request, because those that arrive meanwhile may be newer than the answer.
-struct Question<'a> {
+struct VersionCheck<'a> {
     shared: &'a Shared,
     scope: &'a Scope,
     what: String,
@@ -676,10 +676,10 @@ struct Question<'a> {
     is_foreign: bool,
 }
 
-impl Question<'_> {
+impl VersionCheck<'_> {
     /// Sends the request; returns `None` if the watch may continue, else the reason to end it.
     async fn ask(self) -> Option<Ended> {
-        let Question { shared, scope, what, newest, version, is_foreign } = self;
+        let VersionCheck { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
         let mut stream = match open(shared, &ask, Purpose::Probe, true).await {
             Ok(stream) => stream,
