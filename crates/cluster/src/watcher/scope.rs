@@ -56,7 +56,8 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 /// Number of consecutive watches that may end at once, without a change, before that is reported as a failure: a server
 /// that shuts down ends one.
 const MAX_EARLY_ENDS: u32 = 1;
-/// The same number for watches that brought changes: such a watch works, though badly.
+/// Number of consecutive watches that may end at once although they brought changes, before that is reported as a
+/// failure: such a watch works, though badly.
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
 /// Time after which a new watch is regarded as caught up: a server sends the events since a version at once, but does

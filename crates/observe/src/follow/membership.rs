@@ -10,15 +10,15 @@ use super::{FleetWatcher, Following};
 use crate::members::Member;
 use crate::rows::KeptRows;
 
-/// The number of a watched cluster, by which events name it. It is never given twice, so that an event about a cluster
-/// that is gone, or that was begun anew, is never taken for one about another cluster.
+/// The number of a watched cluster, by which events name it. No number is given twice, so that an event about a cluster
+/// that is gone, or that was read anew, is never taken for one about another cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MemberNumber(u64);
 
 /// The numbers of two clusters, that of the later snapshot first.
 pub(super) type MemberPair = (MemberNumber, MemberNumber);
 
-/// Gives each cluster its number.
+/// Source of the numbers of clusters; gives each number once.
 #[derive(Debug, Default)]
 pub(super) struct MemberNumbers(u64);
 
@@ -88,7 +88,7 @@ impl FleetWatcher {
         self.members_changed();
     }
 
-    /// Forgets what was found out by comparing the cluster with this index with others.
+    /// Removes from all snapshots the results of comparing them with the cluster with this index.
     fn forget_snapshot(&mut self, at: usize) {
         let name = self.fleet.snapshots[at].name().to_owned();
         self.fleet.snapshots.iter_mut().for_each(|other| other.forget_same_as(&name));

@@ -549,8 +549,9 @@ impl<'r> Queue<'r> {
         Some(queue)
     }
 
-    /// Returns true if the writes of the current item are tried before they are made, or only tried. A single write needs
-    /// no trial: it is refused or done.
+    /// Returns true if a server-side dry run of the current item's writes comes first, or is all that is sent: in a dry
+    /// run, if there are several writes, or if the script is the cluster's. A single write of another script needs
+    /// none: it is refused or done as a whole.
     fn begins_with_trial(&self) -> bool {
         let PlannedItem { target, writes, .. } = self.current.planned;
         self.dry_run || writes.len() > 1 || target.origin() == Some(Origin::Cluster)

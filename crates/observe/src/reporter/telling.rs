@@ -417,7 +417,7 @@ mod tests {
     use crate::rows::KeptRows;
     use crate::rules::FleetRules;
 
-    /// The built-in rules.
+    /// The rules that apply without any rules files.
     #[derive(Debug)]
     struct BuiltIn;
 
@@ -432,7 +432,7 @@ mod tests {
         snapshot.insert(document, Projection::Full).unwrap();
     }
 
-    /// A cluster that reports an identity.
+    /// Returns a cluster that reports the identity `uid`; none if it is empty.
     fn cluster(name: &str, uid: &str) -> Snapshot {
         let mut snapshot = Snapshot::live(name, Timestamp::UNIX_EPOCH);
         snapshot.add_server(format!("https://{name}.example.com"));
@@ -443,7 +443,7 @@ mod tests {
         snapshot
     }
 
-    /// A test bench: a fleet, the teller about it, its report streams, and the time.
+    /// A fleet, the teller that compares it, its report streams, and the time.
     struct Stage {
         fleet: FleetSnapshot,
         teller: FleetTeller,
@@ -452,7 +452,7 @@ mod tests {
     }
 
     impl Stage {
-        /// Makes a fleet of two clusters, each with so many apps of one ConfigMap.
+        /// Makes a fleet of two clusters, each with `apps` apps of one ConfigMap.
         fn new(apps: usize) -> Stage {
             let mut snapshots = vec![cluster("eu", "1"), cluster("us", "2")];
             for snapshot in &mut snapshots {
@@ -477,7 +477,8 @@ mod tests {
             stage
         }
 
-        /// Looks at the fleet, and returns what is told within some seconds, with the number of halves in it.
+        /// Passes the fleet to the teller. Returns the clusters whose reports are sent within six seconds, with the
+        /// number of halves in each report.
         fn look(&mut self) -> Vec<(String, usize)> {
             self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
             let reading = [Reading::Settled; 2];
@@ -509,7 +510,7 @@ mod tests {
         }
     }
 
-    /// A ConfigMap that is an app of its own.
+    /// Returns a ConfigMap that is an app of its own.
     fn settings(number: usize, value: &str) -> Value {
         let labels = json!({"app.kubernetes.io/instance": format!("app-{number}")});
         let metadata = json!({"namespace": "shop", "name": format!("settings-{number}"), "labels": labels});

@@ -92,7 +92,7 @@ pub enum Problem {
     #[error("the tests of a rule nest deeper than {MAX_TEST_DEPTH} levels")]
     TooDeep,
     /// A second set of rules for the same kind; the text names the other file.
-    #[error("the kind already has rules in {0}")]
+    #[error("another set of rules for this kind is in {0}")]
     Twice(String),
     /// A script that cannot be parsed; the text is the error.
     #[error("{0}")]
