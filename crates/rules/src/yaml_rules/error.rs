@@ -91,7 +91,7 @@ pub enum Problem {
     /// Tests that nest deeper than 8 levels.
     #[error("the tests of a rule nest deeper than {MAX_TEST_DEPTH} levels")]
     TooDeep,
-    /// A second set of rules for the same kind; the text names the other file.
+    /// A second set of rules for one kind; the text is the name of the file with the first one, or "the same file".
     #[error("another set of rules for this kind is in {0}")]
     Twice(String),
     /// A script that cannot be parsed; the text is the error.

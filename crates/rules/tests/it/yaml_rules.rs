@@ -408,7 +408,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",
-            "D: another set of rules for this kind is in rules.yaml",
+            "D: another set of rules for this kind is in the same file",
         ),
     ] {
         let errors = Layer::read(Origin::User, [("rules.yaml", text)]).map(drop).unwrap_err().0;

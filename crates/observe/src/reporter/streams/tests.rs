@@ -1,4 +1,4 @@
-//! Streams of reports by a held clock, and what a hub knows by them.
+//! Tests of report streams, with a clock that only the test moves, and of what a hub knows by their reports.
 
 use std::collections::BTreeMap;
 
