@@ -17,7 +17,8 @@ pub enum SecretClusterError {
         /// The length of the kubeconfig or configuration, in bytes.
         bytes: usize,
     },
-    /// It is not of the form that it should have, or its certificates or keys cannot be used.
+    /// The kubeconfig or configuration has not the expected form, or its certificates or keys cannot be used; the text is
+    /// the message.
     #[error("{0}")]
     Unusable(String),
     /// A kubeconfig has no current context, and not exactly one context.

@@ -20,13 +20,13 @@ use crate::read::read_one;
 pub(super) enum SecretRead {
     /// There is no such Secret.
     Absent,
-    /// It names the cluster that holds it.
+    /// The Secret names the cluster that contains it.
     Home,
-    /// It names another cluster. The fingerprint tells apart two contents of the Secret.
+    /// The Secret names another cluster. The fingerprint is a hash of the content of the Secret.
     Other { context: Box<Context>, fingerprint: u64 },
-    /// It names a cluster to which Taffrail does not connect.
+    /// The Secret names a cluster to which Taffrail does not connect.
     Refused(Failure),
-    /// It could not be read.
+    /// The Secret could not be read.
     Failed { failure: Failure, is_forbidden: bool },
 }
 
