@@ -1,7 +1,7 @@
-//! The time of one look at a fleet, and its division among clusters.
+//! The time for one read of a fleet, and its division among clusters.
 //!
-//! The rule: a slow cluster takes no time from others. A look waits for all clusters at two places only, each with a
-//! deadline:
+//! The rule: a slow cluster takes no time from others. One read of a fleet waits for all clusters at two places only, each
+//! with a deadline:
 //!
 //! * Each cluster is read by itself, all at once, with extra time if a list took all of it
 //!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters with one identity are compared meanwhile, as soon as

@@ -115,17 +115,17 @@ impl ClusterRuleCache {
     }
 
     /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `look` limits and records the time.
+    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` limits and records the time.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
-        look: &'r TeachingTime,
+        spent: &'r TeachingTime,
     ) -> Option<TaughtRules<'r>> {
-        let parsed = self.parsed(teacher, look)?;
+        let parsed = self.parsed(teacher, spent)?;
         Some(TaughtRules {
             parsed,
             expressions: &self.expressions,
-            look,
+            spent,
             author: teacher.object.namespace().into_owned(),
             voice: teacher.voice,
             payer: teacher.payer,
@@ -144,7 +144,7 @@ impl ClusterRuleCache {
         })
     }
 
-    fn parsed(&self, teacher: &Teacher<'_>, look: &TeachingTime) -> Option<Arc<ParsedRules>> {
+    fn parsed(&self, teacher: &Teacher<'_>, spent: &TeachingTime) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
@@ -172,7 +172,7 @@ impl ClusterRuleCache {
             #[cfg(feature = "lua")]
             Form::Customizations => customizations(object),
         };
-        look.charge_reading(&source.home, &source.namespace, computed_since(began));
+        spent.charge_reading(&source.home, &source.namespace, computed_since(began));
         let parsed = body.map(|body| Arc::new(ParsedRules { body, strikes: Strikes::default() }));
         read.keep(source, parsed.clone());
         parsed
@@ -184,7 +184,7 @@ impl ClusterRuleCache {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &TeachingTime,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let written = ready_exprs(object);
@@ -200,7 +200,7 @@ impl ClusterRuleCache {
         }
         let namespace = object.namespace();
         let teaching = Teaching { home: "", namespace: &namespace, target: "", payer: Payer::Teacher };
-        let author = Author { look, home: "", namespace: &namespace };
+        let author = Author { spent, home: "", namespace: &namespace };
         let began = computed();
         let Ok(own) = object.root().to_tree() else { return Vec::new() };
         let mut own_took = computed_since(began);
@@ -211,7 +211,7 @@ impl ClusterRuleCache {
         {
             count += 1;
             let called = called(dependency);
-            if !look.has_room(&teaching, dependency) {
+            if !spent.has_room(&teaching, dependency) {
                 unmet.push(format!(
                     "readyExpr was not evaluated for {called}: expressions of namespace {namespace} used up their \
                      computing time"
@@ -231,7 +231,7 @@ impl ClusterRuleCache {
                     };
                     let (answer, took) = asked.unwrap_or_else(too_deep);
                     let took = took.saturating_add(computed_since(began));
-                    look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
+                    spent.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
                     answer
                 }
                 Err(Unread::Invalid(why)) => PredicateAnswer::Fault(why.to_string()),
@@ -314,7 +314,7 @@ fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
 pub(crate) struct TaughtRules<'r> {
     parsed: Arc<ParsedRules>,
     expressions: &'r Expressions,
-    look: &'r TeachingTime,
+    spent: &'r TeachingTime,
     /// The namespace of the object that defines them.
     author: String,
     voice: Voice,
@@ -332,7 +332,7 @@ impl TaughtRules<'_> {
     }
 
     fn read(&self, text: &str) -> Result<Arc<dyn Predicate>, Unread> {
-        let author = Author { look: self.look, home: &self.home, namespace: &self.author };
+        let author = Author { spent: self.spent, home: &self.home, namespace: &self.author };
         self.expressions.read(text, Names::Fields, author)
     }
 
@@ -434,7 +434,7 @@ impl Script for TaughtRules<'_> {
         }
         let TaughtRules { home, namespace, target, payer, .. } = self;
         let teaching = Teaching { home, namespace, target, payer: *payer };
-        if !self.look.has_room(&teaching, object) {
+        if !self.spent.has_room(&teaching, object) {
             let of = match payer {
                 Payer::Claimant => format!("apps of namespace {namespace}"),
                 Payer::Object | Payer::Teacher => "the objects of its namespace".to_owned(),
@@ -452,7 +452,7 @@ impl Script for TaughtRules<'_> {
             Payer::Claimant => format!("by {namespace}").into(),
         };
         let judged = self.judge_at(object, &inside, context, now);
-        self.look.charge(&teaching, object, judged.took);
+        self.spent.charge(&teaching, object, judged.took);
         judged.verdict
     }
 }

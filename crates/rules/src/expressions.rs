@@ -47,7 +47,7 @@ struct Written {
 /// The namespace that wrote an expression, and the record of its parsing time in the current pass over the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
-    pub(crate) look: &'a TeachingTime,
+    pub(crate) spent: &'a TeachingTime,
     /// The name of the cluster that contains the namespace.
     pub(crate) home: &'a str,
     pub(crate) namespace: &'a str,
@@ -100,8 +100,8 @@ impl Expressions {
         if let Some(known) = self.known().read.get(&written) {
             return known.clone().map_err(Unread::Invalid);
         }
-        let Author { look, home, namespace } = author;
-        if !look.may_read(home, namespace) {
+        let Author { spent, home, namespace } = author;
+        if !spent.may_read(home, namespace) {
             let limit = TeachingTime::READING;
             return Err(Unread::NotNow(format!(
                 "parsing the expressions of namespace {namespace} took more than {limit:?}"
@@ -109,7 +109,7 @@ impl Expressions {
         }
         let began = computed();
         let Reading { expression, took } = (self.reader)(text, names);
-        look.charge_reading(home, namespace, took.saturating_add(computed_since(began)));
+        spent.charge_reading(home, namespace, took.saturating_add(computed_since(began)));
         let outcome = match expression {
             // The failure comes from the machine rather than the text, so it is not cached.
             Err(why @ (InvalidExpression::TooSlow(_) | InvalidExpression::Broken(_))) => {

@@ -44,15 +44,15 @@ pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
     /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
-    /// objects; `None` if the teachers define no readable rule. `look` limits and records the time spent.
+    /// objects; `None` if the teachers define no readable rule. `spent` limits and records the time spent.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r TeachingTime,
+        spent: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>>;
 
     /// Lists, as sentences, the requirements of `object` on its `dependencies` (`readyExpr` of Flux) that do not
-    /// hold. `look` limits and records the time spent; `goes_on` is called before each dependency and returns false
+    /// hold. `spent` limits and records the time spent; `goes_on` is called before each dependency and returns false
     /// when time is up.
     ///
     /// The default is an empty list.
@@ -60,10 +60,10 @@ pub trait ClusterRules: Send + Sync {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &TeachingTime,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
-        let _ = (object, dependencies, look, goes_on);
+        let _ = (object, dependencies, spent, goes_on);
         Vec::new()
     }
 }

@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_excess_is_charged_to_its_own_namespace_and_kind() {
-        let look = TeachingTime::default();
+        let spent = TeachingTime::default();
         let object = |namespace: &str, kind: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a", "namespace": namespace}});
         let (heavy, other_kind, other) =
             (object("tenant", "Widget"), object("tenant", "Gadget"), object("shop", "Widget"));
@@ -267,31 +267,31 @@ mod tests {
             [&heavy, &other_kind, &other].map(|tree| Object::new(tree.into()).unwrap());
         let argo = teaching("argocd", Payer::Object);
         for _ in 0..11 {
-            look.charge(&argo, &heavy, Duration::from_millis(50));
+            spent.charge(&argo, &heavy, Duration::from_millis(50));
         }
-        assert!(!look.has_room(&argo, &heavy));
-        assert!(look.has_room(&argo, &other_kind));
-        assert!(look.has_room(&argo, &other));
+        assert!(!spent.has_room(&argo, &heavy));
+        assert!(spent.has_room(&argo, &other_kind));
+        assert!(spent.has_room(&argo, &other));
 
         // Who teaches by himself pays by himself, wherever the objects are.
         let tenant = teaching("tenant", Payer::Teacher);
         for number in 0..50 {
             let tree = object(&format!("n{number}"), "Widget");
-            look.charge(&tenant, &Object::new((&tree).into()).unwrap(), Duration::from_millis(50));
+            spent.charge(&tenant, &Object::new((&tree).into()).unwrap(), Duration::from_millis(50));
         }
-        assert!(!look.has_room(&tenant, &other));
-        assert!(look.has_room(&teaching("flux-system", Payer::Teacher), &other));
-        assert!(look.has_room(&argo, &other));
+        assert!(!spent.has_room(&tenant, &other));
+        assert!(spent.has_room(&teaching("flux-system", Payer::Teacher), &other));
+        assert!(spent.has_room(&argo, &other));
     }
 
     #[test]
     fn many_objects_stay_within_the_budget() {
-        let look = TeachingTime::default();
+        let spent = TeachingTime::default();
         let tree = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
         let object = Object::new((&tree).into()).unwrap();
         for _ in 0..100_000 {
-            assert!(look.has_room(&teaching("flux-system", Payer::Teacher), &object));
-            look.charge(&teaching("flux-system", Payer::Teacher), &object, Duration::from_micros(200));
+            assert!(spent.has_room(&teaching("flux-system", Payer::Teacher), &object));
+            spent.charge(&teaching("flux-system", Payer::Teacher), &object, Duration::from_micros(200));
         }
     }
 

@@ -5,11 +5,11 @@
 //!
 //! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
 //! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
-//! * `telling` passes the differences from one look at the fleet to the next to the streams.
-//! * `inquiries` answers questions from the watched fleet.
+//! * `telling` passes the differences between one state of the fleet and the next to the streams.
+//! * `inquiries` calls inquiries, which are functions that read the fleet, in the loop that watches the clusters.
 //!
-//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it looks at the
-//! fleet, and nowhere else.
+//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it compares the
+//! fleet with its last state, and nowhere else.
 //!
 //! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second one:
 //! meanwhile newer states replace those that were not sent.

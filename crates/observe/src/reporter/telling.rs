@@ -1,4 +1,4 @@
-//! Passes the differences between two looks at a fleet to the streams of reports.
+//! Passes the differences between two states of a fleet to the streams of reports.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -37,7 +37,7 @@ pub(super) enum Reading {
     Settled,
 }
 
-/// Compares each look at a fleet with the one before, and passes the differences to the streams of reports.
+/// Compares each state of a fleet with the one before, and passes the differences to the streams of reports.
 #[derive(Debug, Default)]
 pub(super) struct FleetTeller {
     /// The clusters, by the index of their snapshot.
@@ -61,7 +61,7 @@ struct ToldCluster {
     is_alias: bool,
     /// The moment since which an answer that the cluster's apps need is missing; `None` if none is.
     unsettled: Option<Duration>,
-    /// The freshness of the cluster at the last look, and the stale scopes, each with the time of its last answer.
+    /// The freshness of the cluster at the last comparison, and the stale scopes, each with the time of its last answer.
     freshness: (Freshness, Vec<(Scope, jiff::Timestamp)>),
 }
 
@@ -97,7 +97,7 @@ impl FleetTeller {
         }
     }
 
-    /// Passes the differences from the last look to `streams`. `reading` has the progress of each cluster; while
+    /// Passes the differences since the last call to `streams`. `reading` has the progress of each cluster; while
     /// `is_comparing`, streams of clusters that may be aliases are not begun.
     ///
     /// Returns the indexes of the clusters whose apps changed; empty if all rows were passed again.

@@ -18,7 +18,7 @@ use crate::scripts::{read, reading};
 /// The cost of parsing or evaluating an expression with a slow evaluator.
 const SLOW_COST: Duration = Duration::from_millis(10);
 
-/// The number of slow expressions that may be parsed in one look.
+/// The number of slow expressions that may be parsed in one pass over a cluster.
 const MAX_SLOW_READS: usize = 50;
 
 thread_local! {
@@ -100,7 +100,7 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
         last.message
     );
     assert!(WERE_READ.get() <= MAX_SLOW_READS, "{}", WERE_READ.get());
-    // Another namespace has time of its own, and so has another look; parsed expressions are cached.
+    // Another namespace has time of its own, and so has another pass over the cluster; parsed expressions are cached.
     assert_eq!(judge(&look, "shop", 1_000).status, Status::Current);
     assert_eq!(judge(&look, "tenant", 0).status, Status::Current);
     assert_eq!(judge(&TeachingTime::default(), "tenant", 199).status, Status::Current);
@@ -110,7 +110,7 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
 fn parsing_time_bounds_the_expressions_of_one_object_too() {
     let rules = RuleSet::bare().teachable(slow);
     let many = kustomization("tenant", (0..120).map(numbered));
-    // Flux refuses all if one is invalid, so all are parsed; the next look finds them in the cache.
+    // Flux refuses all if one is invalid, so all are parsed; the next pass finds them in the cache.
     for expected in [Status::Unknown, Status::Unknown, Status::Current] {
         let before = WERE_READ.get();
         assert_eq!(said(&rules, &many, &pool(), &TeachingTime::default()).status, expected);
@@ -192,7 +192,7 @@ fn dependency_expressions_are_bounded_per_look() {
     let said = unmet(&rules, 20, &|_| "false".to_owned(), &look, &|| true);
     assert!(said.iter().any(|said| said.contains("used up their computing time")), "{said:?}");
     assert!(said.len() < 12, "{said:?}");
-    // Another look has time again.
+    // Another pass over the cluster has time again.
     assert!(unmet(&rules, 1, &|_| "true".to_owned(), &TeachingTime::default(), &|| true).is_empty());
 }
 

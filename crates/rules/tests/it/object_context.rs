@@ -278,7 +278,7 @@ fn user_script_is_charged_to_the_namespace_of_the_object() {
         assert_eq!(verdict.message.contains("is not run again"), number >= 2, "{}", verdict.message);
     }
     assert_eq!(status(&costs, "shop").status, Status::Current);
-    // Another look at the same cluster remembers it; another cluster does not.
+    // Another pass over the same cluster remembers it; a pass over another cluster does not.
     costs.begin();
     assert!(status(&costs, "tenant").message.contains("is not run again"));
     assert!(!status(&Costs::default(), "tenant").message.contains("is not run again"));
