@@ -100,8 +100,8 @@ impl Singles {
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and \
-             {MOST_OF_ASKER} that the apps of one namespace name; up to {MOST} more for namespaces that name fewer \
+            "Taffrail watches only {} of the {} objects that must be watched one by one: at most {MOST}, of which the \
+             apps of one namespace may name {MOST_OF_ASKER}; and up to {MOST} more for namespaces that name fewer \
              than {FEW_OF_ASKER}",
             self.all,
             self.all + self.left_out

@@ -324,7 +324,7 @@ impl ActionRequest {
                     }
                 }
                 Operation::Patch => {
-                    let what = format!("'{name}' would change {} {}", key.kind, key.path());
+                    let what = format!("action '{name}' would change {} {}", key.kind, key.path());
                     return Err(OperationError::unreadable(what)
                         .hint("an action may change only its own object, and create others"));
                 }
@@ -348,7 +348,7 @@ impl ActionRequest {
     /// Checks that a script of the cluster may create this object. Such a script runs with the rights of the user, but
     /// anyone who may write to one namespace may have written it.
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
-        let what = format!("'{}' would create {} {}", self.action, key.kind, called(key, object));
+        let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(what)
                 .hint("a script of the cluster may create objects only in the namespace of its own object"));
@@ -397,7 +397,7 @@ pub struct ActionSettings {
 impl OperationPlan<ActionTarget> {
     /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
     /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the progress.
-    /// All items begin before the first write, so the time to answer questions is not that of a cluster.
+    /// All items begin before the first write, so the time that the user takes for an answer does not count as that of a cluster.
     ///
     /// # Errors
     ///

@@ -82,8 +82,8 @@ impl Reporter {
         Reporter { found: Some(found), ..self }
     }
 
-    /// Sets the channel of questions to answer from the fleet: at once if all clusters were read, else as soon as they
-    /// are, but at the latest after 4 s.
+    /// Sets the channel of inquiries, which are called with the fleet: at once if all clusters were read, else as soon as
+    /// they are, but at the latest after 4 s.
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }
@@ -125,8 +125,8 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes changes of the clusters to the streams and answers questions, in a loop. Rests after each update for as
-    /// long as the update took.
+    /// Passes changes of the clusters to the streams and calls inquiries, in a loop. Rests after each update for as long as
+    /// the update took.
     async fn follow(
         &self,
         watcher: &mut FleetWatcher,
