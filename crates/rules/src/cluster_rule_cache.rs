@@ -115,7 +115,8 @@ impl ClusterRuleCache {
     }
 
     /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` limits and records the time.
+    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time that this takes, and limits
+    /// it.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,

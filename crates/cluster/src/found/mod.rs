@@ -119,7 +119,7 @@ impl std::fmt::Debug for ArgoClusterSecret<'_> {
     }
 }
 
-/// `ClusterConfig` of Argo CD.
+/// The JSON in the key `config` of a cluster Secret, Argo CD's `ClusterConfig`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -134,7 +134,7 @@ struct ArgoConfig {
     proxy_url: Option<String>,
 }
 
-/// `TLSClientConfig` of Argo CD.
+/// The TLS settings in it, Argo CD's `TLSClientConfig`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]

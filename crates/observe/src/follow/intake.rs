@@ -24,8 +24,10 @@ const RETRY: Duration = Duration::from_secs(3);
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
 /// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment later; each
-/// further pause is twice the one before. The next constant is the maximum number of attempts; then it is not repeated.
+/// further pause is twice the one before.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Maximum number of repetitions of discovery for newly defined kinds; then it is repeated only at its regular interval.
 const DISCOVERY_QUESTIONS: u32 = 7;
 
 impl FleetWatcher {

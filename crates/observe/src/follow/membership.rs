@@ -64,7 +64,8 @@ impl FleetWatcher {
         self.members_changed();
     }
 
-    /// Watches a cluster on with the credentials of `member`, if its name and its server are the same; else returns false.
+    /// Continues to watch a cluster, with the credentials of `member`, if its name and its server are the same; else changes
+    /// nothing and returns false.
     pub(crate) fn renew_member(&mut self, member: &Member) -> bool {
         let known = self.clusters.iter_mut().find(|following| following.member.name == member.name);
         let Some(following) = known else { return false };
@@ -77,7 +78,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Watches the cluster of this name no more.
+    /// Ends the watches of the cluster with this name and removes its snapshot; does nothing if it is not watched.
     pub(crate) fn remove_member(&mut self, name: &str) {
         let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else {
             return;
@@ -94,7 +95,8 @@ impl FleetWatcher {
         self.fleet.snapshots.iter_mut().for_each(|other| other.forget_same_as(&name));
     }
 
-    /// Plans all clusters again, and computes all rows again, after clusters came, changed or went.
+    /// Marks all clusters to be planned again and all rows to be computed again, after clusters were added, changed or
+    /// removed.
     fn members_changed(&mut self) {
         Memory::process().expect(self.clusters.len());
         let numbers: Vec<MemberNumber> = self.clusters.iter().map(|following| following.number).collect();

@@ -32,22 +32,26 @@ use crate::follow::FleetWatcher;
 use crate::members::{FleetMembers, Member};
 use secret::{SecretRead, read_secret};
 
-/// Interval at which a Secret is read again that cannot be watched, or that could not be read, and the number of Secrets
-/// of a home beyond which it is longer.
+/// Interval at which a Secret is read again that cannot be watched, or that could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// Number of Secrets of a home for each of which [`AGAIN`] grows by itself: with 250 Secrets the interval is three times
+/// as long.
 const OFTEN: u32 = 100;
 
 /// Minimum interval between two searches for Secrets that name clusters.
 const MIN_SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Pause after a search for Secrets that name clusters, as a multiple of the time that it took; the next constant is
-/// its maximum.
+/// Pause after a search for Secrets that name clusters, as a multiple of the time that it took.
 const RESTS: u32 = 10;
+
+/// Maximum pause after a search for Secrets that name clusters, however long it took.
 const LONGEST_REST: Duration = Duration::from_secs(3);
 
-/// Maximum number of Secrets of one home that are read at one time; the next constant is that of all homes. Further
-/// reads wait.
+/// Maximum number of Secrets of one home that are read at one time; further reads wait.
 const AT_ONCE: usize = 8;
+
+/// Maximum number of Secrets of all homes that are read at one time; further reads wait.
 const MOST_AT_ONCE: usize = 64;
 
 /// Maximum time for which a read Secret waits for others, so that clusters are added together.
@@ -261,8 +265,8 @@ impl FoundClusters {
         self.finished_at.is_some_and(|at| self.reads.is_empty() || at.elapsed() >= TOGETHER)
     }
 
-    /// Applies what was read: adds clusters to those that are watched, begins them anew, and removes them. Returns what
-    /// changed; `None` if nothing did.
+    /// Applies finished reads: starts to watch new clusters, reads changed ones from the beginning, and ends the watches of
+    /// those that no Secret names any more. Returns what changed; `None` if nothing did.
     pub(crate) fn apply(&mut self, watcher: &mut FleetWatcher) -> Option<MemberChanges> {
         let mut is_changed = false;
         let mut begun_anew = Vec::new();
@@ -493,7 +497,7 @@ impl Found {
         self.ticket.is_none() && (self.read.as_ref() != Some(&self.version) || is_doubtful && is_due)
     }
 
-    /// Takes what was read, and returns the member to watch from now on; the outer `None` if that does not change.
+    /// Applies a finished read, and returns the member to watch from now on; the outer `None` if that does not change.
     /// `is_reserved` is true if a cluster of the kubeconfig has the name; `addresses` are those of the kubeconfig.
     fn take(
         &mut self,
