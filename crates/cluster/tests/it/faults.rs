@@ -1,4 +1,4 @@
-//! Faults of servers, credentials and objects during a watch.
+//! Tests of faults of servers, credentials and objects during a watch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ impl Rotating {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Gives the user a new token, and stores it in the plugin's file; the cluster refuses the old one.
+    /// Creates a new token for the user and writes it to the plugin's file; the cluster then refuses the old token.
     fn rotate(&self) {
         let token = self.cluster.add_user("alice", &[]).token;
         let credential = json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": token}});

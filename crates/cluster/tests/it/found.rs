@@ -1,4 +1,4 @@
-//! Clusters that the Secrets of another cluster name.
+//! Tests of clusters that the Secrets of another cluster name.
 
 use std::net::IpAddr;
 use std::sync::Arc;

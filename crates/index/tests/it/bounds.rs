@@ -1,4 +1,4 @@
-//! Limits on the cost of judging objects in an index, by the namespace that exceeds them.
+//! Tests of the limits on the cost of judging objects in an index, by the namespace that exceeds them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

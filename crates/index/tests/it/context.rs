@@ -1,4 +1,4 @@
-//! Verdicts that depend on the children of an object or on its kind are kept up to date.
+//! Tests that verdicts which depend on the children of an object or on its kind are kept up to date.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Assessments by the fields that an index keeps equal those by the whole objects.
+//! Tests that assessments by the fields that an index keeps equal those by the whole objects.
 
 use std::fs;
 use std::path::Path;

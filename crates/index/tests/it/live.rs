@@ -1,4 +1,4 @@
-//! Statuses change with the batch that contains their cause, or at the time at which they are due.
+//! Tests that statuses change with the batch that contains their cause, or at the time at which they are due.
 
 use serde_json::{Value, json};
 use taffrail_index::{IndexSettings, Notice, ScopeState};

@@ -1,4 +1,4 @@
-//! An index that is saved and reopened.
+//! Tests of an index that is saved and reopened.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scopes, repeated lists, subscriptions, events.
+//! Tests of scopes, repeated lists, subscriptions and events.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Owners, applied in any order, and those that are found without owner references.
+//! Tests of owners, applied in any order, and of those that are found without owner references.
 
 use serde_json::{Value, json};
 use taffrail_index::{Index, IndexSettings, Relation, save};

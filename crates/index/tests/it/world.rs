@@ -1,4 +1,4 @@
-//! The index: every query finds an applied object, and a removed one leaves nothing behind.
+//! Tests that every query finds an applied object, and that a removed one leaves nothing behind in the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The cost limits of expressions of clusters: parsing and evaluation, charged to the namespace that wrote them.
+//! Tests of the cost limits of expressions of clusters: parsing and evaluation, charged to the namespace that wrote
+//! them.
 
 use std::cell::Cell;
 use std::time::Duration;

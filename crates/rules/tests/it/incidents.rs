@@ -1,4 +1,4 @@
-//! Incidents that users reported, judged by all shipped rules.
+//! Tests that all shipped rules give the expected verdicts on incidents that users reported.
 
 use std::fs;
 use std::path::Path;

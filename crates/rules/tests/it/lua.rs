@@ -1,4 +1,4 @@
-//! Argo CD's Lua scripts.
+//! Tests of Argo CD's Lua scripts.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The context of an object: its children, and the health rules that its cluster states.
+//! Tests of the context of an object: its children, and the health rules that its cluster contains.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Rules in YAML: the meaning of each key, and the messages about mistakes.
+//! Tests of rules in YAML: the meaning of each key, and the messages about mistakes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The operations of a fleet's owner: time, timelines, faults, determinism.
+//! Tests of the operations of a fleet's owner: time, timelines, faults, determinism.
 
 use std::time::Duration;
 

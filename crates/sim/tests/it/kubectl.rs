@@ -1,4 +1,4 @@
-//! Unchanged kubectl, with the commands that people use, against a simulated cluster.
+//! Runs an unchanged kubectl, with the commands that people use, against a simulated cluster.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
-/// A cluster, and a kubectl for it.
+/// A simulated cluster, and the path and kubeconfig of a kubectl for it.
 struct Kubectl {
     program: PathBuf,
     folder: tempfile::TempDir,

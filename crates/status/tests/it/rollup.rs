@@ -1,4 +1,4 @@
-//! The status of many objects together.
+//! Tests of the status of many objects together.
 
 use jiff::Timestamp;
 use proptest::prelude::*;

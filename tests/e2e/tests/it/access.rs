@@ -1,4 +1,4 @@
-//! Users who may not read everything.
+//! Tests as users who may not read everything.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Noisy apps, polled repeatedly: the short form of `cargo xtask truth`.
+//! Polls apps that change all the time: the short form of `cargo xtask truth`.
 
 use anyhow::Result;
 use serde_json::Value;

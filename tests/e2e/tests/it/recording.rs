@@ -53,7 +53,7 @@ struct Change {
     object: Value,
 }
 
-/// The recorded events, in one order.
+/// An entry in the sequence of a recording: a change of an object, or a run of Taffrail, by its index in the script.
 enum Happened {
     Change(Change),
     Look(usize),

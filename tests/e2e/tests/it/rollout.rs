@@ -1,4 +1,4 @@
-//! Rollouts, compared at every moment with kubectl.
+//! Tests of rollouts, compared at every moment with kubectl.
 
 use std::time::{Duration, Instant};
 

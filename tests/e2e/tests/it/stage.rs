@@ -1,7 +1,8 @@
 //! The stage of a scenario: a real control plane, or a recording of one.
 //!
 //! A scenario is written once. Its changes to a cluster happen on Kubernetes only; a recording has their results. Its
-//! looks and assertions are the same on both, and the replay must return the answers of the recording word for word.
+//! runs of Taffrail and its assertions are the same on both, and the replay must return the answers of the recording
+//! word for word.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,7 +1,7 @@
 //! The file format of recordings: `tests/e2e/timelines/SCENARIO.timeline`.
 //!
 //! A text with sections. `begin` has the time and the Kubernetes version; `cluster NAME` the timeline of a cluster in
-//! the format of `taffrail-sim`; `script` the looks of the scenario and their answers, a line of JSON each.
+//! the format of `taffrail-sim`; `script` the runs of Taffrail and their answers, a line of JSON each.
 //! `base.timeline` has the objects that every new cluster begins with, which are not specific to a scenario: roles,
 //! definitions of custom resources.
 

@@ -1,4 +1,4 @@
-//! Permissions, and the messages of refusals.
+//! Cases about permissions, and the messages of refusals.
 
 use anyhow::{Result, ensure};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Deleting: finalizers, preconditions, propagation, namespaces.
+//! Cases about deleting: finalizers, preconditions, propagation, namespaces.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Field managers: the writers of fields.
+//! Cases about field managers, which record the writer of each field.
 
 use anyhow::{Result, ensure};
 use http::Method;

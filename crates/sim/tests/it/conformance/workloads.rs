@@ -1,4 +1,4 @@
-//! Controllers, as clients see them; and the subresources of Pods: logs, evictions.
+//! Cases about controllers, as clients see them, and about the subresources of Pods: logs and evictions.
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};

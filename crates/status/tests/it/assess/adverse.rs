@@ -1,4 +1,4 @@
-//! Adverse conditions and phases of objects for whose kinds there are no rules.
+//! Tests of adverse conditions and phases of objects for whose kinds there are no rules.
 
 use super::check;
 

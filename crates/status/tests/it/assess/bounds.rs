@@ -1,4 +1,4 @@
-//! Limits on the cost of assessments, counted in lookups.
+//! Tests of the limits on the cost of assessments, counted in lookups.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

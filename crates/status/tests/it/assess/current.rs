@@ -1,4 +1,4 @@
-//! The objects that are assessed worse than they report, and those that are not.
+//! Tests which objects are assessed as worse than they report, and which are not.
 
 use super::{ROLLING, all, check, event, pod_of};
 

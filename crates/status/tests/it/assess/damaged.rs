@@ -1,4 +1,4 @@
-//! Damaged objects: assessing them does not panic, and returns in bounded time.
+//! Tests that assessing damaged objects does not panic, and returns in bounded time.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The cases of `tests/golden/assess`: the objects of a small cluster, and the expected result.
+//! Tests of the cases in `tests/golden/assess`: the objects of a small cluster, and the expected result.
 
 use std::fs;
 use std::path::Path;

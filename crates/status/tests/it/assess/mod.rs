@@ -1,4 +1,4 @@
-//! Evidence: the golden cases, the rules that they do not reach, and damage.
+//! Tests of assessments by evidence: the golden cases, the rules that they do not reach, and damaged objects.
 
 mod adverse;
 mod bounds;

@@ -1,4 +1,4 @@
-//! The effect of Pods on the status of their workload.
+//! Tests of the effect of Pods on the status of their workload.
 
 use taffrail_object::Object;
 use taffrail_status::assess::assess_dependent;

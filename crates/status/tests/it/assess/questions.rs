@@ -1,4 +1,4 @@
-//! The lookups of an assessment: only kinds with few objects are listed as a whole.
+//! Tests of the lookups of an assessment: only kinds with few objects are listed as a whole.
 
 use std::cell::RefCell;
 

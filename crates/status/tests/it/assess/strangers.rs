@@ -1,4 +1,4 @@
-//! Objects that a user can write in one namespace are not evidence about objects of other namespaces.
+//! Tests that objects which a user can write in one namespace are not evidence about objects of other namespaces.
 
 use super::current::CRASHING;
 use super::{ROLLING, all, check, event, pod_of};

@@ -1,4 +1,4 @@
-//! The status of workloads by their own fields and by their Pods.
+//! Tests of the status of workloads, by their own fields and by their Pods.
 
 use jiff::Timestamp;
 use taffrail_object::Object;
