@@ -26,7 +26,7 @@ const LISTED_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of kubectl processes at one time.
 const AT_ONCE: usize = 3;
 
-/// Number of unchanged kinds that kubectl lists too, other ones each time.
+/// Approximate number of kinds that kubectl lists although they did not change, other ones each time.
 const IN_TURN: usize = 4;
 
 /// Reads the server's objects without the index that is tested.

@@ -119,7 +119,7 @@ const TESTKIT: &str = "taffrail-testkit";
 /// The packages that may have [`TESTKIT`] among their normal dependencies, because they are not delivered.
 const BUILT_WITH_TESTKIT: [&str; 2] = ["taffrail-e2e", "xtask"];
 
-/// The maximum number of lines of a source file.
+/// The maximum number of lines of a source file; a longer one is a fault.
 const LONGEST: usize = 800;
 
 /// Names of files and folders that are refused because they do not tell the content.
@@ -143,10 +143,10 @@ impl Tidy {
     }
 }
 
-/// The maximum number of pairs of files that use each other. The aim is 5.
+/// The maximum number of pairs of files that use each other; one more is a fault.
 const MOST_CIRCLES: usize = 0;
 
-/// The maximum number of doc comments that open with a question or a relative word. The aim is one in twenty.
+/// The maximum number of doc comments that open with a question or a relative word; one more is a fault.
 const MOST_QUESTIONS: usize = 26;
 
 /// The public types that may share their name with another public type; any further one is a fault.
