@@ -50,6 +50,8 @@ const MAX_FRAME: u32 = 256 << 10;
 
 /// Interval of HTTP/2 pings, which detect a dead connection: one with only watches may be silent for minutes.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Time limit for the answer to an HTTP/2 ping; a connection that exceeds it is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for opening each connection after the first one, which has the caller's deadline.

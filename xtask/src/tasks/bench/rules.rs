@@ -32,6 +32,8 @@ pub(crate) struct Rules {
 
 /// The Go module with the cases, and with the code by which the peer runs scripts.
 const ARGO_CD: &str = "github.com/argoproj/argo-cd/v3";
+
+/// The version of [`ARGO_CD`].
 const VERSION: &str = "v3.6.1";
 
 /// The minimum ratios of Taffrail's rate to the peer's, for scripts and for the library.

@@ -61,8 +61,11 @@ pub(crate) struct Apps {
 const CLUSTER: &str = "kube-1";
 /// The delay of bytes in each direction of the delay line.
 const DELAY: Duration = Duration::from_millis(50);
+/// The maximum median wall time over loopback, in milliseconds.
 const LOOPBACK_BAR: f64 = 150.0;
+/// The maximum median wall time through the delay line, in milliseconds.
 const DELAYED_BAR: f64 = 500.0;
+/// The maximum median number of round trips one after the other.
 const ROUNDS_BAR: f64 = 4.0;
 /// The number of clusters that accept connections and never respond.
 const SILENT: usize = 3;
