@@ -41,8 +41,8 @@ impl Truth {
         let mut eye = truth::Binary { path: &taffrail, kubeconfig: plane.kubeconfig() };
         let report = truth::look(&options, &mut eye)?;
         print!("{report}");
-        println!("every look is in {}", log.display());
-        ensure!(report.wrong.is_empty(), "{} looks at an app were wrong", report.wrong.len());
+        println!("every answer of `taffrail get apps` is in {}", log.display());
+        ensure!(report.wrong.is_empty(), "{} answers about an app were wrong", report.wrong.len());
         Ok(())
     }
 }

@@ -99,12 +99,12 @@ fn same_answers(taffrail: &Path, arguments: &[&str], peer: &Path, file: &str) ->
         match (ours.next().transpose()?, theirs.next().transpose()?) {
             (Some(our), Some(their)) => ensure!(
                 without_rule(&our) == their,
-                "line {number} differs\n ours: {}\n Go's: {}",
+                "line {number} of the output differs from that of Go's kstatus\n Taffrail: {}\n kstatus:  {}",
                 String::from_utf8_lossy(&our),
                 String::from_utf8_lossy(&their)
             ),
             (None, None) => break,
-            _ => anyhow::bail!("one side ends at line {number}"),
+            _ => anyhow::bail!("Taffrail or Go's kstatus printed no line {number}, and the other one did"),
         }
     }
     our_child.wait()?;

@@ -218,7 +218,7 @@ fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
             && their.status == our.status
             && their.message == our.message
             && their.error.is_some() == our.error.is_some();
-        ensure!(is_same, "{} differs\n ours:      {our:?}\n Argo CD's: {their:?}", our.input);
+        ensure!(is_same, "the verdicts on {} differ\n Taffrail: {our:?}\n Argo CD:  {their:?}", our.input);
     }
     Ok(())
 }

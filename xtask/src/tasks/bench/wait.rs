@@ -162,7 +162,11 @@ impl Bench<'_> {
         }
         drop(sender);
         let met = collect(&lines, &mut rollouts, groups.len())?;
-        ensure!(met == groups.len(), "{met} of {} processes saw all of theirs complete", groups.len());
+        ensure!(
+            met == groups.len(),
+            "only {met} of {} processes of `taffrail wait` reported all of their rollouts as complete",
+            groups.len()
+        );
         for Listening(child) in &mut waiting {
             let status = child.wait()?;
             ensure!(status.success(), "`taffrail wait` ended with {status}");
@@ -195,7 +199,7 @@ impl Bench<'_> {
     fn requests(&self, since: usize) -> Result<usize> {
         let events = self.audit()?;
         let (counts, others) = sort(events.get(since..).unwrap_or_default());
-        ensure!(!counts.is_empty(), "the audit log knows nothing of `taffrail`");
+        ensure!(!counts.is_empty(), "the audit log has no request of `taffrail`");
         let text: String = counts.iter().map(|(what, count)| format!("\n    {count:>4} × {what}")).collect();
         println!(
             "  requests, by the server's audit log ({others} besides watches and their beginning):{text}"
@@ -257,7 +261,10 @@ fn collect(
         let Line { at, from, text } = match lines.recv_timeout(patience) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) if ended == processes => return Ok(met),
-            Err(_) => bail!("{ended} of {processes} processes have ended after {:?}", begun.elapsed()),
+            Err(_) => bail!(
+                "only {ended} of {processes} processes of `taffrail wait` have ended after {:?}",
+                begun.elapsed()
+            ),
         };
         if from == BARE {
             let (name, is_complete) = deployment(&text)?;

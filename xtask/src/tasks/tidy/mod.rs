@@ -137,7 +137,11 @@ impl Tidy {
         for fault in &faults {
             println!("  {fault}");
         }
-        ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
+        ensure!(
+            faults.is_empty(),
+            "tidy: {} faults in the dependencies, pure crates or files (listed above)",
+            faults.len()
+        );
         println!("tidy: dependencies, pure crates and files are as ARCHITECTURE.md says");
         Ok(())
     }

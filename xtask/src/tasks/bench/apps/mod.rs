@@ -229,7 +229,7 @@ impl Apps {
         let table = Run::new(taffrail, &kubeconfig, &arguments)?;
         for name in &silent {
             let told = table.stdout.lines().any(|line| line.starts_with(name) && line.contains("Timeout"));
-            ensure!(told, "{name} has no row that says why\n{table}");
+            ensure!(told, "the table has no row with the reason `Timeout` for the cluster {name}\n{table}");
         }
         runs.push(table);
 
@@ -259,10 +259,13 @@ impl Side {
         for _ in 0..runs {
             let run = Run::new(taffrail, kubeconfig, &["get", "apps", "-vv"])?;
             let row = run.stdout.lines().any(|line| line.starts_with("bench ") && line.contains(" Ready "));
-            ensure!(run.code == Some(0) && row, "no row of the app, or a wrong one\n{run}");
+            ensure!(
+                run.code == Some(0) && row,
+                "`taffrail get apps` did not show the app `bench` as Ready\n{run}"
+            );
             let requests = Requests::parse(&run.stderr, CLUSTER)?;
             let twice = requests.listed_twice();
-            ensure!(twice.is_empty(), "listed more than once: {}\n{run}", twice.join(", "));
+            ensure!(twice.is_empty(), "these kinds were listed more than once: {}\n{run}", twice.join(", "));
             measured.push((run, requests));
         }
         let figures = |what: &str, unit, figure: &dyn Fn(&(Run, Requests)) -> f64, bar| {
@@ -329,9 +332,12 @@ impl Run {
 
 fn check_one(run: &Run) -> Result<()> {
     let (items, errors) = run.lists()?;
-    ensure!(run.code == Some(0), "exit code {:?} in place of 0", run.code);
-    ensure!(errors.is_empty(), "there are errors");
-    ensure!(items.iter().filter(|item| is_well(item)).count() == 1, "the app is not there once, and well");
+    ensure!(run.code == Some(0), "`taffrail get apps` ended with exit code {:?} in place of 0", run.code);
+    ensure!(errors.is_empty(), "the list of apps has errors: {errors:?}");
+    ensure!(
+        items.iter().filter(|item| is_well(item)).count() == 1,
+        "the list of apps does not have the app exactly once, Ready and synced"
+    );
     Ok(())
 }
 
@@ -346,17 +352,28 @@ fn is_well(item: &Value) -> bool {
 
 fn check_many(run: &Run, contexts: &[&str], silent: &[String]) -> Result<()> {
     let (items, errors) = run.lists()?;
-    ensure!(run.code == Some(3), "exit code {:?} in place of 3", run.code);
+    ensure!(run.code == Some(3), "`taffrail get apps` ended with exit code {:?} in place of 3", run.code);
     for context in contexts {
         let well = items.iter().filter(|item| item["cluster"] == *context && is_well(item)).count();
-        ensure!(well == 1, "{context} has not its one complete row");
+        ensure!(
+            well == 1,
+            "the list of apps does not have the app of the cluster {context} exactly once, Ready and synced"
+        );
     }
-    ensure!(errors.len() == silent.len(), "{} errors in place of {}", errors.len(), silent.len());
+    ensure!(
+        errors.len() == silent.len(),
+        "the list of apps has {} errors in place of {}",
+        errors.len(),
+        silent.len()
+    );
     for name in silent {
         let told = |error: &&Value| {
             error["cluster"] == **name && error["reason"] == "Timeout" && error["message"] != ""
         };
-        ensure!(errors.iter().filter(told).count() == 1, "{name} has no reason");
+        ensure!(
+            errors.iter().filter(told).count() == 1,
+            "the list of apps does not have exactly one error `Timeout` of the cluster {name}"
+        );
     }
     Ok(())
 }

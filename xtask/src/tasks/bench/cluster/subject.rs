@@ -95,13 +95,15 @@ impl Subject {
 
     fn answer(&mut self) -> Result<Value> {
         let mut line = String::new();
-        ensure!(self.answers.read_line(&mut line)? > 0, "it ended without an answer");
-        serde_json::from_str(&line).with_context(|| format!("it answered {line}"))
+        ensure!(self.answers.read_line(&mut line)? > 0, "the measured program ended without an answer");
+        serde_json::from_str(&line)
+            .with_context(|| format!("the answer of the measured program is not JSON: {line}"))
     }
 
     pub(super) fn tell(&mut self, line: &str) -> Result<Value> {
         writeln!(self.words, "{line}")?;
-        self.answer().with_context(|| format!("told to {line}"))
+        self.answer()
+            .with_context(|| format!("the command '{}' to the measured program failed", line.trim_end()))
     }
 
     pub(super) fn usage(&self) -> Result<Usage> {

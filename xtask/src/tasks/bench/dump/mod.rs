@@ -107,7 +107,7 @@ impl Dump {
             let started = Instant::now();
             let status = command().stdout(Stdio::null()).stderr(Stdio::null()).status()?;
             figures.push(started.elapsed().as_secs_f64() * 1e3);
-            ensure!(status.success(), "ended with {status}");
+            ensure!(status.success(), "the measured command ended with {status}");
         }
         Ok(median(figures))
     }
@@ -127,7 +127,7 @@ fn shell(line: &str) -> Command {
 fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     let output = shell(peer).output()?;
     let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
-    ensure!(output.status.success(), "{first}");
+    ensure!(output.status.success(), "`{peer}` failed ({}): {first}", output.status);
     let theirs: BTreeSet<String> = String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect();
     let arguments =
         ["get", "resources", "--kind", "deploy", "--status", "!Ready", "--from", file, "-o", "json"];
@@ -139,7 +139,7 @@ fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
         items.iter().map(|item| format!("{}/{}", text(item, "namespace"), text(item, "name"))).collect();
     ensure!(
         !ours.is_empty() && ours == theirs,
-        "Taffrail names {} Deployments, jq {}",
+        "Taffrail and jq differ: Taffrail names {} Deployments as not ready, and jq names {}",
         ours.len(),
         theirs.len()
     );
