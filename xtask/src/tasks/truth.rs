@@ -35,8 +35,8 @@ impl Truth {
         let log = folder.join("looks.jsonl");
         let name = format!("truth-{}", std::process::id());
         let plane = ControlPlane::start(&kube::Options { name, ..kube::Options::default() })?;
-        let context = *plane.contexts().first().context("a control plane without a cluster")?;
-        println!("looking once a second for {} s", self.seconds);
+        let context = *plane.contexts().first().context("the control plane has no cluster")?;
+        println!("running `taffrail get apps` once a second for {} s", self.seconds);
         let options = truth::Options { plane: &plane, context, seconds: self.seconds, log: &log };
         let mut eye = truth::Binary { path: &taffrail, kubeconfig: plane.kubeconfig() };
         let report = truth::look(&options, &mut eye)?;

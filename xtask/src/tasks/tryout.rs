@@ -24,7 +24,7 @@ impl Try {
             println!("  {} runs already", plane.name());
         }
         let contexts = plane.contexts();
-        let context = *contexts.first().context("a control plane without a cluster")?;
+        let context = *contexts.first().context("the control plane has no cluster")?;
         println!("creating example apps");
         for example in examples::ALL {
             println!("  {:10} {}", example.name, example.shows);

@@ -88,13 +88,13 @@ impl Rules {
             Some(folder) => std::path::absolute(folder)?,
             None => customizations()?,
         };
-        let scripts = scripts.to_str().context("a path that is no text")?;
+        let scripts = scripts.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         let peer = peers::build("rules")?;
         let ours = binary::build_bench("taffrail-rules", "verdicts")?;
         let folder = binary::workspace().join("target/bench");
         fs::create_dir_all(&folder)?;
         let inputs = folder.join("rules.jsonl");
-        let file = inputs.to_str().context("a path that is no text")?;
+        let file = inputs.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
 
         let theirs = answer(&peer, &["-inputs", file, scripts])?;
         let cases = read(&inputs)?;
@@ -199,12 +199,14 @@ fn answer(program: &Path, arguments: &[&str]) -> Result<Answer> {
         .with_context(|| format!("cannot run {}", program.display()))?;
     ensure!(output.status.success(), "{} failed ({})", program.display(), output.status);
     serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("the answer of {} cannot be read", program.display()))
+        .with_context(|| format!("the output of {} is not JSON of the expected form", program.display()))
 }
 
 fn read(inputs: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(inputs).with_context(|| format!("cannot read {}", inputs.display()))?;
-    text.lines().map(|line| serde_json::from_str(line).context("the peer printed no test case")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).context("a line that the peer wrote is not a test case"))
+        .collect()
 }
 
 /// Checks that Argo CD and Taffrail return the same results for the same scripts; an error if one differs.

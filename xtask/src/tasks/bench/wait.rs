@@ -56,7 +56,7 @@ struct Listening(Child);
 impl Listening {
     fn start(mut command: Command, from: usize, lines: &Sender<Line>) -> Result<Listening> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().context("a process without output")?;
+        let output = child.stdout.take().context("the standard output of the process is not a pipe")?;
         let lines = lines.clone();
         thread::spawn(move || {
             for text in BufReader::new(output).lines().map_while(Result::ok) {
@@ -187,7 +187,7 @@ impl Bench<'_> {
 
     /// Reads the API server's audit log: one JSON object for each request.
     fn audit(&self) -> Result<Vec<Value>> {
-        let folder = &self.plane.members().first().context("no cluster")?.folder;
+        let folder = &self.plane.members().first().context("the control plane has no cluster")?.folder;
         let path = folder.join(taffrail_testkit::kube::AUDIT_LOG);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         // The last line may be half written.
@@ -277,7 +277,8 @@ fn collect(
             }
             continue;
         }
-        let told: Value = serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
+        let told: Value = serde_json::from_str(&text)
+            .with_context(|| format!("a line of `taffrail wait` is not JSON: {text}"))?;
         if told["kind"] == "WaitSummary" {
             ended += 1;
             met += usize::from(told["result"] == "Met");
@@ -299,9 +300,13 @@ fn collect(
 /// Parses an event of the bare watch: the name of the Deployment, and true if `kubectl rollout status` would call it
 /// complete.
 fn deployment(text: &str) -> Result<(String, bool)> {
-    let event: Value = serde_json::from_str(text).with_context(|| format!("no event: {text}"))?;
+    let event: Value = serde_json::from_str(text)
+        .with_context(|| format!("a line of the bare watch is not JSON: {text}"))?;
     let object = &event["object"];
-    let name = object["metadata"]["name"].as_str().context("an event without a name")?.to_owned();
+    let name = object["metadata"]["name"]
+        .as_str()
+        .context("an event of the bare watch has no object with a name")?
+        .to_owned();
     let (status, wanted) = (&object["status"], &object["spec"]["replicas"]);
     let observed = status["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64();
     let all =

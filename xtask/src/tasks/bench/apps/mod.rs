@@ -184,8 +184,11 @@ impl Apps {
         let near = Side { name: "loopback", bar: LOOPBACK_BAR, kubeconfig: plane.kubeconfig().to_owned() };
         near.measure(taffrail, self.runs)?;
 
-        let server = plane.server(0).context("no cluster")?;
-        let target: SocketAddr = server.trim_start_matches("https://").parse().context("no address")?;
+        let server = plane.server(0).context("the control plane has no cluster")?;
+        let target: SocketAddr = server
+            .trim_start_matches("https://")
+            .parse()
+            .context("the API server's URL does not contain an IP address and port")?;
         let line = DelayLine::open(target, DELAY)?;
         let kubeconfig = folder.join("delayed.kubeconfig");
         // The certificate is for the IP address, which is the same; only the port is another one.
@@ -210,7 +213,7 @@ impl Apps {
         let listeners: Vec<TcpListener> = (0..SILENT)
             .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .collect::<Result<_, _>>()
-            .context("no free port")?;
+            .context("no port is free for a server that never responds")?;
         let silent: Vec<String> = (1..=SILENT).map(|number| format!("silent-{number}")).collect();
         let second = folder.join("silent.kubeconfig");
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>()?;
@@ -324,8 +327,14 @@ impl Run {
 
     /// Returns the items and the errors of an output in JSON.
     fn lists(&self) -> Result<(Vec<Value>, Vec<Value>)> {
-        let list: Value = serde_json::from_str(&self.stdout).context("the answer is not JSON")?;
-        let of = |field: &str| list[field].as_array().cloned().with_context(|| format!("no {field}"));
+        let list: Value =
+            serde_json::from_str(&self.stdout).context("the output of `taffrail get apps` is not JSON")?;
+        let of = |field: &str| {
+            list[field]
+                .as_array()
+                .cloned()
+                .with_context(|| format!("the output of `taffrail get apps` has no list of {field}"))
+        };
         Ok((of("items")?, of("errors")?))
     }
 }

@@ -58,7 +58,7 @@ impl Dump {
         fs::create_dir_all(&folder)?;
         let dump = folder.join("cluster.json");
         fleet::write(&dump, APPS, OBJECTS)?;
-        let file = dump.to_str().context("a path that is no text")?;
+        let file = dump.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         println!(
             "a dump of {OBJECTS} objects and {APPS} apps, {:.0} MB",
             fs::metadata(&dump)?.len() as f64 / 1e6
@@ -81,7 +81,7 @@ impl Dump {
         for declared in BIG {
             let dump = folder.join("big.json");
             let objects = fleet::write_one(&dump, declared)?;
-            let file = dump.to_str().context("a path that is no text")?;
+            let file = dump.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
             println!(
                 "an app of {declared} declared objects, {objects} objects with what controllers made of them"
             );
@@ -132,9 +132,11 @@ fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     let arguments =
         ["get", "resources", "--kind", "deploy", "--status", "!Ready", "--from", file, "-o", "json"];
     let output = command(taffrail, &arguments).output()?;
-    let answer: Value = serde_json::from_slice(&output.stdout).context("the answer cannot be read")?;
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .context("the output of `taffrail get resources` is not JSON")?;
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
-    let items = answer["items"].as_array().context("no items")?;
+    let items =
+        answer["items"].as_array().context("the output of `taffrail get resources` has no list of items")?;
     let ours: BTreeSet<String> =
         items.iter().map(|item| format!("{}/{}", text(item, "namespace"), text(item, "name"))).collect();
     ensure!(
@@ -154,5 +156,9 @@ fn after_loading(taffrail: &Path, arguments: &[&str]) -> Result<f64> {
         .lines()
         .find_map(|line| line.strip_prefix("answered in "))
         .context("`taffrail -v` did not print the time of its answer")?;
-    line.split_whitespace().next().unwrap_or_default().parse().with_context(|| format!("no time in {line:?}"))
+    line.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .parse()
+        .with_context(|| format!("the line {line:?} of `taffrail -v` does not begin with a time"))
 }
