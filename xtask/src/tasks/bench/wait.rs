@@ -180,7 +180,10 @@ impl Bench<'_> {
         let waited = rollouts.values().filter(|rollout| rollout.was_waited_for).count();
         let longest = show("after the last write", of(|rollout| rollout.written));
         show("after the write that completed it", of(|rollout| rollout.complete));
-        println!("  {waited} of {} were seen before they were complete", rollouts.len());
+        println!(
+            "  {waited} of {} rollouts were reported as not complete before they were complete",
+            rollouts.len()
+        );
         let others = self.requests(audited)?;
         Ok(longest <= BAR && others == 0 && waited == rollouts.len())
     }
@@ -202,7 +205,7 @@ impl Bench<'_> {
         ensure!(!counts.is_empty(), "the audit log has no request of `taffrail`");
         let text: String = counts.iter().map(|(what, count)| format!("\n    {count:>4} × {what}")).collect();
         println!(
-            "  requests, by the server's audit log ({others} besides watches and their beginning):{text}"
+            "  requests, by the server's audit log ({others} are neither a watch, the list before one, nor discovery):{text}"
         );
         Ok(others)
     }

@@ -378,7 +378,7 @@ fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
     let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
     if !Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
         println!(
-            "skipped: that pure crates compile for {TARGET}, because the target is missing (rustup target add {TARGET})"
+            "skipped: the check that pure crates compile for {TARGET}, because the target is missing (rustup target add {TARGET})"
         );
         return Ok(());
     }

@@ -113,7 +113,7 @@ impl Cluster {
             let side = if name == "gitopsengine" { bench.gitopsengine() } else { bench.informers(name) }?;
             bench.show(&side);
             compare::answers(&ours.answers, &side.answers, side.name)?;
-            println!("  its answers and ours are equal");
+            println!("  its answers equal those of Taffrail");
             sides.push(side);
         }
         let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;

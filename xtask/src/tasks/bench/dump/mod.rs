@@ -83,7 +83,7 @@ impl Dump {
             let objects = fleet::write_one(&dump, declared)?;
             let file = dump.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
             println!(
-                "an app of {declared} declared objects, {objects} objects with what controllers made of them"
+                "an app that declares {declared} objects; with their dependents these are {objects} objects"
             );
             for arguments in
                 [&["tree", "big"][..], &["tree", "big", "--all"], &["explain", "big"], &["app", "big"]]
