@@ -28,7 +28,7 @@ const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of repetitions of discovery for newly defined kinds; then it is repeated only at its regular interval.
-const DISCOVERY_QUESTIONS: u32 = 7;
+const MAX_REDISCOVERIES: u32 = 7;
 
 impl FleetWatcher {
     pub(super) fn take(&mut self, event: Event) -> bool {
@@ -41,7 +41,7 @@ impl FleetWatcher {
                 let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
                 let coming = &mut following.coming;
-                if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
+                if std::mem::take(&mut coming.under_way) && coming.asked < MAX_REDISCOVERIES {
                     let pause = DISCOVERY_PAUSE * 2_u32.pow(coming.asked);
                     coming.asked += 1;
                     coming.due = Some(Instant::now() + pause);

@@ -212,13 +212,13 @@ impl FoundClusters {
 
     /// Searches the homes that are due for Secrets that name clusters, and starts to read those that are new or have
     /// changed. Does nothing during the pause after the last search.
-    pub(crate) fn look(&mut self, watcher: &mut FleetWatcher) {
+    pub(crate) fn search(&mut self, watcher: &mut FleetWatcher) {
         let now = Instant::now();
         if now < self.rested {
             return;
         }
         let due: Vec<bool> = (0..self.homes.len())
-            .map(|at| self.is_to_look(at, watcher) && watcher.take_may_name_others(at))
+            .map(|at| self.is_to_search(at, watcher) && watcher.take_may_name_others(at))
             .collect();
         let is_alias = if due.contains(&true) { self.aliases(watcher) } else { Vec::new() };
         for (at, is_due) in due.into_iter().enumerate() {
@@ -364,7 +364,7 @@ impl FoundClusters {
 
     /// Returns true if a home can be searched for Secrets: it is settled and live, no failure hides which Secrets
     /// count, and no running comparison may show that it is another name of an earlier home.
-    fn is_to_look(&self, at: usize, watcher: &FleetWatcher) -> bool {
+    fn is_to_search(&self, at: usize, watcher: &FleetWatcher) -> bool {
         let Some(snapshot) = watcher.snapshots().get(at) else { return false };
         let before = watcher.snapshots().iter().take(at);
         let may_be_alias =

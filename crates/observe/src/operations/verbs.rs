@@ -277,7 +277,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             let list = aside(|| fleet.apps(&[]));
             let mut waiting = Vec::new();
             for item in 0..self.tasks.len() {
-                waiting.extend(self.look(item, fleet, &list)?.map(|why| (item, why)));
+                waiting.extend(self.check_progress(item, fleet, &list)?.map(|why| (item, why)));
             }
             if !waiting.is_empty() {
                 self.tell(OperationEvent::Waiting(&waiting))?;
@@ -403,7 +403,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     }
 
     /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended or must be written.
-    fn look(
+    fn check_progress(
         &mut self,
         item: usize,
         fleet: &FleetSnapshot,
@@ -463,7 +463,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             Progress::Done => {
                 task.advance(State::Settling(Instant::now()));
                 // It may be ready already.
-                return self.look(item, fleet, list);
+                return self.check_progress(item, fleet, list);
             }
         }
         ControlFlow::Continue(None)

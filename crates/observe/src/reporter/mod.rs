@@ -166,11 +166,11 @@ impl Shared {
             if is_news || !stands {
                 let begun = Instant::now();
                 looked = Some(Timestamp::now());
-                self.look(watcher, teller).await;
+                self.update(watcher, teller).await;
                 rested = Instant::now() + begun.elapsed();
             }
             if let Some(found) = found {
-                found.look(watcher);
+                found.search(watcher);
             }
             inquiries.answer(watcher);
             teller.hear(&heard, &mut self.streams());
@@ -178,7 +178,7 @@ impl Shared {
         }
     }
 
-    async fn look(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
+    async fn update(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
         let planned: Vec<bool> = watcher.is_to_plan().collect();
         watcher.ask().await;
         let reading: Vec<Reading> = (0..planned.len())
@@ -190,7 +190,7 @@ impl Shared {
             .collect();
         let is_comparing = watcher.is_comparing();
         let fleet = watcher.fleet();
-        let touched = teller.look(fleet, &reading, is_comparing, &mut self.streams(), self.now());
+        let touched = teller.compare(fleet, &reading, is_comparing, &mut self.streams(), self.now());
         // What changed by time alone may want other evidence.
         let again = touched.into_iter().filter(|at| !planned.get(*at).copied().unwrap_or_default());
         again.for_each(|at| watcher.plan_again(at));

@@ -101,7 +101,7 @@ impl FleetTeller {
     /// `is_comparing`, streams of clusters that may be aliases are not begun.
     ///
     /// Returns the indexes of the clusters whose apps changed; empty if all rows were passed again.
-    pub(super) fn look(
+    pub(super) fn compare(
         &mut self,
         fleet: &FleetSnapshot,
         reading: &[Reading],
@@ -482,7 +482,7 @@ mod tests {
         fn look(&mut self) -> Vec<(String, usize)> {
             self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
             let reading = [Reading::Settled; 2];
-            self.teller.look(&self.fleet, &reading, false, &mut self.streams, self.now);
+            self.teller.compare(&self.fleet, &reading, false, &mut self.streams, self.now);
             let mut told = Vec::new();
             let end = self.now + Duration::from_secs(6);
             while self.now < end {

@@ -354,7 +354,7 @@ impl<'e> Assessor<'e> {
             return None;
         }
         self.way.borrow_mut().push(name);
-        let mut finding = self.look(object);
+        let mut finding = self.own_evaluation(object);
         if finding.status() != Status::Unknown {
             super::examine(self, object, &mut finding);
         }
@@ -383,7 +383,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the evaluation of an object by its own fields, without the objects behind it.
-    pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
+    pub(super) fn own_evaluation(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
         let mut finding = Evaluation {

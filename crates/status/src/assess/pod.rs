@@ -87,7 +87,7 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
 /// Returns the evaluation of a Pod in the phase Failed: status Failed, with the Pod's own reason and message, else
 /// those of the first container that failed.
 pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
-    let mut finding = case.look(pod);
+    let mut finding = case.own_evaluation(pod);
     let said = pod.text(&["status", "message"]);
     let end =
         statuses(pod).filter_map(|status| Termination::of(status, "state")).find(Termination::is_failure);
