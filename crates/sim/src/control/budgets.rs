@@ -17,7 +17,7 @@ use crate::state::Inner;
 use crate::target::Target;
 
 /// Updates the status of all budgets in a namespace.
-pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     if !inner.does.on(Behaviour::DisruptionBudgets) {
         return;
     }

@@ -49,7 +49,7 @@ pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<Strin
 }
 
 /// Writes the used numbers into the status of all quotas in a namespace.
-pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
         return;
