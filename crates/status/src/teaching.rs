@@ -173,7 +173,7 @@ impl TeachingTime {
             .all(|(account, floor)| of(account).has_room(floor))
     }
 
-    /// Adds `time` to all accounts that pay for the rules of `teacher` on `object`.
+    /// Adds `time`, and one judged object, to all accounts that pay for the rules of `teacher` on `object`.
     pub fn charge(&self, teacher: &Teaching<'_>, object: &Object<'_>, time: Duration) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         for (account, _) in TeachingTime::accounts(teacher, object) {

@@ -458,7 +458,7 @@ impl Following {
     }
 
     /// Returns the read to start in place of `read`, which only apps of other clusters need: `read` itself, or,
-    /// beyond [`FOREIGN_OF_A_KIND`], the list of its whole kind; `None` if the kind cannot be listed.
+    /// beyond [`FOREIGN_OF_A_KIND`] or [`FOREIGN`], the list of its whole kind; `None` if the kind cannot be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let has_room = |home: &&String| {

@@ -165,7 +165,8 @@ async fn namespaces_of(
     Ok(found.into_iter().take(MAX_NAMESPACES).collect())
 }
 
-/// Returns the selector of the Pods of a workload or Service; `None` if the object has none.
+/// Returns the selector of the Pods of a workload or Service; `None` if the object has none, or one that selects all
+/// Pods.
 fn selector(object: &Object<'_>) -> Option<LabelSelector> {
     let own = object.at(&["spec", "selector"]).filter(|own| !own.is_null())?;
     let selector = match (object.group(), object.kind()) {

@@ -123,7 +123,7 @@ impl Subject {
         self.child.id()
     }
 
-    /// Returns its objects, trees and managed objects as JSON, for comparison with another program.
+    /// Returns the objects, trees and managed objects of the program as JSON, for comparison with another program.
     pub(super) fn answers(&mut self, folder: &Path) -> Result<Value> {
         let file = folder.join("answers.json");
         self.tell(&format!("answers {}", file.display()))?;
