@@ -1,6 +1,6 @@
-//! Compares the verdicts about the objects of one cluster: those of an index that received the objects one by one, those
-//! of a single read, and those of `explain`. The default rules judge all objects; in the rows of apps, the rules that the
-//! cluster contains judge them, too.
+//! Compares the verdicts about the objects of one cluster: those of an index that received the objects one by one,
+//! those of a single read, and those of `explain`. The default rules judge all objects; in the rows of apps, the rules
+//! that the cluster contains judge them, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -26,8 +26,8 @@ pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=m
 /// The media type that asks for the objects of a watch as Protobuf, or as JSON from servers without it.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// The media type that asks for the metadata only of the objects of a watch, as Protobuf, or as JSON from servers without
-/// it.
+/// The media type that asks for the metadata only of the objects of a watch, as Protobuf, or as JSON from servers
+/// without it.
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 

@@ -1,9 +1,9 @@
-//! Measures the cost of following clusters. `cargo xtask bench cluster` runs this program and others that do the same, and
-//! reads their cost from the kernel.
+//! Measures the cost of following clusters. `cargo xtask bench cluster` runs this program and others that do the same,
+//! and reads their cost from the kernel.
 //!
-//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--kinds GROUP/KIND,…] [--read] [--threads N]` follows every
-//! cluster of the kubeconfig, reports in a line of JSON that all is known, and then obeys the commands on standard input,
-//! one per line, like the programs in `bench/peers`.
+//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--kinds GROUP/KIND,…] [--read] [--threads N]` follows
+//! every cluster of the kubeconfig, reports in a line of JSON that all is known, and then obeys the commands on
+//! standard input, one per line, like the programs in `bench/peers`.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -17,8 +17,8 @@ pub enum SecretClusterError {
         /// The length of the kubeconfig or configuration, in bytes.
         bytes: usize,
     },
-    /// The kubeconfig or configuration has not the expected form, or its certificates or keys cannot be used; the text is
-    /// the message.
+    /// The kubeconfig or configuration has not the expected form, or its certificates or keys cannot be used; the text
+    /// is the message.
     #[error("{0}")]
     Unusable(String),
     /// A kubeconfig has no current context, and not exactly one context.

@@ -1,14 +1,14 @@
 //! Follows a cluster through disturbances: `soak [--kubeconfig FILE] [--kubectl PROGRAM] MINUTES [SEED]`.
 //!
 //! 200 times a second, an object is created, changed or deleted. Meanwhile connections are cut, answers are delayed or
-//! dropped, and the server is killed, stopped for a while, or set back to an older state. At the end of each round of a few
-//! seconds, the writes and the disturbances stop, and the index is compared with what the server lists: every object, its
-//! version, and its status with all evidence. With `--kubectl` the lists are those of `kubectl get --raw`. The program
-//! ends with one line of JSON, and with exit code 1 if anything was not as promised.
+//! dropped, and the server is killed, stopped for a while, or set back to an older state. At the end of each round of a
+//! few seconds, the writes and the disturbances stop, and the index is compared with what the server lists: every
+//! object, its version, and its status with all evidence. With `--kubectl` the lists are those of `kubectl get --raw`.
+//! The program ends with one line of JSON, and with exit code 1 if anything was not as promised.
 //!
-//! Without `--kubeconfig` the server is simulated; it then also sends garbage and silent watches. With it, the server is a
-//! real one behind a proxy in this process. What is to be done to its processes is written to standard output, and the
-//! answer is read from standard input: `cargo xtask bench soak` runs it like this.
+//! Without `--kubeconfig` the server is simulated; it then also sends garbage and silent watches. With it, the server
+//! is a real one behind a proxy in this process. What is to be done to its processes is written to standard output, and
+//! the answer is read from standard input: `cargo xtask bench soak` runs it like this.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

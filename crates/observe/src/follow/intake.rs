@@ -27,7 +27,8 @@ const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 /// further pause is twice the one before.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Maximum number of repetitions of discovery for newly defined kinds; then it is repeated only at its regular interval.
+/// Maximum number of repetitions of discovery for newly defined kinds; then it is repeated only at its regular
+/// interval.
 const MAX_REDISCOVERIES: u32 = 7;
 
 impl FleetWatcher {

@@ -630,8 +630,8 @@ impl FleetWatcher {
         self.take_news()
     }
 
-    /// Adds the objects and selections in `wanted` to those that are watched in the cluster with index `at`, and sets if new
-    /// kinds must be discovered there. The objects are read at the next [`FleetWatcher::ask`].
+    /// Adds the objects and selections in `wanted` to those that are watched in the cluster with index `at`, and sets
+    /// if new kinds must be discovered there. The objects are read at the next [`FleetWatcher::ask`].
     pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
@@ -719,8 +719,8 @@ impl FleetWatcher {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
-    /// Returns the namespace that the context of the cluster with index `at` sets; `default` if it sets none, or if there is
-    /// no usable context.
+    /// Returns the namespace that the context of the cluster with index `at` sets; `default` if it sets none, or if
+    /// there is no usable context.
     pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())

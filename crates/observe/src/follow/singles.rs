@@ -120,9 +120,9 @@ impl Singles {
 }
 
 impl Following {
-    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked`
-    /// returns true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is
-    /// left out.
+    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked` returns
+    /// true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is left
+    /// out.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,

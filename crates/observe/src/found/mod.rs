@@ -1,9 +1,9 @@
 //! Clusters that are found in Secrets of the clusters of the kubeconfig, their *homes*, and followed.
 //!
 //! The objects that decide which Secrets name clusters are watched with each home ([`ReadQuery::cluster_secrets`]), so
-//! the watch notices a Secret that comes, changes or goes, and the Secret is read then. Secrets that cannot be watched are
-//! read again every ten seconds, or less often if there are many. The authors of the Secrets are not trusted: a found
-//! cluster has no name and no address of the kubeconfig, and its identity contains its name.
+//! the watch notices a Secret that comes, changes or goes, and the Secret is read then. Secrets that cannot be watched
+//! are read again every ten seconds, or less often if there are many. The authors of the Secrets are not trusted: a
+//! found cluster has no name and no address of the kubeconfig, and its identity contains its name.
 //!
 //! [`ReadQuery::cluster_secrets`]: taffrail_apps::ReadQuery::cluster_secrets
 
@@ -35,8 +35,8 @@ use secret::{SecretRead, read_secret};
 /// Interval at which a Secret is read again that cannot be watched, or that could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Number of Secrets of a home for each of which [`AGAIN`] grows by itself: with 250 Secrets the interval is three times
-/// as long.
+/// Number of Secrets of a home for each of which [`AGAIN`] grows by itself: with 250 Secrets the interval is three
+/// times as long.
 const OFTEN: u32 = 100;
 
 /// Minimum interval between two searches for Secrets that name clusters.
@@ -165,9 +165,9 @@ pub(crate) struct MemberChanges {
 }
 
 impl FoundClusters {
-    /// Makes the search for the clusters that `tools` reach by Secrets of the clusters `members`, which are those of the
-    /// kubeconfig; `trust` has the Argo CDs that are known. Returns it with the present list of all clusters: `members`,
-    /// followed by those that are found.
+    /// Makes the search for the clusters that `tools` reach by Secrets of the clusters `members`, which are those of
+    /// the kubeconfig; `trust` has the Argo CDs that are known. Returns it with the present list of all clusters:
+    /// `members`, followed by those that are found.
     ///
     /// The watcher of the clusters must be asked to read [`ReadQuery::cluster_secrets`] for the same tools.
     ///
@@ -265,8 +265,8 @@ impl FoundClusters {
         self.finished_at.is_some_and(|at| self.reads.is_empty() || at.elapsed() >= TOGETHER)
     }
 
-    /// Applies finished reads: starts to watch new clusters, reads changed ones from the beginning, and ends the watches of
-    /// those that no Secret names any more. Returns what changed; `None` if nothing did.
+    /// Applies finished reads: starts to watch new clusters, reads changed ones from the beginning, and ends the
+    /// watches of those that no Secret names any more. Returns what changed; `None` if nothing did.
     pub(crate) fn apply(&mut self, watcher: &mut FleetWatcher) -> Option<MemberChanges> {
         let mut is_changed = false;
         let mut begun_anew = Vec::new();
@@ -489,8 +489,8 @@ impl Found {
         }
     }
 
-    /// Returns true if the Secret must be read: it was not read in this version; or its version is not known or its last
-    /// read failed, and that read ended `again` ago or earlier.
+    /// Returns true if the Secret must be read: it was not read in this version; or its version is not known or its
+    /// last read failed, and that read ended `again` ago or earlier.
     fn is_to_read(&self, now: Instant, again: Duration) -> bool {
         let is_due = self.read_at.is_none_or(|at| now.saturating_duration_since(at) >= again);
         let is_doubtful = self.version.is_none() || self.failed.is_some();

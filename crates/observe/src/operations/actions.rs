@@ -28,8 +28,8 @@ const OF_CLUSTER: &str = "cluster/";
 /// Maximum number of actions that one origin's scripts may offer for an object; further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
-/// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds depend
-/// on their controllers.
+/// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds
+/// depend on their controllers.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
 /// Prefix of the names of ConfigMaps that configure an Argo CD.
@@ -396,8 +396,9 @@ pub struct ActionSettings {
 
 impl OperationPlan<ActionTarget> {
     /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
-    /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the progress.
-    /// All items begin before the first write, so the time that the user takes for an answer does not count as that of a cluster.
+    /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the
+    /// progress. All items begin before the first write, so the time that the user takes for an answer does not count
+    /// as that of a cluster.
     ///
     /// # Errors
     ///
@@ -509,8 +510,8 @@ struct QueuedItem<'r> {
     live: &'r LiveObject,
 }
 
-/// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there are
-/// several, or the script is the cluster's, a server-side dry run of all of them comes first.
+/// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there
+/// are several, or the script is the cluster's, a server-side dry run of all of them comes first.
 struct Queue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
@@ -595,8 +596,8 @@ impl<'r> Queue<'r> {
         (self, Sent { is_stored, result })
     }
 
-    /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to [`MAX_TRIES`]
-    /// times.
+    /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to
+    /// [`MAX_TRIES`] times.
     async fn patch(&self, patch: &Patch, is_stored: &mut bool) -> Result<(), OperationError> {
         let QueuedItem { planned, live, .. } = self.current;
         let ActionTarget { located, key, chosen } = &planned.target;

@@ -1,18 +1,18 @@
 //! Reports of watched clusters to a hub.
 //!
-//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has a
-//! stream of its own, whose epoch the hub gives.
+//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has
+//! a stream of its own, whose epoch the hub gives.
 //!
 //! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
 //! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
 //! * `telling` passes the differences between one state of the fleet and the next to the streams.
 //! * `inquiries` calls inquiries, which are functions that read the fleet, in the loop that watches the clusters.
 //!
-//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it compares the
-//! fleet with its last state, and nowhere else.
+//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it compares
+//! the fleet with its last state, and nowhere else.
 //!
-//! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second one:
-//! meanwhile newer states replace those that were not sent.
+//! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second
+//! one: meanwhile newer states replace those that were not sent.
 
 mod inquiries;
 mod stream;
@@ -82,8 +82,8 @@ impl Reporter {
         Reporter { found: Some(found), ..self }
     }
 
-    /// Sets the channel of inquiries, which are called with the fleet: at once if all clusters were read, else as soon as
-    /// they are, but at the latest after 4 s.
+    /// Sets the channel of inquiries, which are called with the fleet: at once if all clusters were read, else as soon
+    /// as they are, but at the latest after 4 s.
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }
@@ -125,8 +125,8 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes changes of the clusters to the streams and calls inquiries, in a loop. Rests after each update for as long as
-    /// the update took.
+    /// Passes changes of the clusters to the streams and calls inquiries, in a loop. Rests after each update for as
+    /// long as the update took.
     async fn follow(
         &self,
         watcher: &mut FleetWatcher,

@@ -61,7 +61,8 @@ struct ToldCluster {
     is_alias: bool,
     /// The moment since which an answer that the cluster's apps need is missing; `None` if none is.
     unsettled: Option<Duration>,
-    /// The freshness of the cluster at the last comparison, and the stale scopes, each with the time of its last answer.
+    /// The freshness of the cluster at the last comparison, and the stale scopes, each with the time of its last
+    /// answer.
     freshness: (Freshness, Vec<(Scope, jiff::Timestamp)>),
 }
 
@@ -369,8 +370,9 @@ fn home_of_found(name: &str) -> Option<&str> {
 /// counts as none.
 const MAX_FOUND_ID: usize = 128;
 
-/// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it never
-/// is that of a cluster of the kubeconfig, whichever of them answers first. `None` if it reports none that is sound.
+/// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it
+/// never is that of a cluster of the kubeconfig, whichever of them answers first. `None` if it reports none that is
+/// sound.
 fn found_identity(snapshot: &Snapshot) -> Option<ClusterId> {
     let id = snapshot.id().filter(|id| id.0.len() <= MAX_FOUND_ID && is_sound(&id.0))?;
     Some(ClusterId(format!("{id}@{}", snapshot.name())))

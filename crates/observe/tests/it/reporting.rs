@@ -1,4 +1,5 @@
-//! Clusters that are followed and reported: the rows that a hub puts together of the reports equal those of a direct read.
+//! Clusters that are followed and reported: the rows that a hub puts together of the reports equal those of a direct
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -267,7 +267,8 @@ fn one_script() {
 /// Compiles one script, in a process of its own.
 #[test]
 fn one_reading() {
-    /// The length of the longer script of each pair, in bytes; the other one has a quarter of it. The limit is between them.
+    /// The length of the longer script of each pair, in bytes; the other one has a quarter of it. The limit is between
+    /// them.
     const LENGTH: usize = 250 << 10;
 
     let Ok(name) = env::var(NAME) else { return };

@@ -1,8 +1,7 @@
 //! Broken apps, one fault each: the output of `get apps` and `explain` from the moment at which the cluster knows.
 //!
-//! That moment is when Kubernetes' own state, as kubectl reads it, contains the decisive word. The run of
-//! Taffrail that starts right after it must be right; so people wait for the duration of one run, which is printed and not
-//! asserted.
+//! That moment is when Kubernetes' own state, as kubectl reads it, contains the decisive word. The run of Taffrail that
+//! starts right after it must be right; so people wait for the duration of one run, which is printed and not asserted.
 //!
 //! The right status is not always Failed. It is for a cause that waiting cannot fix. A readiness probe may still
 //! succeed before the rollout's deadline, a Job may still have retries left, and an object that is being deleted stays

@@ -170,8 +170,8 @@ impl Replay {
     }
 }
 
-/// Puts another text for people into a recording, where words were changed on purpose (`SNAPSHOTS=overwrite`). Answers for programs,
-/// and what Kubernetes did, stay as they were recorded.
+/// Puts another text for people into a recording, where words were changed on purpose (`SNAPSHOTS=overwrite`). Answers
+/// for programs, and what Kubernetes did, stay as they were recorded.
 fn rewrite(name: &str, recorded: &str, played: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.timeline"));
     let text = fs::read_to_string(&file).expect("a recording");

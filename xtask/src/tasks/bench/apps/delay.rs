@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 /// A proxy on a loopback address that forwards bytes a fixed time after their arrival, in each direction.
 ///
 /// It delays, but does not limit the rate: bytes that come one after the other are under way at the same time, as on a
-/// long wire, so only round trips cost time. Opening a TCP connection is not delayed, because the kernel accepts it. The
-/// proxy runs until this process ends.
+/// long wire, so only round trips cost time. Opening a TCP connection is not delayed, because the kernel accepts it.
+/// The proxy runs until this process ends.
 pub(super) struct DelayLine {
     address: SocketAddr,
 }
