@@ -1,5 +1,6 @@
-//! Compares the verdicts that are given on the objects of one cluster: by an index that was told of them one by one, by a look, and
-//! by `explain`; by the default rules, and in the rows of apps by those that the cluster states.
+//! Compares the verdicts about the objects of one cluster: those of an index that received the objects one by one,
+//! those of a single read, and those of `explain`. The default rules judge all objects; in the rows of apps, the rules
+//! that the cluster contains judge them, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use taffrail_rules::cel::{InvalidExpression, Names, Predicate, PredicateAnswer, 
 use taffrail_status::assess::{Options, assess_named};
 use taffrail_status::{ActiveRules, Status};
 
-/// What was compared, and what differs.
+/// The numbers of compared objects and rows, and the differences between them.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) objects: usize,
     pub(crate) rows: usize,
-    /// Objects in rows of apps that the cluster's own rules judged.
+    /// Number of objects in rows of apps that rules of their own cluster judged.
     pub(crate) taught: usize,
     pub(crate) differences: Vec<String>,
 }
@@ -38,7 +39,7 @@ impl Compared {
         self.differences.extend(other.differences);
     }
 
-    /// Prints the counts, and fails where something differs.
+    /// Prints the numbers, with `what` before them, and panics if there are differences.
     #[track_caller]
     pub(crate) fn assert_equal(&self, what: &str) {
         let Compared { objects, rows, taught, differences } = self;
@@ -52,7 +53,7 @@ impl Compared {
     }
 }
 
-/// An expression that is computed on the thread of the test.
+/// A CEL expression, as text and parsed, that is evaluated on the thread of the test.
 #[derive(Debug)]
 struct Here(String, Program);
 
@@ -66,7 +67,7 @@ impl Predicate for Here {
     }
 }
 
-/// The rules that come with the program, which also hear those of clusters.
+/// Returns the rules that are built into the program; they also accept the rules that clusters contain.
 pub(crate) fn shipped() -> RuleSet {
     let read = |text: &str, names: Names| -> Result<Box<dyn Predicate>, InvalidExpression> {
         Ok(Box::new(Here(text.to_owned(), Program::read(text, names)?)))
@@ -75,14 +76,14 @@ pub(crate) fn shipped() -> RuleSet {
         .teachable(move |text, names| Reading { expression: read(text, names), took: Duration::ZERO })
 }
 
-/// A cluster at one moment.
+/// The objects of a cluster at one moment, for which the verdicts are compared.
 pub(crate) struct Moment<'m> {
     pub(crate) label: String,
     pub(crate) objects: &'m [Value],
     pub(crate) now: Timestamp,
-    /// Discovery is known, and custom resources have a status subresource.
+    /// True if the served kinds are known; custom resources then have a status subresource.
     pub(crate) is_discovered: bool,
-    /// The kinds that rules of the cluster are for.
+    /// The kinds for which the cluster contains rules.
     pub(crate) taught_kinds: Vec<GroupKind>,
     pub(crate) seed: u64,
 }
@@ -106,12 +107,12 @@ fn document(object: &Value) -> OwnedDocument {
 }
 
 impl<'m> Moment<'m> {
-    /// A moment of a recorded cluster, of which an index was told already.
+    /// Makes a moment of a recorded cluster, whose index already has the objects.
     fn recorded(label: String, objects: &'m [Value], now: Timestamp) -> Moment<'m> {
         Moment { label, objects, now, is_discovered: true, taught_kinds: Vec::new(), seed: 0 }
     }
 
-    /// The kinds that are read: those that every server has, and those of the objects.
+    /// Returns the kinds that are read, by group and name: those that every server has, and those of the objects.
     fn kinds(&self) -> BTreeMap<(String, String), ApiResource> {
         let known =
             built_in().iter().map(|kind| resource(kind.group, kind.version, kind.kind, kind.namespaced));
@@ -123,7 +124,7 @@ impl<'m> Moment<'m> {
         known.chain(own).map(|kind| ((kind.group.clone(), kind.kind.clone()), kind)).collect()
     }
 
-    /// What a look finds.
+    /// Returns a snapshot with the objects, as a single read of the cluster returns it.
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::live("one", self.now);
         let kinds = self.kinds();
@@ -159,7 +160,8 @@ impl<'m> Moment<'m> {
         snapshot
     }
 
-    /// An index that was told of the objects in any order, first as they were before, with others that are gone.
+    /// Returns an index that received the objects one by one in a random order: first older versions of them and
+    /// objects that are deleted later, then the present ones.
     fn index(&self, settings: IndexSettings) -> taffrail_index::Snapshot {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut index = Index::new(settings);
@@ -211,13 +213,13 @@ impl<'m> Moment<'m> {
         index.publish(self.now)
     }
 
-    /// Compares all verdicts on the objects.
+    /// Compares the verdicts about all objects, with an index that [`Moment::index`] makes.
     pub(crate) fn compare(&self, rules: &Arc<RuleSet>) -> Compared {
         let index = self.index(index_settings(Arc::clone(rules) as Arc<dyn taffrail_status::Rules>));
         self.compare_with(rules, &index)
     }
 
-    /// Compares them with those of an index that was told of all that led to this moment.
+    /// Compares the verdicts about all objects. `index` has received every change up to this moment.
     fn compare_with(&self, rules: &Arc<RuleSet>, index: &taffrail_index::Snapshot) -> Compared {
         let options = Options::default();
         let active = rules.active(&options);
@@ -267,7 +269,7 @@ impl<'m> Moment<'m> {
         compared
     }
 
-    /// Compares the objects of the rows, which the rules of the cluster judge too.
+    /// Compares the rows of apps and their objects, which the rules of the cluster judge, too.
     fn compare_rows(
         &self,
         rules: &Arc<RuleSet>,
@@ -311,7 +313,7 @@ impl<'m> Moment<'m> {
     }
 }
 
-/// The object as it was before, without a status, and another one that is gone by now.
+/// Returns an older version of the object, which has no status, and another object, which is deleted later.
 fn earlier(object: &Value) -> [Value; 2] {
     let mut before = object.clone();
     before.as_object_mut().unwrap().remove("status");
@@ -326,14 +328,15 @@ fn earlier(object: &Value) -> [Value; 2] {
     [before, gone]
 }
 
-/// A change of an object in a recorded cluster.
+/// A change of one object of a recorded cluster.
 pub(crate) struct Change {
     pub(crate) at: Timestamp,
-    /// The object, or the merge patch of one, or the one that goes.
+    /// The change as JSON: `object` with the whole object; or `patch` with its key and `with` with a merge patch; or
+    /// `delete` with its key.
     pub(crate) step: Value,
 }
 
-/// The key of an object in a recording.
+/// Returns the key of an object in a recording: group, kind, namespace and name.
 fn recorded_key(object: &Value) -> [String; 4] {
     let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
     let [kind, namespace, name] =
@@ -341,7 +344,7 @@ fn recorded_key(object: &Value) -> [String; 4] {
     [group.to_owned(), kind, namespace, name]
 }
 
-/// Merges a patch into a value, as RFC 7386 has it.
+/// Applies a merge patch (RFC 7386) to a value.
 fn merge(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *target = patch.clone();
@@ -358,7 +361,8 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Tells an index every change of a recorded cluster, and compares all verdicts at each of the moments.
+/// Applies every change of a recorded cluster to an index, and compares the verdicts about all objects at each of the
+/// moments.
 pub(crate) fn compare_recording(
     label: &str,
     rules: &Arc<RuleSet>,

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client gives the typed client's own REST client of a group.
+// client returns the REST client of the typed client for an API group.
 func (s *server) client(group string) (rest.Interface, bool) {
 	client, ok := map[string]rest.Interface{
 		"":                          s.typed.CoreV1().RESTClient(),
@@ -23,7 +23,7 @@ func (s *server) client(group string) (rest.Interface, bool) {
 	return client, ok
 }
 
-// path gives the path of a sample, whose name says whether it is in a namespace.
+// path returns the API path of a sample. A sample called "sample" is in the namespace of the checks; others are in none.
 func (s *server) path(sample runtime.Object, groupVersion, plural, name string) []string {
 	path := []string{"/apis", groupVersion}
 	if !strings.Contains(groupVersion, "/") {

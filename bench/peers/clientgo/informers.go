@@ -124,7 +124,7 @@ var informerChecks = []check{
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 				if watches.Add(1) == 1 {
-					// As after a long sleep.
+					// The version is as old as after a long sleep.
 					options.ResourceVersion = "1"
 				}
 				return client.Watch(ctx, options)
@@ -167,12 +167,13 @@ var informerChecks = []check{
 	}},
 }
 
-// plainLists keeps a reflector from streaming lists.
+// plainLists makes a reflector list in pages: it does not stream lists.
 type plainLists struct{ *cache.ListWatch }
 
 func (plainLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// follows wants an informer of ConfigMaps to tell of one that comes, changes and goes.
+// follows starts an informer of ConfigMaps, and fails unless its cache has all of them and it reports that one is added,
+// changed and deleted.
 func (s *server) follows(ctx context.Context, informer cache.SharedInformer, start func(), name string) error {
 	told := make(chan string, 1024)
 	tell := func(what string, object any) {
@@ -222,7 +223,7 @@ var definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// widgets defines a kind, or finds it, and waits until it is served.
+// widgets defines the kind Widget unless it is defined, waits until it is served, and returns it.
 func (s *server) widgets(ctx context.Context) (schema.GroupVersionResource, error) {
 	group := s.namespace + ".example.com"
 	resource := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}

@@ -1,10 +1,10 @@
-// Command clientgo uses an API server the way programs over client-go do, and says what of it works.
+// Command clientgo checks that an API server works with client-go: it uses the server as programs do.
 //
 //	clientgo KUBECONFIG [CONTEXT]   runs every check against a server
 //	clientgo types KINDS            writes the table of Protobuf messages; KINDS is kinds.tsv of the simulation
 //
-// Each check writes one line: `ok NAME`, `FAIL NAME: why` or `not supported: NAME: why`. It exits with 1 when a check
-// failed, with 2 when it could not begin. What it creates is in a namespace of its own, which it deletes.
+// Each check writes one line: `ok NAME`, `FAIL NAME: why` or `not supported: NAME: why`. The exit code is 1 if a check
+// failed, and 2 if the checks could not begin. All objects are created in a new namespace, which is deleted at the end.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// How long one check may take.
+// Maximum time of one check; a check that takes longer fails.
 const patience = 60 * time.Second
 
 func main() {
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// server is the API server under test, with clients as client-go makes them when nothing is configured.
+// server is the API server under test, with client-go's clients in their default configuration.
 type server struct {
 	config    *rest.Config
 	typed     *kubernetes.Clientset
@@ -61,7 +61,7 @@ type server struct {
 	asked     *requests
 }
 
-// unsupported is what a check ends with that asked for something the server says it does not do.
+// unsupported is the error of a check that needs something which the server reports not to support.
 type unsupported struct{ why string }
 
 func (u unsupported) Error() string { return u.why }
@@ -141,7 +141,7 @@ func attempt(ctx context.Context, check check, s *server) (err error) {
 	return check.run(ctx, s)
 }
 
-// requests remembers what was asked of the server.
+// requests records the requests to the server.
 type requests struct {
 	mu  sync.Mutex
 	all []request
@@ -172,7 +172,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// since gives the requests after the first n; since(len) is how a check looks at its own.
+// since returns the requests after the first n. A check that passes the count from before gets its own requests.
 func (r *requests) since(n int) []request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *requests) count() int {
 	return len(r.all)
 }
 
-// until waits for something that a server does in its own time.
+// until calls done again and again until it returns true or an error, or ctx ends; what names the condition.
 func until(ctx context.Context, what string, done func() (bool, error)) error {
 	for {
 		ok, err := done()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Messages whose JSON is not an object of their fields.
+// special has the Protobuf messages whose JSON is not an object of their fields.
 var special = map[string]string{
 	"meta.v1.Time":         "time",
 	"meta.v1.MicroTime":    "time",
@@ -77,7 +77,7 @@ type messages struct {
 	lines map[string]string
 }
 
-// nameOf gives apps.v1.Deployment for a type of k8s.io/api/apps/v1.
+// nameOf returns the name of a message, such as apps.v1.Deployment for the type Deployment of k8s.io/api/apps/v1.
 func nameOf(t reflect.Type) string {
 	parts := strings.Split(t.PkgPath(), "/")
 	if strings.Contains(t.PkgPath(), "/apis/") || strings.HasPrefix(t.PkgPath(), "k8s.io/api/") {

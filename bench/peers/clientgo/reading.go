@@ -40,7 +40,7 @@ var discoveryChecks = []check{
 		if err := discovers(client); err != nil {
 			return err
 		}
-		// Two answers tell all of it.
+		// Two responses contain the whole discovery.
 		if asked := s.asked.since(before); len(asked) != 2 {
 			return fmt.Errorf("%d requests were needed", len(asked))
 		}
@@ -305,7 +305,7 @@ var listChecks = []check{
 	}},
 }
 
-// maps creates ConfigMaps with the label test.
+// maps creates count ConfigMaps with the label `test` and this value.
 func (s *server) maps(ctx context.Context, test string, count int) error {
 	for i := range count {
 		name := fmt.Sprintf("%s-%d", test, i)
@@ -318,7 +318,7 @@ func (s *server) maps(ctx context.Context, test string, count int) error {
 	return nil
 }
 
-// busy makes so many changes that a server with a short memory forgets what was before.
+// busy changes a ConfigMap this often, so that a server with a short history forgets older versions.
 func (s *server) busy(ctx context.Context, changes int) error {
 	client := s.typed.CoreV1().ConfigMaps(s.namespace)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "busy"}}
@@ -499,7 +499,7 @@ var watchChecks = []check{
 		}
 		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, lister{
 			func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				// So that it has to come back.
+				// The watch must end early, so that it is opened again.
 				seconds := int64(1)
 				options.TimeoutSeconds, options.FieldSelector = &seconds, "metadata.name=retried"
 				return client.Watch(ctx, options)
@@ -542,7 +542,7 @@ func (l lister) WatchWithContext(ctx context.Context, options metav1.ListOptions
 	return l.watch(ctx, options)
 }
 
-// live lets a ConfigMap come, change and go.
+// live creates, changes and deletes a ConfigMap.
 func (s *server) live(ctx context.Context, name string) error {
 	client := s.typed.CoreV1().ConfigMaps(s.namespace)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -557,7 +557,7 @@ func (s *server) live(ctx context.Context, name string) error {
 	return client.Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-// expect wants these events and no others, leaving bookmarks out.
+// expect fails unless the next events of a watch, apart from bookmarks, are of these types.
 func expect(ctx context.Context, watcher watch.Interface, kinds ...watch.EventType) error {
 	for _, kind := range kinds {
 		for {

@@ -72,7 +72,7 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// samples has one object of each kind that people write by hand, with the fields whose encoding is special.
+// samples returns one object of each kind that people write by hand, with the fields whose encoding is special.
 func samples() []runtime.Object {
 	prefix := networkingv1.PathTypePrefix
 	tcp := corev1.ProtocolTCP
@@ -178,14 +178,15 @@ func samples() []runtime.Object {
 	}
 }
 
-// idle is a template whose Pods run nowhere.
+// idle returns a template whose Pods no node can run.
 func idle() corev1.PodTemplateSpec {
 	made := template("idle")
 	made.Spec.NodeSelector = map[string]string{"no-such": "node"}
 	return made
 }
 
-// kindChecks writes each sample as Protobuf, reads it back, and wants what was written to be in what is read.
+// kindChecks returns the checks that create and update each sample as Protobuf, and fail unless the server returns all
+// fields that were sent.
 func kindChecks() []check {
 	var checks []check
 	for _, sample := range samples() {
@@ -222,7 +223,7 @@ func kindChecks() []check {
 			accessor.SetAnnotations(map[string]string{"updated": "yes"})
 			updated := reflect.New(reflect.TypeOf(sample).Elem()).Interface().(runtime.Object)
 			err = client.Put().AbsPath(path(accessor.GetName())...).UseProtobufAsDefault().Body(made).Do(ctx).Into(updated)
-			// Controllers may have been quicker.
+			// A controller may have changed the object before.
 			if apierrors.IsConflict(err) {
 				return nil
 			}
@@ -238,7 +239,7 @@ func kindChecks() []check {
 	return checks
 }
 
-// bare takes the metadata of the sample over, which has none of what the server adds.
+// bare returns a copy of made with the metadata of the sample, which lacks the fields that the server adds.
 func bare(sample, made runtime.Object) runtime.Object {
 	made = made.DeepCopyObject()
 	reflect.ValueOf(made).Elem().FieldByName("ObjectMeta").Set(reflect.ValueOf(sample).Elem().FieldByName("ObjectMeta"))
@@ -423,7 +424,7 @@ var workloadChecks = []check{
 	}},
 }
 
-// running waits until a Pod is ready.
+// running waits until the Pod with this name is ready.
 func (s *server) running(ctx context.Context, name string) error {
 	return until(ctx, "Pod "+name+" is ready", func() (bool, error) {
 		found, err := s.typed.CoreV1().Pods(s.namespace).Get(ctx, name, metav1.GetOptions{})

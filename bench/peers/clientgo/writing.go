@@ -190,7 +190,7 @@ var writeChecks = []check{
 		if err != nil {
 			return err
 		}
-		// Whatever controllers have written since.
+		// Overwrites what controllers have written since.
 		claim.ResourceVersion = ""
 		claim.Status.Phase = corev1.ClaimLost
 		claim.Labels = map[string]string{"from": "status"}
@@ -325,7 +325,7 @@ var writeChecks = []check{
 
 func ignore(error) error { return nil }
 
-// gone wants what was read not to be there.
+// gone returns nil if err says that the object does not exist, else an error.
 func gone[T any](_ T, err error) error {
 	switch {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// counting counts requests.
+// counting counts the requests of a client.
 type counting struct {
 	inner http.RoundTripper
 	count *atomic.Int64
@@ -34,7 +34,8 @@ func counted(config *rest.Config) *atomic.Int64 {
 	return count
 }
 
-// follow keeps all kinds by informers: whole objects, in protobuf where there are types for them, or metadata alone.
+// follow follows all kinds by informers. If whole is true, they keep whole objects, which come as Protobuf if the kind has
+// a Go type; else they keep metadata alone.
 func follow(config *rest.Config, whole bool) {
 	count := counted(config)
 	all := resources(config)

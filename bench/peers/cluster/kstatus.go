@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// followStatuses watches all Deployments with the watcher of kstatus, until each has a status.
+// followStatuses watches all Deployments with the watcher of kstatus, waits until each has a status, and obeys commands.
 func followStatuses(config *rest.Config) {
 	partial, err := clientmetadata.NewForConfig(config)
 	must(err)

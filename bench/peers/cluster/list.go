@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// list reads all kinds in pages and keeps nothing: what any client pays for these bytes.
+// list reads all kinds in pages and keeps nothing, which is the minimum cost of reading these bytes with client-go.
 func list(config *rest.Config) {
 	all := resources(config)
 	client, err := kubernetes.NewForConfig(config)
@@ -58,7 +58,7 @@ func path(resource schema.GroupVersionResource) string {
 	return "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource
 }
 
-// next reads the token of the next page, which stands before the items.
+// next returns the token of the next page, which a list has before its items; empty on the last page.
 func next(body []byte) string {
 	head := body[:min(len(body), 4096)]
 	_, rest, found := bytes.Cut(head, []byte(`"continue":"`))
@@ -69,8 +69,8 @@ func next(body []byte) string {
 	return string(token)
 }
 
-// watchBare notes when events about a kind come, without reading more of them than names and versions. A busy server closes
-// watches that it has no time for; then it watches on from where it was.
+// watchBare watches a kind, and records when events come; it reads only names and versions of objects. If a busy server
+// ends the watch, it watches again from the last version.
 func watchBare(config *rest.Config, kind string) {
 	client, err := kubernetes.NewForConfig(config)
 	must(err)
@@ -112,7 +112,7 @@ func watchBare(config *rest.Config, kind string) {
 	s.obey(map[string]any{"synced": true})
 }
 
-// field reads the first value of a key: name, namespace and version of an object stand at its beginning.
+// field returns the first value of a key in the text of an event. Name, namespace and version of the object come first.
 func field(line []byte, key string) string {
 	_, rest, _ := bytes.Cut(line, []byte(key))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))

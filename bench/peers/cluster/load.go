@@ -39,7 +39,8 @@ type loader struct {
 	dynamic dynamic.Interface
 }
 
-// load writes the same objects every time: in each namespace five apps of 100 objects.
+// load creates the same objects in each run: five apps of 100 objects in each namespace; or, if dense is not 0, this
+// number of apps in one namespace.
 func load(config *rest.Config, namespaces, dense int) {
 	config.UserAgent = "load"
 	plain := rest.CopyConfig(config)
@@ -98,7 +99,7 @@ func made[T any](object T, err error) T {
 	return object
 }
 
-// define makes the three kinds that no Kubernetes has.
+// define creates the definitions of the three custom kinds.
 func (l *loader) define(config *rest.Config) {
 	client, err := extensions.NewForConfig(config)
 	must(err)
@@ -145,7 +146,7 @@ func metadata(namespace, app, name string) metav1.ObjectMeta {
 	}
 }
 
-// tracked says that Argo CD manages the object.
+// tracked adds the annotation by which Argo CD recognizes the objects that it manages.
 func tracked(object metav1.ObjectMeta, app, groupKind string) metav1.ObjectMeta {
 	object.Annotations[tracking] = fmt.Sprintf("%s:%s:%s/%s", app, groupKind, object.Namespace, object.Name)
 	return object
@@ -202,7 +203,7 @@ const (
 	pending
 )
 
-// fateOf makes 2 of 100 Pods crash, and leaves 3 of them without a node.
+// fateOf decides the state of a Pod, the same in each run: 2 of 100 Pods crash, and 3 of 100 have no node.
 func fateOf(namespace, app string, deployment, pod int) fate {
 	number := 17
 	for _, byte := range []byte(namespace + app) {
@@ -252,7 +253,7 @@ func podStatus(name string, is fate) corev1.PodStatus {
 	}
 }
 
-// app writes one app: 45 roots, 20 of them tracked, and what became of them.
+// app creates one app: 45 objects without owners, 20 of which Argo CD tracks, and the objects that they own.
 func (l *loader) app(namespace, app string) {
 	ctx, create, update := context.Background(), metav1.CreateOptions{}, metav1.UpdateOptions{}
 	core := l.typed.CoreV1()
@@ -348,7 +349,7 @@ func (l *loader) custom(object metav1.ObjectMeta, kind string) {
 	must(err)
 }
 
-// deployment writes a Deployment of five Pods; the first two of an app have an old ReplicaSet too.
+// deployment creates a Deployment of five Pods; the first two Deployments of an app also have an old ReplicaSet.
 func (l *loader) deployment(namespace, app string, n int) []*corev1.Pod {
 	ctx, create, update := context.Background(), metav1.CreateOptions{}, metav1.UpdateOptions{}
 	name := fmt.Sprintf("%s-deployment-%d", app, n)

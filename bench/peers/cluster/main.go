@@ -1,4 +1,5 @@
-// cluster has what `cargo xtask bench cluster` needs of Go: the writer of the cluster that everybody reads, and peers.
+// Command cluster contains the Go parts of `cargo xtask bench cluster`: it fills the cluster, writes changes, and follows
+// the cluster with the libraries that Taffrail is compared with.
 package main
 
 import (
@@ -28,7 +29,7 @@ func main() {
 	klog.LogToStderr(false)
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	must(err)
-	// The client's own limits would be measured, not what it does.
+	// Without this, the client's own rate limits would be measured.
 	config.QPS, config.Burst = -1, -1
 	switch flag.Arg(0) {
 	case "load":
@@ -51,7 +52,7 @@ func main() {
 	}
 }
 
-// leftOut is what nobody follows: events and measurements.
+// leftOut returns true for the kinds that no side of the comparison follows: events and metrics.
 func leftOut(group, resource string) bool {
 	return group == "events.k8s.io" || group == "metrics.k8s.io" || group == "" && resource == "events"
 }
@@ -65,7 +66,7 @@ func (r served) name() string {
 	return r.Group + "/" + r.kind
 }
 
-// resources gives the preferred resources that can be listed and watched.
+// resources returns the preferred resources that can be listed and watched, except those that are left out.
 func resources(config *rest.Config) []served {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	must(err)

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// A subject is what is measured: it has followed a cluster, and does what it is told line by line. What it costs is read
-// from the kernel by whoever told it.
+// A subject is a measured program after it has read a cluster. It obeys commands on standard input, one per line; the
+// program that sends them reads its cost from the kernel.
 type subject struct {
 	recorder recorder
-	// answers gives what is compared.
+	// answers returns the contents that are compared between programs.
 	answers func() answers
-	// queries measures trees and managed objects of the apps whose names begin so.
+	// queries measures the queries for trees and managed objects of the apps whose names begin with prefix.
 	queries func(prefix string) any
 }
 
-// answers are equal on all sides.
+// answers are the contents of a cluster as a program has them; they must be equal in all programs.
 type answers struct {
 	// Kinds has the number of objects by GROUP/KIND.
 	Kinds map[string]int `json:"kinds"`
@@ -41,7 +41,7 @@ type digest struct {
 	Names string `json:"names"`
 }
 
-// digestOf sorts the names.
+// digestOf returns the number of names and the digest of the sorted names; it sorts names in place.
 func digestOf(names []string) digest {
 	sort.Strings(names)
 	hash := fnv.New64a()
@@ -52,7 +52,7 @@ func digestOf(names []string) digest {
 	return digest{len(names), fmt.Sprintf("%016x", hash.Sum64())}
 }
 
-// recorder notes when an event about an object was first seen.
+// recorder records when the first event about each object was seen.
 type recorder struct {
 	lock sync.Mutex
 	on   bool
@@ -96,7 +96,7 @@ func say(what any) {
 	must(err)
 }
 
-// obey says what the sync came to, and does what it is told until nobody tells it any more.
+// obey prints the result of the first read, and then obeys commands until the end of standard input.
 func (s *subject) obey(synced map[string]any) {
 	say(synced)
 	lines := bufio.NewScanner(os.Stdin)

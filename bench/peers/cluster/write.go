@@ -17,7 +17,7 @@ import (
 
 type target struct{ namespace, name, patch string }
 
-// write flips a condition of so many objects a second, of each object once.
+// write changes the main condition of rate objects a second, for this number of seconds, and of each object at most once.
 func write(config *rest.Config, kind string, rate, seconds int) {
 	config.UserAgent = "write"
 	client, err := kubernetes.NewForConfig(config)
@@ -75,7 +75,7 @@ func flip(kind string, status corev1.ConditionStatus) string {
 	return fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"lastTransitionTime":%q}]}}`, kind, other(status), time.Now().UTC().Format(time.RFC3339))
 }
 
-// pods gives those that run: only of them the condition says how they are.
+// pods returns the changes of the condition Ready for the Pods whose containers run; in others the condition has no effect.
 func pods(client kubernetes.Interface) []target {
 	list, err := client.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{ResourceVersion: "0"})
 	must(err)

@@ -1,4 +1,4 @@
-// gitopsengine follows a cluster with the cache of Argo CD's engine, set up as Argo CD does.
+// Command gitopsengine follows a cluster with the cache of Argo CD's engine, with Argo CD's settings.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const tracking = "argocd.argoproj.io/tracking-id"
 
-// info is what is kept of each object beside its references.
+// info is kept for each object, besides its references.
 type info struct {
 	app    string
 	health *health.HealthStatus
@@ -38,7 +38,7 @@ func (filter) IsExcludedResource(group, kind, _ string) bool {
 	return group == "events.k8s.io" || group == "metrics.k8s.io" || group == "" && kind == "Event"
 }
 
-// populate is an outline of what Argo CD's controller does with each object.
+// populate returns the handler of each object, which does the main part of what Argo CD's controller does.
 func populate(keepNone bool) cache.OnPopulateResourceInfoHandler {
 	return func(object *unstructured.Unstructured, isRoot bool) (any, bool) {
 		own := &info{}
@@ -62,7 +62,7 @@ func populate(keepNone bool) cache.OnPopulateResourceInfoHandler {
 	}
 }
 
-// hash is what an update must change to count: all but the status.
+// hash returns a hash of the object without its status and versions. Argo CD ignores updates that do not change it.
 func hash(object *unstructured.Unstructured) uint64 {
 	whole := object.DeepCopy()
 	for _, field := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}} {
@@ -113,7 +113,7 @@ func name(key kube.ResourceKey) string {
 	return key.Group + "/" + key.Kind + "/" + key.Namespace + "/" + key.Name
 }
 
-// apps gives the keys of the roots of each.
+// apps returns the apps by name, each with the keys of its objects without owners.
 func apps(live cache.ClusterCache) map[string][]kube.ResourceKey {
 	found := map[string][]kube.ResourceKey{}
 	for key, resource := range live.FindResources("") {
@@ -124,7 +124,7 @@ func apps(live cache.ClusterCache) map[string][]kube.ResourceKey {
 	return found
 }
 
-// targets are what Git would declare of an app: its live objects without what the cluster adds.
+// targets returns the objects that Git would declare for an app: the names of its live objects, without contents.
 func targets(live cache.ClusterCache, keys []kube.ResourceKey) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, key := range keys {
@@ -161,7 +161,7 @@ func answer(live cache.ClusterCache) answers {
 	return found
 }
 
-// spread gives the middle and the 99th of a hundred, in microseconds.
+// spread returns the median and the 99th percentile in microseconds.
 func spread(times []time.Duration) map[string]any {
 	if len(times) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func query(live cache.ClusterCache, prefix string) any {
 	}
 	total := nodes.Load()
 	for n, app := range names {
-		// A tenth of the apps says enough: each takes milliseconds.
+		// Every tenth app is enough, because each takes milliseconds.
 		if n%10 != 0 {
 			continue
 		}

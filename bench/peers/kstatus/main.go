@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Large enough that system calls do not show in a profile.
+// bufferSize is large enough that system calls do not show in a profile.
 const bufferSize = 1 << 20
 
 func main() {
@@ -62,7 +62,7 @@ func run(args []string) error {
 			line = long
 		}
 		if err != nil && err != io.EOF {
-			// What was answered before the input broke is still worth having.
+			// The results before a failure of the input are still written.
 			return errors.Join(fmt.Errorf("reading %s: %w", input.Name(), err), output.Flush())
 		}
 		if len(line) > 0 {
@@ -83,7 +83,7 @@ func run(args []string) error {
 	}
 }
 
-// appendAnswer appends the answer to one line of input, with its newline.
+// appendAnswer appends the result for one line of input, with a newline.
 func appendAnswer(row, line []byte) []byte {
 	object := &unstructured.Unstructured{}
 	var result *status.Result
@@ -131,7 +131,8 @@ func appendAnswer(row, line []byte) []byte {
 	return append(row, ']', '}', '\n')
 }
 
-// compute is the library's Compute, with its panics on damaged objects as errors: one such object must not end a stream.
+// compute calls the library's Compute, and converts its panics on damaged objects to errors, so that one such object does
+// not end the stream.
 func compute(object *unstructured.Unstructured) (result *status.Result, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -17,7 +17,7 @@ import (
 	luajson "layeh.com/gopher-json"
 )
 
-// health is what a script says of an object.
+// health is the result of a script for one object.
 type health struct {
 	Status  string `json:"status,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -43,7 +43,7 @@ func newCustomizations() *customizations {
 	return c
 }
 
-// clock takes the two functions that scripts get out of the library that has them.
+// clock returns the two functions of Lua's library `os` that scripts may call.
 func clock() map[string]lua.LGFunction {
 	state := lua.NewState()
 	defer state.Close()
@@ -55,7 +55,7 @@ func clock() map[string]lua.LGFunction {
 	return functions
 }
 
-// add takes in a script under the folder that it stands in, GROUP/KIND or KIND, in which `_` stands for `*`.
+// add adds a script, by the folder that contains it: GROUP/KIND or KIND, in which `_` means `*`.
 func (c *customizations) add(folder, script string) {
 	c.scripts[folder] = script
 	if strings.Contains(folder, "_") {
@@ -64,7 +64,8 @@ func (c *customizations) add(folder, script string) {
 	}
 }
 
-// find gives the script for a kind, an exact one before one for many.
+// find returns the script for the kind of an object; empty if there is none. A script for exactly this kind takes
+// precedence over patterns.
 func (c *customizations) find(object *unstructured.Unstructured) string {
 	gvk := object.GroupVersionKind()
 	key := gvk.Kind
@@ -82,7 +83,7 @@ func (c *customizations) find(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// judge gives the health of an object; nothing where there is no script, or the script has nothing to say.
+// judge returns the health of an object; nil if there is no script for its kind, or the script returns none.
 func (c *customizations) judge(object *unstructured.Unstructured) (*health, error) {
 	script := c.find(object)
 	if script == "" {
@@ -136,7 +137,7 @@ func (c *customizations) judge(object *unstructured.Unstructured) (*health, erro
 	}
 }
 
-// load gives the function of a script, which is compiled when it is asked for first.
+// load returns the function of a script; it compiles the script once and keeps it.
 func (c *customizations) load(state *lua.LState, script string) (*lua.LFunction, error) {
 	c.compiled.Lock()
 	defer c.compiled.Unlock()
@@ -171,7 +172,7 @@ func decode(result *lua.LTable) (*health, error) {
 	return &health{Status: "Unknown", Message: "Lua returned an invalid health status"}, nil
 }
 
-// convert copies a value of an object into the state.
+// convert copies a value of an object into the Lua state.
 func convert(state *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case bool:

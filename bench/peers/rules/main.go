@@ -1,14 +1,14 @@
 // Command rules judges the health of objects with Argo CD's scripts in Lua, as a measure for Taffrail.
 //
 // It takes a folder in the layout of Argo CD's resource_customizations, reads the objects that the health_test.yaml files
-// there name, and judges all of them as often as -rounds says. What it answers is one JSON document:
+// there name, and judges all of them -rounds times. The result is one JSON document:
 //
 //	{"verdicts":[{"input":…,"status":…,"message":…,"error":…}],"count":…,"wall":…,"cpu":…,"peak":…}
 //
 // The verdicts are those of the first round; wall and cpu are the seconds that judging took, without reading the files;
 // peak is the largest resident memory of the process, in KiB. With -inputs FILE it also writes what it read, a JSON line
-// for each input: {"input":…,"expected":{"status":…,"message":…},"object":…}. So both sides judge the same objects,
-// whoever reads YAML.
+// for each input: {"input":…,"expected":{"status":…,"message":…},"object":…}. So both programs judge the same objects,
+// and only one of them reads YAML.
 package main
 
 import (

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::{Costs, Evidence, Unjudged, assess_for};
 use taffrail_status::rollup::worst_of_app;
-use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
+use taffrail_status::{ActiveRules, Presence, Status, Teacher, TeachingTime, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
 use crate::app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNREADABLE};
@@ -141,7 +141,7 @@ pub(crate) struct Judge<'f, 'a> {
     costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
     /// The limits for parsing and running rules of clusters in this computation.
-    look: Look,
+    look: TeachingTime,
     standings: Standings,
     now: Timestamp,
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
@@ -182,7 +182,7 @@ impl<'f, 'a> Judge<'f, 'a> {
     pub(crate) fn new(fleet: &'f Fleet<'a>, rules: &'f ActiveRules<'f>, now: Timestamp) -> Judge<'f, 'a> {
         let costs = fleet.members.iter().map(|_| Costs::default()).collect();
         let judged = fleet.members.iter().map(|_| Memo::default()).collect();
-        let (look, standings) = (Look::default(), Standings::default());
+        let (look, standings) = (TeachingTime::default(), Standings::default());
         let (remembered, said, large) = (Memo::default(), RefCell::default(), LargeMarks::default());
         Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
     }

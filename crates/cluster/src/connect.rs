@@ -38,13 +38,20 @@ use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
 use crate::traffic::{Requests, Traffic};
 
-/// HTTP/2 flow-control windows, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy round trips.
+/// Flow-control window of each HTTP/2 stream, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy
+/// round trips.
 const STREAM_WINDOW: u32 = 2 << 20;
+
+/// Flow-control window of an HTTP/2 connection, which all of its streams share, in bytes.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Maximum size of the HTTP/2 frames that the server may send, in bytes.
 const MAX_FRAME: u32 = 256 << 10;
 
 /// Interval of HTTP/2 pings, which detect a dead connection: one with only watches may be silent for minutes.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Time limit for the answer to an HTTP/2 ping; a connection that exceeds it is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for opening each connection after the first one, which has the caller's deadline.

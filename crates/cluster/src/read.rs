@@ -15,13 +15,19 @@ use crate::error::{Phase, ReadError, Reason, TimeLimit, one_line};
 use crate::memory::Charge;
 use crate::request::{Answer, Ask, Failure, JSON, too_large};
 
-/// The media type that asks for metadata only, of lists and single objects. It names no alternative: a server that
-/// cannot omit bodies must refuse the request instead of sending them.
+/// The media type that asks for lists of metadata only. It names no alternative: a server that cannot omit bodies must
+/// refuse the request instead of sending them.
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// The media type that asks for the metadata only of a single object, or of the objects of a watch. It names no
+/// alternative, either.
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// The media type of lists as Protobuf, or JSON from servers without it.
+/// The media type that asks for the objects of a watch as Protobuf, or as JSON from servers without it.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
+
+/// The media type that asks for the metadata only of the objects of a watch, as Protobuf, or as JSON from servers
+/// without it.
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 

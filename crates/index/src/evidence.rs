@@ -11,8 +11,8 @@ use taffrail_object::json::{OwnedDocument, Value, write_string};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{Assessment, Event, assess_named};
 use taffrail_status::{
-    ActiveRules, ClusterRules, ClusterState, ComputeError, Listing, Look, ObjectContext, Observed, Presence,
-    Rules, Teacher, Verdict,
+    ActiveRules, ClusterRules, ClusterState, ComputeError, Listing, ObjectContext, Observed, Presence, Rules,
+    Teacher, TeachingTime, Verdict,
 };
 
 use super::contents::Contents;
@@ -418,9 +418,9 @@ impl ClusterRules for RecordedRules<'_> {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r Look,
+        spent: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
-        let taught = self.cluster_rules?.with_cluster_rules(teachers, look)?;
+        let taught = self.cluster_rules?.with_cluster_rules(teachers, spent)?;
         Some(Box::new(TaughtRules { recorded: *self, taught }))
     }
 
@@ -428,11 +428,11 @@ impl ClusterRules for RecordedRules<'_> {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let rules = self.cluster_rules;
-        rules.map(|rules| rules.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
+        rules.map(|rules| rules.unmet_dependency(object, dependencies, spent, goes_on)).unwrap_or_default()
     }
 }
 

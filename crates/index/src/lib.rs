@@ -400,7 +400,8 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
+    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged,
+    /// but of a Secret only the metadata.
     ///
     /// # Errors
     /// Returns an error if the document is not an object of this kind, the kind is unknown, or the name is missing or

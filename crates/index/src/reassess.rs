@@ -318,7 +318,7 @@ fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
 }
 
 /// The result of assessing an object with evidence.
-struct Answer {
+struct Assessed {
     slot: u32,
     /// The health by evidence; `None` if the object's own verdict stands.
     health: Option<Health>,
@@ -494,12 +494,12 @@ impl Index {
         slot: u32,
         has_changed: bool,
         now: Timestamp,
-    ) -> Option<Answer> {
+    ) -> Option<Assessed> {
         let record = self.contents.record(slot)?;
         let own = self.contents.verdict(record.verdict)?;
         if record.has(flag::PLAIN) {
             let (status, hears) = (own.status, Some(Vec::new()));
-            return Some(Answer {
+            return Some(Assessed {
                 slot,
                 health: None,
                 status,
@@ -534,20 +534,23 @@ impl Index {
                 first_status.into_iter().chain(self.contents.deadline(&object, evidence, millis(now))).min()
             }
         };
-        Some(Answer { slot, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
+        Some(Assessed { slot, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
     }
 
     fn show_own(&mut self, slot: u32, now: Timestamp) {
         let record = self.contents.record(slot);
         let Some(own) = record.and_then(|record| self.contents.verdict(record.verdict)) else { return };
         let (status, hears) = (own.status, Some(Vec::new()));
-        self.show(Answer { slot, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
+        self.show(
+            Assessed { slot, health: None, status, unwell_since: i64::MIN, hears, deadline: None },
+            now,
+        );
     }
 
     /// Stores the result of an assessment: the object's health and status, the keys to which it listens, and its
     /// deadline.
-    fn show(&mut self, answer: Answer, now: Timestamp) {
-        let Answer { slot, health, status, unwell_since, hears, deadline } = answer;
+    fn show(&mut self, answer: Assessed, now: Timestamp) {
+        let Assessed { slot, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {
             self.reassessment.listen(slot, hears);
         }

@@ -9,10 +9,10 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// The maximum length of a path, in bytes, which bounds the parser's recursion.
+/// The maximum length of a path, in bytes; a longer one is an error. It bounds the recursion of the library's parser.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The maximum nesting of brackets and parentheses in a path.
+/// The maximum nesting of brackets and parentheses in a path; a path that nests deeper is an error.
 const MAX_PATH_DEPTH: usize = 16;
 
 /// A path to fields of an object.

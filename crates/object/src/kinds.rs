@@ -30,7 +30,7 @@ pub struct BuiltInKind {
     pub verbs: Vec<&'static str>,
     /// Short names: `deploy`.
     pub short_names: Vec<&'static str>,
-    /// The categories of the kind: `all`.
+    /// The categories with which kubectl lists the kind together with others, such as `all`.
     pub categories: Vec<&'static str>,
     /// The parts of an object with a URL of their own: `scale`, `status`.
     pub subresources: Vec<&'static str>,

@@ -486,10 +486,10 @@ impl Requirement {
     }
 }
 
-/// The maximum length of a label's name and of its value, in bytes.
+/// The maximum length of a label's name and of its value, in bytes; a longer one is invalid.
 const MAX_NAME_BYTES: usize = 63;
 
-/// The maximum length of the prefix of a label's key, in bytes.
+/// The maximum length of the prefix of a label's key, in bytes; a longer one is invalid.
 const MAX_PREFIX_BYTES: usize = 253;
 
 /// Returns the reason a text is not a valid key of a label; `None` if it is.

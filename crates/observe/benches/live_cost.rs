@@ -1,8 +1,9 @@
-//! What following clusters costs: `cargo xtask bench cluster` runs it and its peers, and reads from the kernel what they cost.
+//! Measures the cost of following clusters. `cargo xtask bench cluster` runs this program and others that do the same,
+//! and reads their cost from the kernel.
 //!
-//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--kinds GROUP/KIND,…] [--read] [--threads N]`: it follows every
-//! cluster of the kubeconfig, says so in a line of JSON, and does what it is told on standard input, line by line, as the
-//! programs in `bench/peers` do.
+//! `live_cost KUBECONFIG [--keep apps|none] [--namespaces A,B] [--kinds GROUP/KIND,…] [--read] [--threads N]` follows
+//! every cluster of the kubeconfig, reports in a line of JSON that all is known, and then obeys the commands on
+//! standard input, one per line, like the programs in `bench/peers`.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +23,7 @@ use taffrail_index::{Contents, Handle, IndexSettings, KindId, Notice, ObjectRef,
 use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_status::{ActiveRules, Status};
 
-/// The allocator that ships; `main` starts its threads as a command that follows clusters does.
+/// The allocator of the shipped program. `main` starts its threads as the commands that follow clusters do.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -66,7 +67,8 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// What Argo CD keeps: the bodies of what apps declare, and of definitions. Peers leave out events and measurements alone.
+    /// Returns settings by which the index keeps what Argo CD keeps: the bodies of what apps declare, and of
+    /// definitions of kinds. As in the programs of `bench/peers`, only events and metrics are left out.
     fn settings(&self) -> LiveSettings {
         let pair = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
         let keep = self.keep;
@@ -111,7 +113,7 @@ fn main() -> Result<(), Failure> {
     runtime.worker_threads(arguments.threads).enable_all().build()?.block_on(follow(arguments))
 }
 
-/// The longest time until all kinds are known.
+/// Maximum time until all kinds are known; the program then ends with an error.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 async fn follow(arguments: Arguments) -> Result<(), Failure> {
@@ -168,7 +170,7 @@ fn unknown_kinds(snapshot: &Snapshot) -> String {
     format!("after {PATIENCE:?} these kinds are not known: {unknown:?}")
 }
 
-/// A reader that asks all the time while objects are loading.
+/// A thread that queries the index all the time while objects are being loaded, and measures each query.
 struct Reads {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<Vec<Duration>>>,
@@ -206,7 +208,7 @@ impl Reads {
     }
 }
 
-/// The middle, the 99th of a hundred and the longest, in microseconds.
+/// Returns the median, the 99th percentile and the maximum in microseconds, and the number of measurements.
 fn spread(mut times: Vec<Duration>) -> Value {
     times.sort_unstable();
     let at = |part: usize| {
@@ -216,7 +218,7 @@ fn spread(mut times: Vec<Duration>) -> Value {
     json!({"p50": at(50), "p99": at(99), "longest": at(100), "count": times.len()})
 }
 
-/// When the events of objects were seen, in nanoseconds since 1970.
+/// The moments at which the first events of objects were seen, in nanoseconds since 1970.
 #[derive(Default)]
 struct Recorder {
     seen: HashMap<String, u128>,
@@ -295,7 +297,7 @@ fn full_name(object: &ObjectRef<'_>) -> String {
     format!("{}/{}/{}/{}", name.group, name.kind, name.namespace, name.name)
 }
 
-/// The number of names and the digest of their lines in order.
+/// Returns the number of names, and a digest of the sorted names, one per line.
 fn digest(mut names: Vec<String>) -> Value {
     names.sort_unstable();
     let bytes = names.iter().flat_map(|name| name.bytes().chain([b'\n']));
@@ -305,7 +307,7 @@ fn digest(mut names: Vec<String>) -> Value {
     json!({"count": names.len(), "names": format!("{hash:016x}")})
 }
 
-/// The objects that an app declares.
+/// Iterates over the objects that an app declares.
 fn declared<'s>(contents: &'s Contents, app: &str) -> impl Iterator<Item = ObjectRef<'s>> {
     contents.marked(app).filter(|object| object.owners().next().is_none())
 }
@@ -337,7 +339,7 @@ fn answers(contents: &Contents) -> Value {
     json!({"kinds": kinds, "statuses": statuses, "trees": trees, "managed": managed, "body_bytes": bodies, "by_evidence": words})
 }
 
-/// Trees and managed objects of the apps whose names begin so.
+/// Measures queries for the trees and the managed objects of the apps whose names begin with `prefix`.
 fn queries(contents: &Contents, prefix: &str) -> Value {
     let mut apps: Vec<&str> =
         contents.marks().map(|(app, _)| app).filter(|app| app.starts_with(prefix)).collect();
@@ -371,7 +373,7 @@ fn queries(contents: &Contents, prefix: &str) -> Value {
     })
 }
 
-/// Resident memory in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());

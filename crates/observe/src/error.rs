@@ -83,7 +83,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns the error as answers contain it: message, severity and hint.
+    /// Returns the error as snapshots of fleets contain it: message with causes, severity and hint.
     pub fn told(&self) -> FleetProblem {
         FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }

@@ -17,7 +17,7 @@
 //! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters.
 //! * `found` finds clusters that Secrets of the watched ones name, and adds them to those that are watched.
 //! * [`logs`] reads and follows the logs of containers.
-//! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a look among clusters.
+//! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a read among clusters.
 
 mod connector;
 mod dump;

@@ -26,7 +26,7 @@ use crate::rules::FleetRules;
 use crate::timing::{TimeLimits, Timing};
 use crate::{reading, sameness};
 
-/// A function that returns further objects to read from a cluster; its arguments are the cluster's snapshot and the
+/// A function that returns further objects to read from a cluster. Its arguments are the cluster's snapshot and the
 /// namespace of its context.
 pub type ExtraObjects<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
 
@@ -100,7 +100,7 @@ async fn of_members(
             let (name, begun) = (live.member.name.clone(), Instant::now());
             let (snapshot, cluster) = connect_and_read(&live, &asked, now, &rules.active()).await;
             answered(&name);
-            (place, Look { snapshot, cluster, spent: begun.elapsed() })
+            (place, ClusterRead { snapshot, cluster, spent: begun.elapsed() })
         })
     };
     let tasks: FuturesUnordered<_> = members.into_iter().enumerate().map(first).collect();
@@ -125,7 +125,7 @@ async fn of_members(
             home.into_iter().for_each(|look| look.snapshot.report(over.error()));
         }
     }
-    let second = |(Look { mut snapshot, cluster, spent }, namespace): (Look, &String)| {
+    let second = |(ClusterRead { mut snapshot, cluster, spent }, namespace): (ClusterRead, &String)| {
         let left = timing.elsewhere(spent);
         let keys = wanted.remove(snapshot.name()).unwrap_or_default();
         let (turns, dependents_in) = others.remove(snapshot.name()).unwrap_or_default();
@@ -148,7 +148,7 @@ async fn of_members(
 }
 
 /// The result of reading one cluster without regard to the others, and the time it took.
-struct Look {
+struct ClusterRead {
     snapshot: Snapshot,
     cluster: Option<Cluster>,
     spent: Duration,
@@ -157,10 +157,10 @@ struct Look {
 /// Collects the results of reading each cluster, in the order of the members. As soon as two clusters with one
 /// identity have answered, compares them, while others are still being read.
 async fn alone(
-    mut tasks: FuturesUnordered<Task<(usize, Look)>>,
+    mut tasks: FuturesUnordered<Task<(usize, ClusterRead)>>,
     timing: Timing,
-) -> Result<Vec<Look>, ObserveError> {
-    let mut looks: BTreeMap<usize, Look> = BTreeMap::new();
+) -> Result<Vec<ClusterRead>, ObserveError> {
+    let mut looks: BTreeMap<usize, ClusterRead> = BTreeMap::new();
     let mut comparing = FuturesUnordered::new();
     let mut compared = Vec::new();
     loop {
@@ -454,7 +454,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3);
 
-    /// Rules that take this long for each object, and give each this status.
+    /// Rules that take the time `time` for each object and give each the status `status`.
     #[derive(Clone)]
     struct Slow {
         time: Duration,
@@ -490,7 +490,7 @@ mod tests {
         ClusterConnector { member, limits: TimeLimits::each(LONG) }.connect().await.unwrap()
     }
 
-    /// A Knot in the namespace `shop` that refers to other objects there, each a kind and a name.
+    /// Returns a Knot in the namespace `shop` that refers to `others` there, each a kind and a name.
     fn knot(name: &str, others: impl Iterator<Item = (&'static str, String)>) -> serde_json::Value {
         let others = others
             .map(|(kind, name)| json!({"apiVersion": "example.com/v1", "kind": kind, "name": name}))
@@ -499,7 +499,8 @@ mod tests {
             "spec": {"resourceRefs": others}})
     }
 
-    /// Reads the Knot `k0` and the evidence about it, in this time, from a server with a kind that cannot be listed.
+    /// Reads the Knot `k0` and the evidence about it within the time `time`, from a server whose kinds can be read by
+    /// name but not listed.
     async fn read_knot(server: &Server, time: Duration, rules: &Slow) -> Snapshot {
         let kubeconfig = taffrail_testkit::kubeconfig(&[("one", &format!("server: {}", server.url()), "")]);
         let cluster = connected(&kubeconfig).await.with_timeout(time);

@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// The Leases of one cluster, and the time from the begin of the comparison to the reading.
+/// The Leases of one cluster, and the time from the beginning of the comparison to the reading.
 struct Reading {
     place: usize,
     asked: Duration,

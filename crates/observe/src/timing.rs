@@ -1,16 +1,16 @@
-//! The time of one look at a fleet, and its division among clusters.
+//! The time for one read of a fleet, and its division among clusters.
 //!
-//! The rule: a slow cluster takes no time from others. A look waits for all clusters at two places only, each with a
-//! deadline:
+//! The rule: a slow cluster takes no time from others. One read of a fleet waits for all clusters at two places only,
+//! each with a deadline:
 //!
 //! * Each cluster is read by itself, all at once, with extra time if a list took all of it
 //!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters with one identity are compared meanwhile, as soon as
 //!   both have answered, and each is charged for its own requests ([`super::sameness`]).
 //! * Then the objects that apps of one cluster deliver into another are read there.
 //!
-//! A [`TimeBudget::PerCluster`] gives its time to each cluster, and half as long again as extra time. Then each cluster has
-//! at least half of the time for objects delivered into it, however long others took; a cluster that has used its own
-//! time has less, but at least a quarter. This ends at twice the time.
+//! A [`TimeBudget::PerCluster`] gives its time to each cluster, and half as long again as extra time. Then each cluster
+//! has at least half of the time for objects delivered into it, however long others took; a cluster that has used its
+//! own time has less, but at least a quarter. This ends at twice the time.
 //!
 //! A [`TimeBudget::Whole`] is divided by eighths: five to read each cluster, one of extra time, one for objects
 //! delivered into it, one to judge.
@@ -52,8 +52,8 @@ impl TimeLimits {
         TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
     }
 
-    /// Returns the time that each cluster has for all of its writes, if `spent` of the time for the whole answer has passed
-    /// before.
+    /// Returns the time that each cluster has for all of its writes, if `spent` of the time for the whole answer has
+    /// passed before.
     pub fn to_write(&self, spent: Duration) -> Duration {
         match self.total {
             TimeBudget::PerCluster(time) => time.max(WRITES),

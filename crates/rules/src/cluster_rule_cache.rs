@@ -8,7 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
-use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teaching, Verdict, Voice};
+use taffrail_status::{
+    ObjectContext, Payer, Status, Strikes, Teacher, Teaching, TeachingTime, Verdict, Voice,
+};
 
 use crate::cel::{Checks, Names, Predicate, PredicateAnswer, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
@@ -20,13 +22,14 @@ use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 /// The maximum number of objects whose rules are cached; the oldest are dropped first.
 const MAX_CACHED_OBJECTS: usize = 4096;
 
-/// The maximum total length of the cached texts, in bytes.
+/// The maximum total length of the cached texts, in bytes; the oldest are dropped first.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// The maximum length of one object's rules, in bytes: no API server stores more.
+/// The maximum length of one object's rules, in bytes; longer ones are ignored. No API server stores more.
 const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
-/// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
+/// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated; a message counts the
+/// others.
 const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
 /// The parser and cache of the health rules that objects in a cluster define for other objects.
@@ -112,17 +115,18 @@ impl ClusterRuleCache {
     }
 
     /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `look` limits and records the time.
+    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time that this takes, and limits
+    /// it.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
-        look: &'r Look,
+        spent: &'r TeachingTime,
     ) -> Option<TaughtRules<'r>> {
-        let parsed = self.parsed(teacher, look)?;
+        let parsed = self.parsed(teacher, spent)?;
         Some(TaughtRules {
             parsed,
             expressions: &self.expressions,
-            look,
+            spent,
             author: teacher.object.namespace().into_owned(),
             voice: teacher.voice,
             payer: teacher.payer,
@@ -141,7 +145,7 @@ impl ClusterRuleCache {
         })
     }
 
-    fn parsed(&self, teacher: &Teacher<'_>, look: &Look) -> Option<Arc<ParsedRules>> {
+    fn parsed(&self, teacher: &Teacher<'_>, spent: &TeachingTime) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
@@ -169,7 +173,7 @@ impl ClusterRuleCache {
             #[cfg(feature = "lua")]
             Form::Customizations => customizations(object),
         };
-        look.charge_reading(&source.home, &source.namespace, computed_since(began));
+        spent.charge_reading(&source.home, &source.namespace, computed_since(began));
         let parsed = body.map(|body| Arc::new(ParsedRules { body, strikes: Strikes::default() }));
         read.keep(source, parsed.clone());
         parsed
@@ -181,7 +185,7 @@ impl ClusterRuleCache {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let written = ready_exprs(object);
@@ -197,7 +201,7 @@ impl ClusterRuleCache {
         }
         let namespace = object.namespace();
         let teaching = Teaching { home: "", namespace: &namespace, target: "", payer: Payer::Teacher };
-        let author = Author { look, home: "", namespace: &namespace };
+        let author = Author { spent, home: "", namespace: &namespace };
         let began = computed();
         let Ok(own) = object.root().to_tree() else { return Vec::new() };
         let mut own_took = computed_since(began);
@@ -208,7 +212,7 @@ impl ClusterRuleCache {
         {
             count += 1;
             let called = called(dependency);
-            if !look.has_room(&teaching, dependency) {
+            if !spent.has_room(&teaching, dependency) {
                 unmet.push(format!(
                     "readyExpr was not evaluated for {called}: expressions of namespace {namespace} used up their \
                      computing time"
@@ -228,7 +232,7 @@ impl ClusterRuleCache {
                     };
                     let (answer, took) = asked.unwrap_or_else(too_deep);
                     let took = took.saturating_add(computed_since(began));
-                    look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
+                    spent.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
                     answer
                 }
                 Err(Unread::Invalid(why)) => PredicateAnswer::Fault(why.to_string()),
@@ -311,7 +315,7 @@ fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
 pub(crate) struct TaughtRules<'r> {
     parsed: Arc<ParsedRules>,
     expressions: &'r Expressions,
-    look: &'r Look,
+    spent: &'r TeachingTime,
     /// The namespace of the object that defines them.
     author: String,
     voice: Voice,
@@ -329,7 +333,7 @@ impl TaughtRules<'_> {
     }
 
     fn read(&self, text: &str) -> Result<Arc<dyn Predicate>, Unread> {
-        let author = Author { look: self.look, home: &self.home, namespace: &self.author };
+        let author = Author { spent: self.spent, home: &self.home, namespace: &self.author };
         self.expressions.read(text, Names::Fields, author)
     }
 
@@ -431,7 +435,7 @@ impl Script for TaughtRules<'_> {
         }
         let TaughtRules { home, namespace, target, payer, .. } = self;
         let teaching = Teaching { home, namespace, target, payer: *payer };
-        if !self.look.has_room(&teaching, object) {
+        if !self.spent.has_room(&teaching, object) {
             let of = match payer {
                 Payer::Claimant => format!("apps of namespace {namespace}"),
                 Payer::Object | Payer::Teacher => "the objects of its namespace".to_owned(),
@@ -449,7 +453,7 @@ impl Script for TaughtRules<'_> {
             Payer::Claimant => format!("by {namespace}").into(),
         };
         let judged = self.judge_at(object, &inside, context, now);
-        self.look.charge(&teaching, object, judged.took);
+        self.spent.charge(&teaching, object, judged.took);
         judged.verdict
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use taffrail_status::Look;
+use taffrail_status::TeachingTime;
 
 use crate::cel::{InvalidExpression, Names, Predicate, ReadExpression, Reading, check_size};
 use crate::script::{computed, computed_since};
@@ -12,7 +12,8 @@ use crate::script::{computed, computed_since};
 /// The maximum number of cached expressions; the oldest are dropped first.
 const MAX_CACHED: usize = 4096;
 
-/// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
+/// The maximum total length of the cached texts, in bytes; the oldest are dropped first. A parsed expression takes some
+/// hundred times its text.
 const MAX_CACHED_BYTES: usize = 256 << 10;
 
 /// The parser and cache of expressions; the cache lives as long as the rules.
@@ -46,7 +47,7 @@ struct Written {
 /// The namespace that wrote an expression, and the record of its parsing time in the current pass over the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
-    pub(crate) look: &'a Look,
+    pub(crate) spent: &'a TeachingTime,
     /// The name of the cluster that contains the namespace.
     pub(crate) home: &'a str,
     pub(crate) namespace: &'a str,
@@ -99,16 +100,16 @@ impl Expressions {
         if let Some(known) = self.known().read.get(&written) {
             return known.clone().map_err(Unread::Invalid);
         }
-        let Author { look, home, namespace } = author;
-        if !look.may_read(home, namespace) {
-            let limit = Look::READING;
+        let Author { spent, home, namespace } = author;
+        if !spent.may_read(home, namespace) {
+            let limit = TeachingTime::READING;
             return Err(Unread::NotNow(format!(
                 "parsing the expressions of namespace {namespace} took more than {limit:?}"
             )));
         }
         let began = computed();
         let Reading { expression, took } = (self.reader)(text, names);
-        look.charge_reading(home, namespace, took.saturating_add(computed_since(began)));
+        spent.charge_reading(home, namespace, took.saturating_add(computed_since(began)));
         let outcome = match expression {
             // The failure comes from the machine rather than the text, so it is not cached.
             Err(why @ (InvalidExpression::TooSlow(_) | InvalidExpression::Broken(_))) => {

@@ -10,7 +10,7 @@ use crate::origin::Origin;
 use crate::script::{Script, ScriptKind};
 use crate::yaml_rules;
 
-/// The maximum nesting of matchers.
+/// The maximum nesting of matchers; a wait rule whose matchers nest deeper is refused.
 const MAX_MATCHER_DEPTH: usize = 8;
 
 /// The API groups of Kubernetes whose kinds are not custom resources; its other groups end with `.k8s.io`.

@@ -53,7 +53,7 @@ pub struct Judged {
     pub was_stopped: bool,
 }
 
-/// The maximum length of a message of a script or expression, in bytes.
+/// The maximum length of a message of a script or expression, in bytes; a longer one is truncated and ends in `…`.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// Truncates a message from outside to [`MAX_MESSAGE_BYTES`] and appends `…`; returns a shorter one unchanged.

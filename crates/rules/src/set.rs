@@ -5,7 +5,8 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{
-    ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Rules, Taffrail, Teacher, Verdict, Voice,
+    ActiveRules, ClusterRules, ComputeError, ObjectContext, Rules, Taffrail, Teacher, TeachingTime, Verdict,
+    Voice,
 };
 
 use crate::cel::{Names, Reading};
@@ -222,10 +223,10 @@ impl ClusterRules for RuleSet {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r Look,
+        spent: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
         let cache = self.cluster_rules.as_ref()?;
-        let taught = teachers.iter().filter_map(|teacher| cache.taught_rules(teacher, look));
+        let taught = teachers.iter().filter_map(|teacher| cache.taught_rules(teacher, spent));
         let (scripts, warnings): (Vec<_>, Vec<_>) = taught.partition(|rules| rules.voice() == Voice::Full);
         let has_any = !(scripts.is_empty() && warnings.is_empty());
         has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
@@ -235,11 +236,11 @@ impl ClusterRules for RuleSet {
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let cache = self.cluster_rules.as_ref();
-        cache.map(|cache| cache.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
+        cache.map(|cache| cache.unmet_dependency(object, dependencies, spent, goes_on)).unwrap_or_default()
     }
 }
 

@@ -123,7 +123,7 @@ fn content(objects: usize) -> Vec<Value> {
     all
 }
 
-/// Returns the resident memory in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> Result<u64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;

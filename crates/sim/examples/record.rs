@@ -32,10 +32,10 @@ use tokio::sync::mpsc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Kinds that say nothing about apps.
+/// The plural names of kinds that a recording leaves out, because they say nothing about apps.
 const NOISE: [&str; 3] = ["flowschemas", "prioritylevelconfigurations", "servicecidrs"];
 
-/// An object that changes all the time.
+/// The path of the list of Leases, which a recording of some seconds leaves out, because they change all the time.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 #[derive(Clone)]
@@ -47,7 +47,7 @@ struct Server {
 
 /// A change of an object.
 struct Change {
-    /// The path of the list.
+    /// The API path of the list of the object's kind.
     path: String,
     time: Timestamp,
     deleted: bool,
@@ -162,7 +162,8 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns the path of a kind whose watch has not reached the state of its list yet; `None` if all have.
+/// Returns the path of a kind that has an object whose current revision `changes` does not contain yet, or a deletion
+/// that it lacks; `None` if there is none.
 async fn behind<'a>(
     server: &Server,
     kinds: &'a [String],
@@ -207,7 +208,8 @@ struct Machine {
 }
 
 impl Machine {
-    /// Returns a value whose texts do not contain the strings that identify the machine.
+    /// Returns `value` with the name and the address of the machine replaced in all its texts, and with empty texts in
+    /// place of PEM blocks; leaves Secrets as they are.
     fn hidden(&self, value: Value) -> Value {
         match value {
             Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
@@ -249,7 +251,8 @@ impl Machine {
     }
 }
 
-/// Removes the fields that only servers use, and secrets.
+/// Removes the resourceVersion of an object, and blanks the values in `data` of a Secret; keeps those of Helm's
+/// releases if the variable `KEEP_HELM` is set.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -327,7 +330,8 @@ impl Server {
         Ok(paths)
     }
 
-    /// Sends the existing objects, and then every change, while the receiver is open.
+    /// Sends each object of the list at `path`, and then every change of them, until the receiver is closed; sends
+    /// nothing if the kind cannot be watched.
     async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
         // A kind that cannot be watched is left out; the others are recorded nevertheless.
         if let Ok((list, body)) = self.list_and_watch(path).await {
@@ -335,7 +339,7 @@ impl Server {
         }
     }
 
-    /// Returns the list, and a watch that continues from it.
+    /// Requests the list at `path`, and opens a watch that continues from its revision; returns both.
     async fn list_and_watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
         let list = self.json(path, "application/json").await?;
         let body = self.watch(path, revision(&list)).await?;
@@ -388,7 +392,7 @@ impl Server {
     }
 }
 
-/// The replacements of uids and addresses.
+/// The replacements of uids, addresses and names of nodes, by the original text.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
@@ -408,7 +412,8 @@ impl Names {
         Names(names)
     }
 
-    /// Returns an object without details of the recorded cluster.
+    /// Returns an object with its uids, addresses and names of nodes replaced, with times relative to `begun`, and
+    /// without resourceVersion, managedFields and the values of Secrets.
     fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
         let mut object = bare(self.replaced(object, begun));
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -450,7 +455,7 @@ impl Names {
     }
 }
 
-/// Collects uids and addresses.
+/// Adds to `names` a replacement for each uid and each IPv4 address in the texts of `value`, at any depth.
 fn collect(value: &Value, names: &mut BTreeMap<String, String>) {
     match value {
         Value::String(text) => {

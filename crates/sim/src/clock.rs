@@ -44,7 +44,7 @@ impl Clock {
         clock
     }
 
-    /// Lets the clock run with real time from now on; does nothing if it runs already.
+    /// Starts the clock of a held fleet at its pace; does nothing if it runs already.
     pub(crate) fn release(&self) {
         self.0.begun.get_or_init(Instant::now);
     }
@@ -80,7 +80,8 @@ impl Clock {
         self.0.stepped.fetch_add(ahead.max(0), Ordering::AcqRel);
     }
 
-    /// Returns the real time left until the clock shows `time`; `None` if the clock does not run by itself.
+    /// Returns the real time left until the clock shows `time`, zero if it has passed; `None` if the clock is held, or
+    /// moves only in steps.
     pub(crate) fn until(&self, time: Timestamp) -> Option<Duration> {
         self.0.begun.get()?;
         let ahead = Duration::try_from(time.duration_since(self.now())).unwrap_or_default();

@@ -219,8 +219,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies objects without a history, like a server that starts with a full store. For many objects this is much
-    /// cheaper than a change for each.
+    /// Applies objects as [`apply`](Cluster::apply) does, and then drops the history of changes, like a server that
+    /// starts with a full store.
     ///
     /// # Errors
     /// As in [`apply`](Cluster::apply).
@@ -266,8 +266,8 @@ impl Cluster {
         control::keep_leases(self.inner());
     }
 
-    /// Subscribes to changes: of objects, except renewals of Leases, and of the cluster's reachability. The received
-    /// number grows with each.
+    /// Subscribes to a counter that grows with each change of an object, except of Leases, and with each fault that is
+    /// set or removed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner().changes.subscribe()
     }

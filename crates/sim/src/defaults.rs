@@ -7,7 +7,7 @@ use taffrail_object::yaml;
 
 use crate::kinds::Resource;
 
-/// Adds the default values to an object of a built-in kind, as far as clients wait for them or show them.
+/// Adds the default values to an object of a built-in kind: only of the fields that clients wait for or show.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
     static DEFAULTS: OnceLock<Value> = OnceLock::new();
     let defaults =

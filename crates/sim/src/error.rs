@@ -13,19 +13,19 @@ use crate::kinds::Resource;
 #[non_exhaustive]
 pub enum SimError {
     /// No port is free on 127.0.0.1.
-    #[error("cannot listen on 127.0.0.1")]
+    #[error("cannot open a port on 127.0.0.1 for the API server of a simulated cluster")]
     Listen(#[source] std::io::Error),
     /// The fleet's certificates cannot be created.
-    #[error("cannot make the fleet's certificates: {0}")]
+    #[error("cannot create the certificates of the simulated fleet: {0}")]
     Certificates(String),
     /// The name of a new cluster is taken.
-    #[error("there is a cluster named {0} already")]
+    #[error("cannot add the simulated cluster {0}: the fleet has one of this name already")]
     NameTaken(String),
     /// A text of objects is not YAML.
-    #[error("the objects cannot be read: {0}")]
+    #[error("the objects for a simulated cluster are not YAML: {0}")]
     Yaml(YamlError),
     /// The API server refused an object, as it would for any client.
-    #[error("{object}: {message}")]
+    #[error("the simulated API server refused {object}: {message}")]
     Refused {
         /// The object, as `Kind namespace/name`.
         object: String,
@@ -34,8 +34,8 @@ pub enum SimError {
         /// The HTTP status code.
         code: u16,
     },
-    /// The history has fewer changes than were to be reverted.
-    #[error("only {kept} of {wanted} changes are still known")]
+    /// The history has fewer changes than were to be reverted; all that it has were reverted.
+    #[error("cannot revert {wanted} changes: the history had only {kept}, and they were reverted")]
     TooFarBack {
         /// The number of changes to revert.
         wanted: usize,
@@ -127,7 +127,7 @@ pub(crate) struct Details {
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// The result of handling a request.
+/// The result of handling a request: a value, or the error for the client.
 pub(crate) type Answered<T> = Result<T, ApiError>;
 
 impl ApiError {
@@ -158,7 +158,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", format!("namespaces {name:?} not found")).with_details(details)
     }
 
-    /// Builds the error for a resource that does not exist.
+    /// Builds the error 404 for a path whose resource the server does not have.
     pub(crate) fn no_resource() -> ApiError {
         ApiError::new(404, "NotFound", "the server could not find the requested resource")
             .with_details(Details::default())
@@ -180,7 +180,7 @@ impl ApiError {
         ApiError::conflict(resource, name, why)
     }
 
-    /// Builds the error for a failed precondition of a deletion: its message has the kind instead of the resource.
+    /// Builds the error 409 for a failed precondition of a deletion: its message has the kind instead of the resource.
     pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> ApiError {
         let kind = match &*resource.group {
             "" => resource.kind.to_string(),
@@ -214,7 +214,7 @@ impl ApiError {
         })
     }
 
-    /// Builds the error for query parameters that contradict each other.
+    /// Builds the error 422 for query parameters that contradict each other.
     pub(crate) fn invalid_options(kind: &str, causes: Vec<Cause>) -> ApiError {
         ApiError::invalid("meta.k8s.io", kind, "", causes)
     }
@@ -239,7 +239,7 @@ impl ApiError {
         ApiError::new(403, "Forbidden", format!("forbidden: {why}")).with_details(Details::default())
     }
 
-    /// Builds the error for an eviction that would leave fewer Pods than a budget requires.
+    /// Builds the error 429 for an eviction that would leave fewer Pods than a budget requires.
     pub(crate) fn disrupts(budget: &str, why: &str) -> ApiError {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         let cause = Cause {
@@ -262,7 +262,7 @@ impl ApiError {
         ApiError::new(406, "NotAcceptable", message).with_details(Details::default())
     }
 
-    /// Builds the error for a form of patch that this resource does not support.
+    /// Builds the error 415 for a form of patch that this resource does not support.
     pub(crate) fn unsupported_patch() -> ApiError {
         ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
             .with_details(Details::default())
@@ -274,7 +274,8 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Builds the error for server-side apply, which is not supported; clients then fall back if they can.
+    /// Builds the error 415 for server-side apply, which is not supported; some clients then send another form of
+    /// patch.
     pub(crate) fn no_server_side_apply() -> ApiError {
         let message = "server-side apply is not supported by the simulated API server: use a merge patch, or kubectl \
                        apply without --server-side";
@@ -290,7 +291,7 @@ impl ApiError {
         ApiError::new(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
     }
 
-    /// Builds the error for a resourceVersion that this server has not reached.
+    /// Builds the error 504 for a resourceVersion that this server has not reached.
     pub(crate) fn too_large_version(wanted: u64, current: u64) -> ApiError {
         let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
         let cause = Cause {
@@ -302,7 +303,7 @@ impl ApiError {
         ApiError::new(504, "Timeout", message).with_details(details)
     }
 
-    /// Builds the error for a state or a version that is no longer in the history.
+    /// Builds the error 410 for a state or a version that is no longer in the history.
     pub(crate) fn expired(message: impl Into<String>) -> ApiError {
         ApiError::new(410, "Expired", message)
     }

@@ -314,8 +314,8 @@ fn merge_list(field: &str, mut old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// Sorts items into the order in which the client named some of them; the others stay behind the item that they
-/// followed.
+/// Sorts items into the order in which the client's list `order` names them; an item that it does not name stays behind
+/// the item that it followed.
 fn sort_like(field: &str, items: &mut [Value], order: &[Value]) {
     let key = match list_of(field, items.first()) {
         List::Keyed(key) => Some(key),

@@ -142,7 +142,7 @@ impl Inner {
         (self.react)(self, target, object, gone);
     }
 
-    /// Counts a change that clients can notice.
+    /// Adds one to the counter of [`Cluster::changes`](crate::Cluster::changes).
     pub(crate) fn noticed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -170,7 +170,8 @@ impl Inner {
         self.noticed();
     }
 
-    /// Returns the storage location of an object, by its `apiVersion`, kind and metadata.
+    /// Returns the storage location of an object, by its `apiVersion`, kind and metadata; a namespaced object without a
+    /// namespace is in `default`.
     ///
     /// # Errors
     /// If the cluster does not serve its kind.

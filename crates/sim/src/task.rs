@@ -21,7 +21,7 @@ pub(crate) enum Task {
     Job(String, String),
     CronJob(String, String),
     Pod(String, String),
-    /// Schedules Pods on nodes.
+    /// Plans the reconciliation of all DaemonSets, because a node changed.
     Nodes,
     /// Updates the budgets of this namespace.
     Budgets(String),
@@ -36,7 +36,7 @@ pub(crate) enum Task {
     Eviction(String, String),
     /// Updates the used amounts of the quotas in this namespace.
     Quotas(String),
-    /// Retries the creation of Pods that a quota of this namespace refused.
+    /// Retries the creation of Pods of the ReplicaSets in this namespace, because a quota may have room now.
     QuotaChanged(String),
     /// Removes an Event whose time to live has passed: namespace, name.
     Event(String, String),
@@ -45,7 +45,8 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Returns the task that reconciles an object of this kind which owns others; `None` for other kinds.
+    /// Returns the task that reconciles an object of this kind, if a controller creates other objects for it; `None`
+    /// for other kinds.
     pub(crate) fn of(kind: &str, namespace: String, name: String) -> Option<Task> {
         Some(match kind {
             "Deployment" => Task::Deployment(namespace, name),

@@ -46,11 +46,11 @@ use crate::state::Inner;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
-    /// A text that is not YAML, or has another shape.
-    #[error("the timeline cannot be read: {0}")]
+    /// A text that is not YAML, or not a list of steps.
+    #[error("the timeline is not YAML, or not a list of steps: {0}")]
     Yaml(YamlError),
     /// A time that is not a duration.
-    #[error("step {step}: {text:?} is no duration; write 90s, 5m or 1h30m")]
+    #[error("step {step} of the timeline has {text:?} in place of a duration; write 90s, 5m or 1h30m")]
     Duration {
         /// The step, from 1.
         step: usize,
@@ -58,10 +58,12 @@ pub enum TimelineError {
         text: String,
     },
     /// A step without an action, or with more than one.
-    #[error("step {0} needs exactly one of object, patch, delete, fault, heal and steps")]
+    #[error("step {0} of the timeline needs exactly one of object, patch, delete, fault, heal and steps")]
     Action(usize),
     /// A fault that timelines cannot set.
-    #[error("step {step}: {text:?} is no fault; write unreachable, blackhole or expired-certificate")]
+    #[error(
+        "step {step} of the timeline has the unknown fault {text:?}; write unreachable, blackhole or expired-certificate"
+    )]
     Fault {
         /// The step, from 1.
         step: usize,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 
-use crate::teaching::{Look, Payer, Strikes, Teaching};
+use crate::teaching::{Payer, Strikes, Teaching, TeachingTime};
 use crate::verdict::{Status, Verdict};
 
 /// Steps that the assessments of one namespace's objects may always take together. Looking up one object is one step.
@@ -94,7 +94,7 @@ pub struct Costs {
     /// objects.
     claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
-    scripts: Look,
+    scripts: TeachingTime,
     /// The number of times that each of the user's scripts was stopped, by script number.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
     /// The earliest time at which a result changes without a change of an object; `None` if none was recorded.
@@ -208,8 +208,9 @@ impl Costs {
         verdict
     }
 
-    /// Returns the record of the computing time that scripts and expressions took so far in this pass, by account.
-    pub(crate) fn scripts(&self) -> &Look {
+    /// Returns the time that scripts and expressions took so far in this pass, by the namespace whose rules they are
+    /// and by the namespace and kind of the judged objects.
+    pub(crate) fn scripts(&self) -> &TeachingTime {
         &self.scripts
     }
 

@@ -39,8 +39,10 @@ pub struct Regarding<'a> {
 }
 
 impl Regarding<'_> {
-    /// Returns true if the event is about `object`: kind, name and namespace are equal, and the UIDs are too if both
-    /// are known, so that it is not about an earlier object of the same name.
+    /// Returns true if the event is about `object`: kind and name are equal; the namespace is too, or is one in which
+    /// the API keeps events about cluster-scoped objects; and so are the UIDs if both are known, so that it is not
+    /// about an earlier object of the same name. UIDs of Nodes are not compared: the kubelet writes the name in their
+    /// place.
     pub fn is(&self, object: &Object<'_>) -> bool {
         // The kubelet puts the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);

@@ -60,6 +60,6 @@ pub use compute::{BUILT_IN, Fork};
 pub use rollup::aggregate;
 pub use rules::{ActiveRules, ClusterRules, FIRST_STATUS_RULE, Kstatus, ObjectContext, Rules, Taffrail};
 pub use taffrail_object::{Object, ObjectError, json, protobuf};
-pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
+pub use teaching::{Payer, Strikes, Teacher, Teaching, TeachingTime, Trust, Voice};
 pub use unseen::is_unseen;
 pub use verdict::{ComputeError, Condition, ConditionType, MAX_MESSAGE, Status, UnknownStatus, Verdict, cut};

@@ -25,7 +25,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The settings of a user who sets none: disruption budgets have no effect, no time limit, no explicit trust.
+    /// The default options: disruption budgets have no effect, there is no time limit, and no explicit trust.
     pub const DEFAULT: &'static Options = &Options {
         pdb: Budgets::Advisory,
         patience: None,

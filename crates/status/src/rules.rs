@@ -9,7 +9,7 @@ use crate::config_sync;
 use crate::costs::Costs;
 use crate::flux;
 use crate::options::Options;
-use crate::teaching::{Look, Teacher};
+use crate::teaching::{Teacher, TeachingTime};
 use crate::verdict::{ComputeError, Verdict};
 
 /// A set of rules that gives each object a verdict.
@@ -44,26 +44,27 @@ pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
     /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
-    /// objects; `None` if the teachers define no readable rule. `look` limits and records the time spent.
+    /// objects; `None` if the teachers define no readable rule. `spent` records the time that this takes, and limits
+    /// it.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        look: &'r Look,
+        spent: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>>;
 
-    /// Lists, as sentences, the requirements of `object` on its `dependencies` (`readyExpr` of Flux) that do not
-    /// hold. `look` limits and records the time spent; `goes_on` is called before each dependency and returns false
-    /// when time is up.
+    /// Lists, as sentences, the requirements of `object` on its `dependencies` (`readyExpr` of Flux) that do not hold.
+    /// `spent` records the time that this takes, and limits it; `goes_on` is called before each dependency and returns
+    /// false when time is up.
     ///
     /// The default is an empty list.
     fn unmet_dependency(
         &self,
         object: &Object<'_>,
         dependencies: &[Object<'_>],
-        look: &Look,
+        spent: &TeachingTime,
         goes_on: &dyn Fn() -> bool,
     ) -> Vec<String> {
-        let _ = (object, dependencies, look, goes_on);
+        let _ = (object, dependencies, spent, goes_on);
         Vec::new()
     }
 }

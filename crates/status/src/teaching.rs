@@ -120,17 +120,18 @@ impl Spent {
     }
 }
 
-/// The time spent by rules in one pass over a cluster, by account.
+/// The time that scripts and expressions took in one pass over a cluster, by the namespace whose rules they are and by
+/// the cluster, namespace, group and kind of the judged objects.
 ///
 /// No account can use up another one's budget, and the costly kinds of a namespace do not affect its other kinds.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct TeachingTime {
     spent: Mutex<HashMap<Account, Spent>>,
     /// Time spent on parsing the rules of a namespace, by home cluster and namespace.
     read: Mutex<HashMap<(String, String), Duration>>,
 }
 
-impl Look {
+impl TeachingTime {
     /// Time limit per pass for parsing the rules of one namespace: enough for some thousand expressions. It does not
     /// grow with the objects, because each expression is parsed once for all of them.
     pub const READING: Duration = Duration::from_millis(500);
@@ -139,7 +140,7 @@ impl Look {
     pub fn may_read(&self, home: &str, namespace: &str) -> bool {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let took = read.get(&(home.to_owned(), namespace.to_owned()));
-        took.is_none_or(|took| *took < Look::READING)
+        took.is_none_or(|took| *took < TeachingTime::READING)
     }
 
     /// Adds `time` to the time spent on parsing rules of `namespace` in the cluster `home`.
@@ -167,13 +168,15 @@ impl Look {
     pub fn has_room(&self, teacher: &Teaching<'_>, object: &Object<'_>) -> bool {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |account| spent.get(&account).copied().unwrap_or_default();
-        Look::accounts(teacher, object).into_iter().all(|(account, floor)| of(account).has_room(floor))
+        TeachingTime::accounts(teacher, object)
+            .into_iter()
+            .all(|(account, floor)| of(account).has_room(floor))
     }
 
-    /// Adds `time` to all accounts that pay for the rules of `teacher` on `object`.
+    /// Adds `time`, and one judged object, to all accounts that pay for the rules of `teacher` on `object`.
     pub fn charge(&self, teacher: &Teaching<'_>, object: &Object<'_>, time: Duration) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        for (account, _) in Look::accounts(teacher, object) {
+        for (account, _) in TeachingTime::accounts(teacher, object) {
             let of = spent.entry(account).or_default();
             of.time = of.time.saturating_add(time);
             of.objects = of.objects.saturating_add(1);
@@ -230,8 +233,8 @@ impl Strikes {
     }
 }
 
-/// The namespace whose rules judge an object, and the object's cluster; they select the accounts of a [`Look`] that
-/// pay.
+/// The namespace whose rules judge an object, and the object's cluster; they select the accounts of a
+/// [`TeachingTime`] that pay.
 #[derive(Debug, Clone, Copy)]
 pub struct Teaching<'t> {
     /// The name of the home cluster, which contains the rules.
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_excess_is_charged_to_its_own_namespace_and_kind() {
-        let look = Look::default();
+        let spent = TeachingTime::default();
         let object = |namespace: &str, kind: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a", "namespace": namespace}});
         let (heavy, other_kind, other) =
             (object("tenant", "Widget"), object("tenant", "Gadget"), object("shop", "Widget"));
@@ -264,31 +267,31 @@ mod tests {
             [&heavy, &other_kind, &other].map(|tree| Object::new(tree.into()).unwrap());
         let argo = teaching("argocd", Payer::Object);
         for _ in 0..11 {
-            look.charge(&argo, &heavy, Duration::from_millis(50));
+            spent.charge(&argo, &heavy, Duration::from_millis(50));
         }
-        assert!(!look.has_room(&argo, &heavy));
-        assert!(look.has_room(&argo, &other_kind));
-        assert!(look.has_room(&argo, &other));
+        assert!(!spent.has_room(&argo, &heavy));
+        assert!(spent.has_room(&argo, &other_kind));
+        assert!(spent.has_room(&argo, &other));
 
         // Who teaches by himself pays by himself, wherever the objects are.
         let tenant = teaching("tenant", Payer::Teacher);
         for number in 0..50 {
             let tree = object(&format!("n{number}"), "Widget");
-            look.charge(&tenant, &Object::new((&tree).into()).unwrap(), Duration::from_millis(50));
+            spent.charge(&tenant, &Object::new((&tree).into()).unwrap(), Duration::from_millis(50));
         }
-        assert!(!look.has_room(&tenant, &other));
-        assert!(look.has_room(&teaching("flux-system", Payer::Teacher), &other));
-        assert!(look.has_room(&argo, &other));
+        assert!(!spent.has_room(&tenant, &other));
+        assert!(spent.has_room(&teaching("flux-system", Payer::Teacher), &other));
+        assert!(spent.has_room(&argo, &other));
     }
 
     #[test]
     fn many_objects_stay_within_the_budget() {
-        let look = Look::default();
+        let spent = TeachingTime::default();
         let tree = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
         let object = Object::new((&tree).into()).unwrap();
         for _ in 0..100_000 {
-            assert!(look.has_room(&teaching("flux-system", Payer::Teacher), &object));
-            look.charge(&teaching("flux-system", Payer::Teacher), &object, Duration::from_micros(200));
+            assert!(spent.has_room(&teaching("flux-system", Payer::Teacher), &object));
+            spent.charge(&teaching("flux-system", Payer::Teacher), &object, Duration::from_micros(200));
         }
     }
 

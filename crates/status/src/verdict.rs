@@ -160,8 +160,8 @@ pub struct Verdict {
     pub suspended: bool,
 }
 
-/// Maximum length of a message in bytes. The API machinery allows conditions almost eight times as much, but longer
-/// texts are better read in the object.
+/// Maximum length of a message in bytes; [`cut`] truncates a longer one. The API machinery allows conditions almost
+/// eight times as much, but longer texts are better read in the object.
 pub const MAX_MESSAGE: usize = 4096;
 
 /// Truncates a text to [`MAX_MESSAGE`] bytes; a truncated text ends with the number of bytes left out.

@@ -48,7 +48,7 @@ pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
     if !output.status.success() {
         bail!("`cargo build --bench {bench}` failed ({})", output.status);
     }
-    executable(&output.stdout, bench).with_context(|| format!("`cargo build` built no {bench}"))
+    executable(&output.stdout, bench).with_context(|| format!("`cargo build` built no bench called {bench}"))
 }
 
 /// Returns the folder of the workspace that this was built from.

@@ -79,7 +79,7 @@ impl Example {
         }
     }
 
-    /// Creates the example on a cluster, or restores it.
+    /// Applies the manifests of the example to a cluster, which creates it or restores its first state.
     pub fn apply(self, plane: &ControlPlane, context: &str) -> Result<()> {
         if self.name == "notes" {
             return install_notes(plane, context, "notes", &[]);

@@ -299,7 +299,11 @@ impl Server {
         let found = timeout.timed_out().then(|| format!("{traffic:#?}"));
         // The server must be able to continue.
         drop(traffic);
-        assert!(found.is_none(), "never so: {}", found.unwrap_or_default());
+        assert!(
+            found.is_none(),
+            "the expected traffic did not come within 45 s; it was: {}",
+            found.unwrap_or_default()
+        );
     }
 }
 
@@ -409,7 +413,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request in HTTP/1.1.
+    /// Sends a GET request for `target` in HTTP/1.1, and returns the connection with the unread answer.
     fn ask(server: &Server, target: &str) -> TcpStream {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         write!(stream, "GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").expect("sent");

@@ -33,6 +33,6 @@ fn test(package: &str, which: &[&str]) -> Result<()> {
         .current_dir(workspace())
         .status()
         .context("cannot run `cargo test`")?;
-    ensure!(status.success(), "the documents could not be written");
+    ensure!(status.success(), "the documents could not be written: `cargo test` ended with {status}");
     Ok(())
 }

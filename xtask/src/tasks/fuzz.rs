@@ -125,11 +125,11 @@ fn compare(lines: impl BufRead, ours: Vec<u8>, theirs: Vec<u8>, tally: &mut Tall
         let line = line?;
         tally.lines += 1;
         let (Some(our), Some(their)) = (ours.next(), theirs.next()) else {
-            bail!("fewer answers than lines");
+            bail!("Taffrail or kstatus printed fewer results than there are input lines");
         };
         let parse = |answer: &[u8]| {
             serde_json::from_slice::<Value>(answer)
-                .with_context(|| format!("answer {}", answer.escape_ascii()))
+                .with_context(|| format!("the result is not JSON: {}", answer.escape_ascii()))
         };
         let (our, their) = (parse(our)?, parse(their)?);
         let error = |answer: &Value| answer.get("error").and_then(Value::as_str).map(str::to_owned);
@@ -150,7 +150,11 @@ fn compare(lines: impl BufRead, ours: Vec<u8>, theirs: Vec<u8>, tally: &mut Tall
             }
             _ => false,
         };
-        ensure!(alike, "they differ\n line: {}\n ours: {our}\n Go's: {their}", line.escape_ascii());
+        ensure!(
+            alike,
+            "Taffrail and Go's kstatus differ\n line:     {}\n Taffrail: {our}\n kstatus:  {their}",
+            line.escape_ascii()
+        );
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use taffrail_testkit::kube::{ControlPlane, Options, down, list};
 pub(crate) enum Kube {
     /// Start a control plane and leave it running. The first time builds its programs with Go, about 8 minutes.
     Up(Up),
-    /// End a control plane and remove its data. One that does not run is no error.
+    /// End a control plane and remove its data. Ending one that does not run is not an error.
     Down(Name),
     /// List the control planes and their processes.
     Status,
@@ -125,7 +125,7 @@ impl Kube {
             Self::Up(up) => up.run(),
             Self::Down(Name { name }) => {
                 match down(&name)? {
-                    0 => println!("nothing runs under the name {name}"),
+                    0 => println!("no control plane named {name} runs"),
                     ended => println!("ended {ended} processes of {name}"),
                 }
                 Ok(())
@@ -171,7 +171,11 @@ fn status() -> Result<()> {
         println!("no control plane was started; start one with: cargo xtask kube up");
     }
     for run in all {
-        let verdict = if run.is_running() { "running" } else { "not whole: start it again, or take it down" };
+        let verdict = if run.is_running() {
+            "running"
+        } else {
+            "incomplete: start it again, or end it with `cargo xtask kube down`"
+        };
         println!("{}: {verdict}  KUBECONFIG={}", run.name, run.kubeconfig.display());
         for member in &run.members {
             println!("  {}  {}", member.context, member.server);

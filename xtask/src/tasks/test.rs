@@ -26,7 +26,7 @@ impl Test {
         step("dependencies", deny_dependencies)?;
         step("tests", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[]))?;
         step("comparison with Go's kstatus", fuzz::sample)?;
-        println!("\nall of it holds, after {} s", started.elapsed().as_secs());
+        println!("\nall checks passed after {} s", started.elapsed().as_secs());
         Ok(())
     }
 }

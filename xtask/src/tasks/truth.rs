@@ -35,14 +35,14 @@ impl Truth {
         let log = folder.join("looks.jsonl");
         let name = format!("truth-{}", std::process::id());
         let plane = ControlPlane::start(&kube::Options { name, ..kube::Options::default() })?;
-        let context = *plane.contexts().first().context("a control plane without a cluster")?;
-        println!("looking once a second for {} s", self.seconds);
+        let context = *plane.contexts().first().context("the control plane has no cluster")?;
+        println!("running `taffrail get apps` once a second for {} s", self.seconds);
         let options = truth::Options { plane: &plane, context, seconds: self.seconds, log: &log };
         let mut eye = truth::Binary { path: &taffrail, kubeconfig: plane.kubeconfig() };
         let report = truth::look(&options, &mut eye)?;
         print!("{report}");
-        println!("every look is in {}", log.display());
-        ensure!(report.wrong.is_empty(), "{} looks at an app were wrong", report.wrong.len());
+        println!("every answer of `taffrail get apps` is in {}", log.display());
+        ensure!(report.wrong.is_empty(), "{} answers about an app were wrong", report.wrong.len());
         Ok(())
     }
 }

@@ -24,13 +24,15 @@ impl Try {
             println!("  {} runs already", plane.name());
         }
         let contexts = plane.contexts();
-        let context = *contexts.first().context("a control plane without a cluster")?;
+        let context = *contexts.first().context("the control plane has no cluster")?;
         println!("creating example apps");
         for example in examples::ALL {
             println!("  {:10} {}", example.name, example.shows);
             example.apply(&plane, context)?;
         }
-        println!("waiting until the controllers have had their say (a rollout has to miss its deadline)");
+        println!(
+            "waiting until the examples have their expected states (a rollout has to miss its deadline)"
+        );
         for example in examples::ALL {
             example.settle(&plane, context)?;
         }
@@ -43,11 +45,11 @@ impl Try {
             .stdin(Stdio::null())
             .status()
             .with_context(|| format!("cannot run {}", taffrail.display()))?;
-        println!("\nlook further:");
+        println!("\nto examine the control plane yourself:");
         println!("  export KUBECONFIG={}", plane.kubeconfig().display());
         println!("  alias taffrail={}", taffrail.display());
         println!("  alias kubectl={}", plane.program("kubectl").display());
-        println!("end it:");
+        println!("to end it:");
         println!("  cargo xtask kube down --name {}", plane.name());
         if !status.success() {
             bail!("`taffrail get apps -A` ended with {status}");

@@ -11,8 +11,8 @@ use taffrail_apps::{App, Objects, ReadQuery, apps};
 use taffrail_object::Object;
 use taffrail_status::assess::Options;
 use taffrail_status::{
-    ActiveRules, ClusterRules, ComputeError, Look, ObjectContext, Payer, Rules, Status, Taffrail, Teacher,
-    Trust, Verdict, Voice,
+    ActiveRules, ClusterRules, ComputeError, ObjectContext, Payer, Rules, Status, Taffrail, Teacher,
+    TeachingTime, Trust, Verdict, Voice,
 };
 
 use super::dump::{NOW, holding};
@@ -29,7 +29,7 @@ impl ClusterRules for Listening {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        _: &'r Look,
+        _: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
         let name = |teacher: &Teacher<'_>| {
             let object = &teacher.object;
@@ -325,7 +325,7 @@ impl ClusterRules for Obeying {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        _: &'r Look,
+        _: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
         let says = |teacher: &Teacher<'_>| {
             let said = teacher.object.at(&["spec", "healthCheckExprs"])?.items()?.next()?;
@@ -459,7 +459,7 @@ impl ClusterRules for Counting {
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
-        _: &'r Look,
+        _: &'r TeachingTime,
     ) -> Option<Box<dyn Rules + 'r>> {
         let settings = teachers.iter().find(|teacher| teacher.object.kind() == "ConfigMap")?;
         let payer = format!("{:?} {}", settings.payer, settings.claimant);

@@ -15,9 +15,9 @@ pub enum AddressClass {
     LinkLocal,
     /// An address at which a cloud serves metadata and credentials of this machine.
     Metadata,
-    /// The unspecified address, which many systems take for their own.
+    /// The unspecified address (`0.0.0.0` or `::`), which many systems take for their own.
     Unspecified,
-    /// A group of machines.
+    /// A multicast address, which is that of a group of machines.
     Multicast,
     /// A broadcast address, or one of the range that is reserved with it.
     Reserved,

@@ -9,37 +9,41 @@ use crate::error::Reason;
 #[non_exhaustive]
 pub enum SecretClusterError {
     /// The kubeconfig or configuration is too long.
-    #[error("it is {bytes} bytes long, more than {} KiB", super::MAX_SECRET_KUBECONFIG_BYTES >> 10)]
+    #[error(
+        "the cluster configuration in the Secret is {bytes} bytes long, more than {} KiB",
+        super::MAX_SECRET_KUBECONFIG_BYTES >> 10
+    )]
     TooLarge {
         /// The length of the kubeconfig or configuration, in bytes.
         bytes: usize,
     },
-    /// It is not of the form that it should have, or its certificates or keys cannot be used.
+    /// The kubeconfig or configuration has not the expected form, or its certificates or keys cannot be used; the text
+    /// is the message.
     #[error("{0}")]
     Unusable(String),
     /// A kubeconfig has no current context, and not exactly one context.
-    #[error("it has {contexts} contexts and no current-context")]
+    #[error("the kubeconfig in the Secret has {contexts} contexts and no current-context")]
     Ambiguous {
         /// Number of contexts in the kubeconfig.
         contexts: usize,
     },
     /// The kubeconfig or configuration names a program that gives credentials; holds the name of the field.
-    #[error("{0} runs a program for credentials, and a Secret must not run programs here")]
+    #[error("the field {0} runs a program for credentials, and a Secret must not run programs here")]
     Program(&'static str),
     /// The kubeconfig or configuration names a file; holds the name of the field.
-    #[error("{0} names a file, and a Secret must not read files here")]
+    #[error("the field {0} names a file, and a Secret must not read files here")]
     File(&'static str),
     /// The kubeconfig or configuration names a proxy; holds the name of the field.
-    #[error("{0} names a proxy, and credentials from a Secret go only to the server itself")]
+    #[error("the field {0} names a proxy, and credentials from a Secret go only to the server itself")]
     Proxy(&'static str),
     /// The server's URL is not an https URL.
-    #[error("its server is not an https URL")]
+    #[error("the server in the Secret is not an https URL")]
     NotHttps,
     /// The server's URL contains a user.
-    #[error("the URL of its server contains a user")]
+    #[error("the URL of the server in the Secret contains a user")]
     UserInUrl,
     /// The server's address is one that such a cluster must not have.
-    #[error("its server has {0}")]
+    #[error("the server in the Secret has {0}")]
     Address(AddressClass),
 }
 

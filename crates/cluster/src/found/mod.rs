@@ -1,10 +1,10 @@
-//! Clusters that the Secrets of another cluster, their *home*, name: kubeconfigs of Flux and Cluster API, and the cluster
-//! Secrets of Argo CD.
+//! Clusters that the Secrets of another cluster, their *home*, name: kubeconfigs of Flux and Cluster API, and the
+//! cluster Secrets of Argo CD.
 //!
-//! The authors of these Secrets are not trusted. What a Secret says runs no program, reads no file and uses no proxy, and
-//! its credentials go, by https, only to its own server, whose address must not be one of this machine, its link or its
-//! cloud. [`SecretCluster::from_kubeconfig`] and [`ArgoClusterSecret::cluster`] return a [`Context`] that holds to that,
-//! so [`crate::Cluster::connect`] needs no other care. Credentials stay in memory, and `Debug` prints none.
+//! The authors of these Secrets are not trusted. What a Secret says runs no program, reads no file and uses no proxy,
+//! and its credentials go, by https, only to its own server, whose address must not be one of this machine, its link or
+//! its cloud. [`SecretCluster::from_kubeconfig`] and [`ArgoClusterSecret::cluster`] return a [`Context`] that holds to
+//! that, so [`crate::Cluster::connect`] needs no other care. Credentials stay in memory, and `Debug` prints none.
 
 pub(crate) mod address;
 mod dial;
@@ -67,8 +67,8 @@ impl SecretCluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if the kubeconfig is too long or malformed, names a program, a file or a proxy, or a server that
-    /// is not reached by https, has a user in its URL or an address that does not pass `guard`.
+    /// Returns an error if the kubeconfig is too long or malformed, names a program, a file or a proxy, or a server
+    /// that is not reached by https, has a user in its URL or an address that does not pass `guard`.
     pub fn from_kubeconfig(
         name: &str,
         kubeconfig: &[u8],
@@ -119,7 +119,7 @@ impl std::fmt::Debug for ArgoClusterSecret<'_> {
     }
 }
 
-/// `ClusterConfig` of Argo CD.
+/// The JSON in the key `config` of a cluster Secret, Argo CD's `ClusterConfig`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -134,7 +134,7 @@ struct ArgoConfig {
     proxy_url: Option<String>,
 }
 
-/// `TLSClientConfig` of Argo CD.
+/// The TLS settings in it, Argo CD's `TLSClientConfig`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -161,7 +161,7 @@ impl ArgoClusterSecret<'_> {
         // The decoder's error may quote a credential.
         let config: ArgoConfig = serde_json::from_slice(self.config).map_err(|error| {
             SecretClusterError::Unusable(format!(
-                "config is not the JSON of a cluster (line {})",
+                "the key config of the Secret is not the JSON of a cluster (line {})",
                 error.line()
             ))
         })?;

@@ -36,7 +36,7 @@ impl Entries {
         let file = Path::new("kubeconfig");
         let text = FileText::parse_without_aliases(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;
         if [&text.contexts, &text.clusters, &text.users].iter().any(|list| list.len() > MAX_ENTRIES) {
-            return Err(NotChosen::Broken("it has more than 1000 contexts, clusters or users"));
+            return Err(NotChosen::Broken("the kubeconfig has more than 1000 contexts, clusters or users"));
         }
         let mut all = Kubeconfig { current: text.current.clone(), ..Kubeconfig::default() };
         all.add(file, text);
@@ -45,22 +45,28 @@ impl Entries {
             (None, [only]) => Some(only),
             (None, contexts) => return Err(NotChosen::Ambiguous(contexts.len())),
         };
-        let context = context.ok_or(NotChosen::Broken("its current-context is not defined"))?;
+        let context =
+            context.ok_or(NotChosen::Broken("the kubeconfig does not define its current-context"))?;
         let field = |key: &str| context.body.get(key).and_then(Value::as_str).filter(|name| !name.is_empty());
         let cluster = field("cluster").and_then(|name| all.clusters.get(name));
-        let cluster = cluster.ok_or(NotChosen::Broken("the cluster of its context is not defined"))?;
+        let cluster =
+            cluster.ok_or(NotChosen::Broken("the kubeconfig does not define the cluster of its context"))?;
         let user = match field("user") {
-            Some(name) => {
-                Some(all.users.get(name).ok_or(NotChosen::Broken("the user of its context is not defined"))?)
-            }
+            Some(name) => Some(
+                all.users
+                    .get(name)
+                    .ok_or(NotChosen::Broken("the kubeconfig does not define the user of its context"))?,
+            ),
             None => None,
         };
         if context.twice || cluster.twice || user.is_some_and(|user| user.twice) {
-            return Err(NotChosen::Broken("its context, or the cluster or user of that, is defined twice"));
+            return Err(NotChosen::Broken(
+                "the kubeconfig defines its context, or the cluster or user of that, twice",
+            ));
         }
         let fields = |entry: &Named| match &entry.body {
             Value::Object(fields) => Ok(fields.clone()),
-            _ => Err(NotChosen::Broken("the cluster or user of its context is malformed")),
+            _ => Err(NotChosen::Broken("the cluster or user of the kubeconfig's context is malformed")),
         };
         Ok(Entries { cluster: fields(cluster)?, user: user.map(fields).transpose()?.unwrap_or_default() })
     }

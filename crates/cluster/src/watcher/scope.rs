@@ -33,7 +33,7 @@ use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 const FIRST_PAGE: u32 = 500;
 /// Factor by which the pages grow after each list that was too slow for its pages' token.
 const PAGE_GROWTH: u32 = 8;
-/// Maximum number of objects per page, however slow earlier lists were.
+/// Maximum number of objects per page: the size of pages grows after each list that was too slow, up to this.
 const MAX_PAGE: u32 = 32_000;
 
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
@@ -56,7 +56,8 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 /// Number of consecutive watches that may end at once, without a change, before that is reported as a failure: a server
 /// that shuts down ends one.
 const MAX_EARLY_ENDS: u32 = 1;
-/// The same number for watches that brought changes: such a watch works, though badly.
+/// Number of consecutive watches that may end at once although they brought changes, before that is reported as a
+/// failure: such a watch works, though badly.
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
 /// Time after which a new watch is regarded as caught up: a server sends the events since a version at once, but does
@@ -344,20 +345,20 @@ impl<'a> Task<'a> {
                 Doubt::None => self.watch(false, "").await,
                 Doubt::Slight => {
                     // The watch starts in parallel: on a server that went back it brings nothing.
-                    let mut question = pin!(self.question().ask());
+                    let mut check = pin!(self.version_check().ask());
                     let mut watch = pin!(self.watch(false, ""));
                     tokio::select! {
                         ended = &mut watch => {
                             let ended = ended?;
-                            Ok(question.await.unwrap_or(ended))
+                            Ok(check.await.unwrap_or(ended))
                         }
-                        answer = &mut question => match answer {
+                        answer = &mut check => match answer {
                             Some(ended) => Ok(ended),
                             None => watch.await,
                         },
                     }
                 }
-                Doubt::Grave => match self.question().ask().await {
+                Doubt::Grave => match self.version_check().ask().await {
                     Some(ended) => Ok(ended),
                     None => self.watch(false, "").await,
                 },
@@ -389,8 +390,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn question(&self) -> Question<'a> {
-        Question {
+    fn version_check(&self) -> VersionCheck<'a> {
+        VersionCheck {
             shared: self.shared,
             scope: &self.followed.scope,
             what: self.what.clone(),
@@ -667,7 +668,7 @@ impl<'a> Task<'a> {
 /// A request for the server's resource version before a watch continues from a later one: a server restored from a
 /// backup does not report that, but is silent until its version has caught up. It captures the versions known before
 /// the request, because those that arrive meanwhile may be newer than the answer.
-struct Question<'a> {
+struct VersionCheck<'a> {
     shared: &'a Shared,
     scope: &'a Scope,
     what: String,
@@ -676,10 +677,10 @@ struct Question<'a> {
     is_foreign: bool,
 }
 
-impl Question<'_> {
+impl VersionCheck<'_> {
     /// Sends the request; returns `None` if the watch may continue, else the reason to end it.
     async fn ask(self) -> Option<Ended> {
-        let Question { shared, scope, what, newest, version, is_foreign } = self;
+        let VersionCheck { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
         let mut stream = match open(shared, &ask, Purpose::Probe, true).await {
             Ok(stream) => stream,

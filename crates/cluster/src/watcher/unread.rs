@@ -2,7 +2,7 @@
 
 use super::decode::{WireFormat, frame_length, last_frame_ends};
 
-/// The received bytes that were not taken yet: complete events, and the begin of the next one.
+/// The received bytes that were not taken yet: complete events, and the beginning of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     bytes: Vec<u8>,

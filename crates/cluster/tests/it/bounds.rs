@@ -1,4 +1,4 @@
-//! Limits on the memory and time that a server can cost which sends more than was requested.
+//! Tests of the limits on the memory and time that a server can cost which sends more than was requested.
 
 use std::future::{Future, poll_fn};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Connections, certificates and credentials.
+//! Tests of connections, certificates and credentials.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Kubeconfigs, contexts and connections for tests.
+//! Makes kubeconfigs, contexts and connections for tests.
 
 use std::time::Duration;
 

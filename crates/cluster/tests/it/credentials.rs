@@ -1,4 +1,4 @@
-//! The servers that receive credentials, and the exec plugins that end with this process.
+//! Tests which servers receive credentials, and that exec plugins end with this process.
 
 use std::time::Duration;
 

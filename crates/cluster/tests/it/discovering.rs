@@ -1,4 +1,4 @@
-//! Discovery in its aggregated and its plain form, and the resolution of names of kinds.
+//! Tests of discovery in its aggregated and its plain form, and of the resolution of names of kinds.
 
 use serde_json::{Value, json};
 use taffrail_cluster::{Discovery, Reason};

@@ -1,4 +1,4 @@
-//! Faults of servers, credentials and objects during a watch.
+//! Tests of faults of servers, credentials and objects during a watch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ impl Rotating {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// Gives the user a new token, and stores it in the plugin's file; the cluster refuses the old one.
+    /// Creates a new token for the user and writes it to the plugin's file; the cluster then refuses the old token.
     fn rotate(&self) {
         let token = self.cluster.add_user("alice", &[]).token;
         let credential = json!({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": token}});
@@ -212,7 +212,7 @@ fn is_watch(seen: &Request) -> bool {
 }
 
 /// Returns true for the request that reads only the server's resource version.
-fn is_question(seen: &Request) -> bool {
+fn is_version_check(seen: &Request) -> bool {
     seen.query == "limit=1"
 }
 
@@ -347,7 +347,7 @@ async fn restored_after(farewell: String) -> Server {
             state.fetch_add(1, Ordering::SeqCst);
             return if is_restored { Reply::stuck("") } else { Reply::json(200, farewell.as_str()) };
         }
-        match (is_restored, is_question(seen)) {
+        match (is_restored, is_version_check(seen)) {
             (false, _) => list(&[item("a", 5), item("lost", 90)], 100, ""),
             (true, true) => list(&[item("a", 5)], 50, "more"),
             (true, false) => list(&[item("a", 5)], 50, ""),
@@ -372,7 +372,7 @@ async fn server_restarted_with_older_state_is_relisted() {
 async fn closed_watch_reopens_before_the_version_check_completes() {
     let (_server, mut reader) = scripted(settings(ListStrategy::Pages), |seen| {
         if !is_watch(seen) {
-            return if is_question(seen) { Reply::stuck("") } else { list(&[item("a", 5)], 10, "") };
+            return if is_version_check(seen) { Reply::stuck("") } else { list(&[item("a", 5)], 10, "") };
         }
         if seen.query.contains("resourceVersion=10") {
             return Reply::json(200, lines(&[("MODIFIED", item("a", 11))]));
@@ -416,7 +416,7 @@ async fn quiet_scope_relists_when_others_see_the_state_go_back() {
             // It is at a version that the quiet one has not seen, and an earlier one all the same.
             (true, _) => list(&[item("other", 95)], 150, ""),
             // The busy one does not find it out by itself.
-            (false, _) if is_question(seen) => Reply::status(403, "Forbidden", "no"),
+            (false, _) if is_version_check(seen) => Reply::status(403, "Forbidden", "no"),
             (false, 0) => list(&[], 100, ""),
             (false, _) => list(&[], 150, ""),
         }

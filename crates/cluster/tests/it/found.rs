@@ -1,4 +1,4 @@
-//! Clusters that the Secrets of another cluster name.
+//! Tests of clusters that the Secrets of another cluster name.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -188,42 +188,58 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
         (
             ok,
             "exec: {command: sh}",
-            "exec runs a program for credentials, and a Secret must not run programs here",
+            "the field exec runs a program for credentials, and a Secret must not run programs here",
         ),
-        (ok, "exec: {}", "exec runs a program for credentials, and a Secret must not run programs here"),
+        (
+            ok,
+            "exec: {}",
+            "the field exec runs a program for credentials, and a Secret must not run programs here",
+        ),
         (
             ok,
             "auth-provider: {name: gcp, config: {cmd-path: sh}}",
-            "auth-provider runs a program for credentials, and a Secret must not run programs here",
+            "the field auth-provider runs a program for credentials, and a Secret must not run programs here",
         ),
-        (ok, "tokenFile: /etc/passwd", "tokenFile names a file, and a Secret must not read files here"),
+        (
+            ok,
+            "tokenFile: /etc/passwd",
+            "the field tokenFile names a file, and a Secret must not read files here",
+        ),
         (
             ok,
             "client-certificate: /a\nclient-key-data: aGk=",
-            "client-certificate names a file, and a Secret must not read files here",
+            "the field client-certificate names a file, and a Secret must not read files here",
         ),
-        (ok, "client-key: /a", "client-key names a file, and a Secret must not read files here"),
+        (ok, "client-key: /a", "the field client-key names a file, and a Secret must not read files here"),
         (
             "server: https://api.example\ncertificate-authority: /a",
             "",
-            "certificate-authority names a file, and a Secret must not read files here",
+            "the field certificate-authority names a file, and a Secret must not read files here",
         ),
         (
             "server: https://api.example\nproxy-url: socks5://10.0.0.1",
             "",
-            "proxy-url names a proxy, and credentials from a Secret go only to the server itself",
+            "the field proxy-url names a proxy, and credentials from a Secret go only to the server itself",
         ),
-        ("server: http://api.example", "token: s3cret", "its server is not an https URL"),
-        ("server: http://127.0.0.1:1", "token: s3cret", "its server is not an https URL"),
-        ("server: api.example", "", "its server is not an https URL"),
-        ("{}", "", "its server is not an https URL"),
-        ("server: https://u:s3cret@api.example", "", "the URL of its server contains a user"),
-        ("server: https://169.254.169.254", "", "its server has the address of a cloud's metadata service"),
-        ("server: https://[fd00:ec2::254]", "", "its server has the address of a cloud's metadata service"),
-        ("server: https://127.0.0.1:6443", "", "its server has a loopback address"),
-        ("server: https://[::ffff:127.0.0.1]", "", "its server has a loopback address"),
-        ("server: https://[fe80::1]", "", "its server has a link-local address"),
-        ("server: https://0.0.0.0", "", "its server has the unspecified address"),
+        ("server: http://api.example", "token: s3cret", "the server in the Secret is not an https URL"),
+        ("server: http://127.0.0.1:1", "token: s3cret", "the server in the Secret is not an https URL"),
+        ("server: api.example", "", "the server in the Secret is not an https URL"),
+        ("{}", "", "the server in the Secret is not an https URL"),
+        ("server: https://u:s3cret@api.example", "", "the URL of the server in the Secret contains a user"),
+        (
+            "server: https://169.254.169.254",
+            "",
+            "the server in the Secret has the address of a cloud's metadata service",
+        ),
+        (
+            "server: https://[fd00:ec2::254]",
+            "",
+            "the server in the Secret has the address of a cloud's metadata service",
+        ),
+        ("server: https://127.0.0.1:6443", "", "the server in the Secret has a loopback address"),
+        ("server: https://[::ffff:127.0.0.1]", "", "the server in the Secret has a loopback address"),
+        ("server: https://[fe80::1]", "", "the server in the Secret has a link-local address"),
+        ("server: https://0.0.0.0", "", "the server in the Secret has the unspecified address"),
         (
             "server: https://api.example\ninsecure-skip-tls-verify: true\ncertificate-authority-data: aGk=",
             "",
@@ -244,15 +260,24 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
     for (text, message) in [
         ("", "the kubeconfig is empty"),
         ("\u{0}", "the kubeconfig is not text"),
-        (&"#".repeat((256 << 10) + 1), "it is 262145 bytes long, more than 256 KiB"),
+        (
+            &"#".repeat((256 << 10) + 1),
+            "the cluster configuration in the Secret is 262145 bytes long, more than 256 KiB",
+        ),
         (
             &format!("users: [{}]", "{name: a},".repeat(1_001)),
-            "it has more than 1000 contexts, clusters or users",
+            "the kubeconfig has more than 1000 contexts, clusters or users",
         ),
-        ("contexts: []", "it has 0 contexts and no current-context"),
-        ("contexts: [{name: a}, {name: b}]", "it has 2 contexts and no current-context"),
-        ("{contexts: [{name: a}], current-context: b}", "its current-context is not defined"),
-        ("contexts: [{name: a, context: {cluster: b}}]", "the cluster of its context is not defined"),
+        ("contexts: []", "the kubeconfig in the Secret has 0 contexts and no current-context"),
+        (
+            "contexts: [{name: a}, {name: b}]",
+            "the kubeconfig in the Secret has 2 contexts and no current-context",
+        ),
+        ("{contexts: [{name: a}], current-context: b}", "the kubeconfig does not define its current-context"),
+        (
+            "contexts: [{name: a, context: {cluster: b}}]",
+            "the kubeconfig does not define the cluster of its context",
+        ),
     ] {
         let found = SecretCluster::from_kubeconfig("a", text.as_bytes(), &elsewhere());
         assert_eq!(refusal(found), message);
@@ -274,21 +299,29 @@ fn cluster_secrets_of_argo_cd_that_reach_beyond_are_refused() {
         (
             ok,
             json!({"execProviderConfig": {"command": "argocd-k8s-auth"}}),
-            "execProviderConfig runs a program for credentials, and a Secret must not run programs here",
+            "the field execProviderConfig runs a program for credentials, and a Secret must not run programs here",
         ),
         (
             ok,
             json!({"awsAuthConfig": {"clusterName": "a"}}),
-            "awsAuthConfig runs a program for credentials, and a Secret must not run programs here",
+            "the field awsAuthConfig runs a program for credentials, and a Secret must not run programs here",
         ),
         (
             ok,
             json!({"proxyUrl": "http://10.0.0.1"}),
-            "proxyUrl names a proxy, and credentials from a Secret go only to the server itself",
+            "the field proxyUrl names a proxy, and credentials from a Secret go only to the server itself",
         ),
-        ("http://api.example", json!({}), "its server is not an https URL"),
-        ("https://169.254.169.254", json!({}), "its server has the address of a cloud's metadata service"),
-        (ok, json!({"bearerToken": ["s3cret"]}), "config is not the JSON of a cluster (line 1)"),
+        ("http://api.example", json!({}), "the server in the Secret is not an https URL"),
+        (
+            "https://169.254.169.254",
+            json!({}),
+            "the server in the Secret has the address of a cloud's metadata service",
+        ),
+        (
+            ok,
+            json!({"bearerToken": ["s3cret"]}),
+            "the key config of the Secret is not the JSON of a cluster (line 1)",
+        ),
         (
             ok,
             json!({"tlsClientConfig": {"insecure": true, "caData": "aGk="}}),

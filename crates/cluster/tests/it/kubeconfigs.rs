@@ -1,4 +1,4 @@
-//! Kubeconfig files, whole and broken.
+//! Tests of kubeconfig files, whole and broken.
 
 use std::path::{Path, PathBuf};
 

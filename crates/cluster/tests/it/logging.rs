@@ -1,4 +1,4 @@
-//! Logs of containers.
+//! Tests of reading and following logs of containers.
 
 use std::time::{Duration, Instant};
 

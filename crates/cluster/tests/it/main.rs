@@ -1,4 +1,4 @@
-//! The crate against servers with scripted answers, and against simulated API servers.
+//! Tests of the crate against servers with scripted answers, and against simulated API servers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Lists and single objects.
+//! Tests of reading lists and single objects.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The time limit of one request, against servers that answer late or never.
+//! Tests of the time limit of one request, against servers that answer late or never.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

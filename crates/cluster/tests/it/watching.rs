@@ -1,4 +1,4 @@
-//! Watchers keep following their scopes through everything that ends a list or a watch.
+//! Tests that watchers keep following their scopes, whatever ends a list or a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Patches and new objects: against servers with scripted answers, and against a simulated API server.
+//! Tests of patches and new objects, against servers with scripted answers and against a simulated API server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What judging may cost in an index, and whose excess it is.
+//! Tests of the limits on the cost of judging objects in an index, by the namespace that exceeds them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,8 @@ use taffrail_status::{ClusterState, ComputeError, MAX_MESSAGE, ObjectContext, Ru
 
 use crate::world::{World, uid};
 
-/// Objects of a namespace that are not well, each of which names all of them.
+/// Returns `count` objects of a namespace that are not well, each of which names all of them; their UIDs begin at
+/// `first`.
 fn knots(namespace: &str, first: u64, count: u64) -> Vec<Value> {
     let references: Vec<_> = (0..count)
         .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))

@@ -1,4 +1,4 @@
-//! Verdicts that depend on what is around an object are kept up to date.
+//! Tests that verdicts which depend on the children of an object or on its kind are kept up to date.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use taffrail_status::{ComputeError, FIRST_STATUS_RULE, ObjectContext, Rules, Sta
 
 use crate::world::{NOW, World, uid};
 
-/// A Pool is as its children are; a Widget without status waits for one for five minutes, if its kind has a status subresource.
+/// Rules in tests: a Pool has the worst status of its children; a Widget without status is in progress for five
+/// minutes, if its kind has a status subresource.
 struct OfContext;
 
 impl Rules for OfContext {
@@ -66,7 +67,8 @@ fn machine(name: &str, number: u64, broken: bool) -> Value {
     machine
 }
 
-/// The status and message of the object `shop/name` after all that was told.
+/// Publishes the index, and returns the status and message of the object `shop/name`; asserts that they are those of
+/// its own verdict.
 fn shown(world: &mut World, kind: &str, name: &str) -> (Status, String) {
     let snapshot = world.index.publish(world.now);
     let object = snapshot.find("example.dev", kind, "shop", name).unwrap();

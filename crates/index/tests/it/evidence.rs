@@ -1,4 +1,4 @@
-//! What is kept of objects answers as the whole objects do.
+//! Tests that assessments by the fields that an index keeps equal those by the whole objects.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ struct Case {
     objects: Vec<Value>,
 }
 
-/// The golden cases of the crate that assesses, and the incidents.
+/// Returns the golden cases of the crate `taffrail-status`, and the incidents.
 fn cases() -> Vec<Case> {
     let folders = ["../status/tests/golden/assess", "../taffrail/tests/cases/incidents"];
     let folders = folders.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
@@ -40,7 +40,7 @@ impl Case {
     }
 }
 
-/// The objects of an index, and of a dump what only a dump can tell: which kinds it holds at all.
+/// The objects of an index as evidence, except that like a dump it knows no kind of which it has no objects.
 struct LikeDump<'a> {
     index: IndexEvidence<'a>,
     dump: &'a Dump<'a>,
@@ -99,7 +99,8 @@ fn read(objects: &[Value]) -> Vec<Object<'_>> {
     objects.iter().filter_map(|object| Object::new(object.into()).ok()).collect()
 }
 
-/// How each object is, by whole objects and by an index.
+/// Assesses each object by all whole objects, and by an index of them; returns the number of objects and the
+/// differences.
 fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettings) -> (usize, Vec<String>) {
     let whole = read(objects);
     let dump = Dump::new(whole.iter().cloned());
@@ -135,7 +136,8 @@ fn compare(label: &str, objects: &[Value], now: Timestamp, settings: IndexSettin
     (whole.len(), differences)
 }
 
-/// Checks that an index answers as whole objects do.
+/// Asserts that assessments by an index of the case's objects equal those by the whole objects, with and without kept
+/// bodies.
 fn index_answers_alike(path: &Path) {
     let Case { file, now, objects } = Case::read(path);
     let (mut compared, mut wrong) = (0, Vec::new());
@@ -167,7 +169,8 @@ mod incidents {
     incidents!(super::index_answers_alike);
 }
 
-/// Puts values of other types where some are, drops members, and changes texts that decide.
+/// Changes a random part of `value`: puts a value of another type there, drops a member, or changes a text that decides
+/// a status.
 fn damage(value: &mut Value, random: &mut fastrand::Rng) {
     match value {
         Value::Object(members) => {
@@ -246,7 +249,7 @@ fn damaged_objects_are_answered_alike() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong[..wrong.len().min(4)].join("\n"));
 }
 
-/// What the index shows without being asked is what an assessment of the whole says.
+/// Asserts that the status which the index shows for each object equals an assessment by all whole objects.
 #[test]
 fn what_is_shown_is_what_an_assessment_says() {
     for Case { file, now, objects } in cases() {

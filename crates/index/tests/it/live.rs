@@ -1,4 +1,4 @@
-//! What follows from a change follows at once, and what follows from time in time.
+//! Tests that statuses change with the batch that contains their cause, or at the time at which they are due.
 
 use serde_json::{Value, json};
 use taffrail_index::{IndexSettings, Notice, ScopeState};
@@ -323,7 +323,8 @@ fn those_that_make_room_hold_a_verdict_back_until_their_grace_ends() {
     assert_eq!(status(&world, "/Pod/shop/high"), Status::Failed);
 }
 
-/// After any changes, in whatever batches, each object is as an assessment of all that is there says.
+/// Asserts that after random changes, published in batches of random size, the shown status of each object equals a new
+/// assessment by all present objects.
 #[test]
 fn whatever_changes_what_is_shown_is_what_an_assessment_says() {
     let mut random = fastrand::Rng::with_seed(3);

@@ -1,4 +1,4 @@
-//! The index: what goes in comes out by every way of asking, and leaves nothing behind.
+//! Tests of the index from the outside.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]

@@ -1,4 +1,4 @@
-//! An index that is saved and reopened.
+//! Tests of an index that is saved and reopened.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn settings() -> IndexSettings {
     }
 }
 
-/// An index with something of everything.
+/// Returns an index with objects, scopes and events of each sort that a saved index contains.
 fn world() -> World {
     let mut world = World::new(settings());
     let mut kept = object("ConfigMap", "shop", "kept", 1, None);
@@ -61,7 +61,7 @@ fn world() -> World {
     world
 }
 
-/// Everything that a snapshot shows.
+/// Lists as texts everything that readers can query of a snapshot.
 fn shown(snapshot: &Snapshot) -> Vec<String> {
     let mut shown: Vec<_> = snapshot
         .all()

@@ -1,4 +1,4 @@
-//! Scopes, lists made again, subscriptions, events.
+//! Tests of scopes, repeated lists, subscriptions and events.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +135,7 @@ fn batches_tell_what_was_and_what_is() {
     assert_ne!(told.changes[0].handle, told.changes[1].handle);
 }
 
-/// What a reader of batches makes of them.
+/// The state that a subscriber derives from the batches alone.
 #[derive(Default)]
 struct Mirror {
     objects: BTreeMap<String, (Status, u64)>,

@@ -1,4 +1,4 @@
-//! Owners: whatever order they come in, and where no owner reference says who they are.
+//! Tests of owners, applied in any order, and of those that are found without owner references.
 
 use serde_json::{Value, json};
 use taffrail_index::{Index, IndexSettings, Relation, save};
@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::world::{World, names, object, uid};
 
-/// Names of the tree under `group/Kind/namespace/name`, each with its depth.
+/// Returns the objects of the tree below the object `group/Kind/namespace/name`, each as its depth and its name,
+/// sorted.
 fn tree(world: &World, root: &str) -> Vec<String> {
     let parts: Vec<_> = root.split('/').collect();
     let contents = world.index.contents();
@@ -123,7 +124,7 @@ fn of_twins_one_is_shown() {
     }
 }
 
-/// An owner that no reference tells: the owned object, the owner, and how the owner is found.
+/// Returns pairs of an object without owner references and its owner, each with the way in which the owner is found.
 fn inferred() -> Vec<(Value, Value, &'static str)> {
     let named = |api_version: &str, kind: &str, name: &str, number: u64| {
         json!({"apiVersion": api_version, "kind": kind,

@@ -1,4 +1,4 @@
-//! The index: what goes in comes out by every way of asking, and leaves nothing behind.
+//! Tests that every query finds an applied object, and that a removed one leaves nothing behind in the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
 use taffrail_status::Status;
 
-/// An index that learns kinds from the objects it is told of.
+/// An index for tests that adds the kind of each object that is applied.
 pub(crate) struct World {
     pub(crate) index: Index,
     pub(crate) now: Timestamp,
@@ -67,7 +67,7 @@ pub(crate) fn uid(number: u64) -> String {
     format!("{:08x}-0000-4000-8000-{number:012x}", number % 7)
 }
 
-/// An object of `apps/v1` or the core group; `owner` is the UID of its controller.
+/// Returns an object of `apps/v1` or the core group with the UID `number`; `owner` is the UID of its controller.
 pub(crate) fn object(kind: &str, namespace: &str, name: &str, number: u64, owner: Option<u64>) -> Value {
     let core = matches!(kind, "Pod" | "ConfigMap" | "Service" | "Secret" | "Namespace");
     let mut object = json!({
@@ -299,7 +299,7 @@ fn a_version_that_takes_the_place_of_another_is_the_same_kind() {
     assert_eq!(world.index.contents().resource(new).unwrap().version, "v1");
 }
 
-/// What the index must hold, kept as simply as can be.
+/// A simple model of the contents that the index must have: each object with its handle, by kind, namespace and name.
 #[derive(Default)]
 struct Model(BTreeMap<(String, String, String), (Value, Handle)>);
 

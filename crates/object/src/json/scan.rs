@@ -4,7 +4,7 @@ use std::fmt;
 
 use wide::u8x16;
 
-/// The maximum depth of nested objects and arrays; the limit of Go's decoder.
+/// The maximum depth of nested objects and arrays, as in Go's decoder; a deeper text is an error.
 pub const MAX_DEPTH: u32 = 10_000;
 
 /// The error for a text that is not JSON: its kind and its position.

@@ -19,7 +19,8 @@ use crate::json::{Parser, write_string};
 /// The first bytes of Kubernetes' Protobuf envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The maximum nesting of messages: more than any object has, and safe for the stack.
+/// The maximum nesting of messages; a body that nests deeper counts as malformed. No object has as many levels, and the
+/// stack suffices for them.
 const MAX_MESSAGE_DEPTH: usize = 64;
 
 /// The reasons why a Protobuf body cannot be converted to JSON.

@@ -26,8 +26,9 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
 /// A YAML text before [`plain`] replaced its line breaks; recovers the original text of a scalar.
 pub(super) struct Original<'t> {
     text: &'t str,
-    /// The position up to which the text was read, in characters; the next field is the same position in bytes.
+    /// The position up to which the text was read, in characters.
     characters: usize,
+    /// The same position in bytes.
     bytes: usize,
 }
 

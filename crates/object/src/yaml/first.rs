@@ -7,7 +7,7 @@ use serde_saphyr::Options;
 
 use super::YamlError;
 
-/// The maximum number of lines of a text that [`read`] indents further.
+/// The maximum number of lines of a text that [`read`] indents further; a text that needs more is an error.
 const MAX_MOVED_LINES: usize = 256;
 
 /// Reads the first document of `text` as a value of type `T`. If a line of a quoted string is indented too little for

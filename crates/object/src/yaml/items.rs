@@ -8,7 +8,7 @@ use super::tree::{self, Document};
 /// The maximum number of faulty items that [`Items::faulty`] holds; further ones are only counted.
 const MAX_LISTED_FAULTS: usize = 20;
 
-/// The maximum length of an item's kind, namespace or name in a message, in characters.
+/// The maximum length of an item's kind, namespace or name in a message, in characters; the rest is cut off.
 const MAX_NAME_CHARS: usize = 100;
 
 /// A faulty item of a list: its text is not valid YAML.

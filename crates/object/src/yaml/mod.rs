@@ -124,7 +124,8 @@ pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
-/// The maximum nesting of values, in levels: trees are built and dropped by recursion.
+/// The maximum nesting of values, in levels: [`read_tree`] omits deeper values, and the other functions return an
+/// error. Trees are built and dropped by recursion.
 const MAX_TREE_DEPTH: usize = 100;
 
 /// Replaces lists and maps below the given number of levels by null.
@@ -140,10 +141,11 @@ fn cut(tree: &mut Value, levels: usize) {
     }
 }
 
-/// The maximum number of parser events that aliases may repeat in a text.
+/// The maximum number of parser events that aliases may repeat in a text; one whose aliases repeat more is an error.
 const MAX_REPLAYED: usize = 1_000_000;
 
-/// The maximum number of parser events that aliases may repeat in a text that people write.
+/// The maximum number of parser events that aliases may repeat in a text that people write; one whose aliases repeat
+/// more is an error.
 const MAX_REPLAYED_BY_PEOPLE: usize = 1_000;
 
 /// Returns the options that read a text of `size` bytes as Go does. Limits on its contents are what a text of that

@@ -57,7 +57,8 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
 }
 
-/// The maximum [`weight`] that anchors and aliases may add for each byte of text.
+/// The maximum [`weight`] that anchors and aliases may add for each byte of text; a document that exceeds it is an
+/// error.
 const MAX_REPLAYED_PER_BYTE: usize = 16;
 
 /// The [`weight`] that anchors and aliases may always add, however short the text is.

@@ -1,4 +1,4 @@
-//! The index of a document matches its text, and the scanner checks every byte.
+//! Tests that the index of a document matches its text, and that the scanner checks every byte.
 
 use proptest::prelude::*;
 use taffrail_object::json::{Error, ErrorKind, OwnedDocument, Parser};

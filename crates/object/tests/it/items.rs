@@ -1,4 +1,4 @@
-//! The kind of the items of lists.
+//! Tests of the kind and `apiVersion` that items of lists get.
 
 use taffrail_object::json::{DocumentBuilder, OwnedDocument, Value};
 use taffrail_object::{ItemKind, Object, ObjectError};

@@ -1,4 +1,4 @@
-//! JSON is read as Go reads it.
+//! Tests that JSON is read as Go reads it.
 
 use proptest::prelude::*;
 use taffrail_object::json::{ErrorKind, Kind, MAX_DEPTH, OwnedDocument, Parser, Part, write_string};

@@ -1,4 +1,4 @@
-//! Kinds have the names and the scope that the API server gives them.
+//! Tests that kinds have the names and the scope that the API server gives them.
 
 use taffrail_object::kinds::{ALL_VERBS, built_in, is_namespaced, listable, names_kind, plural};
 use taffrail_object::protobuf;

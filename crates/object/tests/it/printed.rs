@@ -1,4 +1,5 @@
-//! Lists in which some objects try to break out of their YAML, as Go's libraries print them (`tests/printed/print`).
+//! Tests of lists in which some objects try to break out of their YAML, as Go's libraries print them
+//! (`tests/printed/print`).
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Label selectors are those of `k8s.io/apimachinery/pkg/labels`.
+//! Tests that label selectors work as those of `k8s.io/apimachinery/pkg/labels`.
 
 use std::borrow::Cow;
 

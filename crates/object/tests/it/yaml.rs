@@ -1,4 +1,4 @@
-//! YAML as Go reads it, and by the strict rules of Taffrail's own files.
+//! Tests of YAML, as Go reads it and by the strict rules of Taffrail's own files.
 
 use serde_json::{Value, json};
 use taffrail_object::yaml::{self, YamlError};

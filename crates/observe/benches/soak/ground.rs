@@ -1,4 +1,4 @@
-//! What is written, and what it is written to.
+//! The writes, and the simulated or real server that they go to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::simulated::Simulated;
 
 pub(crate) const NAMESPACE: &str = "soak";
 
-/// A write.
+/// A write to the server.
 pub(crate) enum Change {
-    /// This object is to be there, and so.
+    /// Creates the object, or changes it to this.
     Apply(Value),
-    /// This one is to be gone.
+    /// Deletes the object if it exists.
     Delete { api_version: &'static str, kind: &'static str, name: String },
 }
 
@@ -65,17 +65,17 @@ fn deployment(name: u64, replicas: i64, image: u64) -> Value {
             "spec": {"containers": [{"name": "c", "image": format!("web:{image}")}]}}}})
 }
 
-/// How often each sort of trouble came.
+/// Number of disturbances of each sort.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// The server.
+/// The server that is written to, disturbed and followed.
 pub(crate) enum Ground {
     Simulated(Simulated),
     Real(Real),
 }
 
 impl Ground {
-    /// Writes what is there from the beginning.
+    /// Creates the objects that exist from the beginning.
     pub(crate) async fn furnish(&self, random: &mut fastrand::Rng) -> Outcome<()> {
         for object in [namespace(NAMESPACE), widgets()] {
             self.write_at_last(object).await?;
@@ -92,7 +92,8 @@ impl Ground {
         Ok(())
     }
 
-    /// A kind that was just defined is not served for a moment.
+    /// Writes an object, and retries until it succeeds or [`PATIENCE`](crate::PATIENCE) is over: a kind that was just
+    /// defined is not served for a moment.
     async fn write_at_last(&self, object: Value) -> Outcome<()> {
         let begun = Instant::now();
         loop {
@@ -104,7 +105,7 @@ impl Ground {
         }
     }
 
-    /// The kubeconfig of who is followed through trouble.
+    /// Returns the kubeconfig of the index, whose connections are disturbed.
     pub(crate) fn followed(&self) -> &Path {
         match self {
             Ground::Simulated(own) => own.kubeconfig(),
@@ -112,7 +113,7 @@ impl Ground {
         }
     }
 
-    /// The kubeconfig by which the truth is read.
+    /// Returns the kubeconfig by which the true objects are read; with a real server its connections are not disturbed.
     pub(crate) fn kubeconfig(&self) -> &Path {
         match self {
             Ground::Simulated(own) => own.kubeconfig(),
@@ -120,7 +121,7 @@ impl Ground {
         }
     }
 
-    /// Half an hour is to see what takes minutes elsewhere.
+    /// Returns settings of watches with short times, so that half an hour shows what otherwise takes longer.
     pub(crate) fn settings(&self) -> WatchSettings {
         let mut feeds = WatchSettings::default();
         feeds.probe_after = Duration::from_secs(2);
@@ -133,7 +134,8 @@ impl Ground {
         feeds
     }
 
-    /// After what time it shows at the latest that a watch brings nothing any more, or a server has another state.
+    /// Returns the maximum time until it is noticed that a watch brings nothing any more, or that a server's state was
+    /// set back.
     pub(crate) fn noticed_within(&self) -> Duration {
         match self {
             // Silence, a question that hangs, and the pauses after it.
@@ -143,7 +145,7 @@ impl Ground {
         }
     }
 
-    /// How many write side by side.
+    /// Returns the number of concurrent writers.
     pub(crate) fn writers(&self) -> u64 {
         match self {
             Ground::Simulated(_) => 1,
@@ -158,7 +160,7 @@ impl Ground {
         }
     }
 
-    /// Something goes wrong; gives what.
+    /// Disturbs the server or the connections to it in a random way; returns the name of the disturbance.
     pub(crate) async fn trouble(&self, random: &mut fastrand::Rng) -> Outcome<String> {
         match self {
             Ground::Simulated(own) => Ok(own.trouble(random)),
@@ -166,7 +168,7 @@ impl Ground {
         }
     }
 
-    /// The server says nothing from now on; gives how.
+    /// Makes the server silent until [`Ground::lighten`]; returns the name of the disturbance.
     pub(crate) async fn darken(&self, random: &mut fastrand::Rng) -> Outcome<String> {
         match self {
             Ground::Simulated(own) => Ok(own.darken()),
@@ -174,7 +176,7 @@ impl Ground {
         }
     }
 
-    /// It speaks again; it was made silent at `since`.
+    /// Makes a server answer again that was made silent at `since`.
     pub(crate) async fn lighten(&self, since: Instant) -> Outcome<()> {
         match self {
             Ground::Simulated(own) => own.lighten(),
@@ -183,7 +185,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all disturbances.
     pub(crate) async fn heal(&self) -> Outcome<()> {
         match self {
             Ground::Simulated(own) => own.heal(),
@@ -192,7 +194,8 @@ impl Ground {
         Ok(())
     }
 
-    /// What happens when all is still: now and then the server's state goes back.
+    /// Ends a round, after the writers ended. Now and then it sets the server back to an older state, and returns a
+    /// description of that.
     pub(crate) async fn finish_round(&self, random: &mut fastrand::Rng) -> Outcome<Option<String>> {
         match self {
             Ground::Simulated(own) => own.finish_round(random),

@@ -1,13 +1,14 @@
-//! A cluster that is followed through trouble: `soak [--kubeconfig FILE] [--kubectl PROGRAM] MINUTES [SEED]`.
+//! Follows a cluster through disturbances: `soak [--kubeconfig FILE] [--kubectl PROGRAM] MINUTES [SEED]`.
 //!
-//! Objects come, change and go, 200 writes a second; meanwhile connections are cut, answers are delayed or swallowed, and
-//! the server is killed, held still, or goes back to an older state. Again and again all is still for a moment, and what the
-//! index holds is compared with what the server lists: every object, its version, and its status with all evidence; with
-//! `--kubectl` it is `kubectl get --raw` that lists. It ends with one line of JSON, and with 1 where anything was not as promised.
+//! 200 times a second, an object is created, changed or deleted. Meanwhile connections are cut, answers are delayed or
+//! dropped, and the server is killed, stopped for a while, or set back to an older state. At the end of each round of a
+//! few seconds, the writes and the disturbances stop, and the index is compared with what the server lists: every
+//! object, its version, and its status with all evidence. With `--kubectl` the lists are those of `kubectl get --raw`.
+//! The program ends with one line of JSON, and with exit code 1 if anything was not as promised.
 //!
-//! Without `--kubeconfig` the server is a simulated one, which also answers garbage and lets watches fall silent. With it,
-//! it is a real one behind a proxy of this process; what is to be done to its processes is said on standard output, and
-//! answered on standard input: that is how `cargo xtask bench soak` runs it.
+//! Without `--kubeconfig` the server is simulated; it then also sends garbage and silent watches. With it, the server
+//! is a real one behind a proxy in this process. What is to be done to its processes is written to standard output, and
+//! the answer is read from standard input: `cargo xtask bench soak` runs it like this.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -44,13 +45,13 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const WRITES_A_SECOND: u64 = 200;
 const ROUND: Duration = Duration::from_secs(3);
 
-/// How long the index may take to be right again before the difference counts.
+/// Maximum time until the index must equal the server again; after it, differences are counted.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What is shown ready for longer, although it is not, is told.
+/// Maximum time for which an object that is not ready may be shown as ready without a message about it.
 const SLOW_GREEN: Duration = Duration::from_secs(10);
 
-/// How much later than the settings promise a busy machine may notice that the server is away.
+/// Time by which a busy machine may exceed the promised time until it notices that the server is silent.
 const SLACK: Duration = Duration::from_secs(1);
 
 struct Arguments {
@@ -102,7 +103,7 @@ fn main() -> Outcome<ExitCode> {
     })
 }
 
-/// What was seen so far.
+/// The measurements so far.
 #[derive(Default)]
 struct Seen {
     writes: Arc<AtomicU64>,
@@ -111,9 +112,9 @@ struct Seen {
     objects: usize,
     differences: usize,
     slowest: Duration,
-    /// The longest that anything was shown ready which was not, after all was well again.
+    /// Maximum time for which an object that is not ready was shown as ready, after all disturbances of a round ended.
     longest_green: Duration,
-    /// How much longer than promised that was, in all.
+    /// Sum of the times by which that, and the noticing of a silent server, exceeded what is promised.
     wrong_green: Duration,
     darknesses: u64,
     slowest_dark: Duration,
@@ -128,9 +129,9 @@ struct Soak {
     random: fastrand::Rng,
     begun: Instant,
     seen: Seen,
-    /// Within what time silence is noticed.
+    /// Maximum time until a silent server must be noticed.
     dark_within: Duration,
-    /// Within what time a watch that brings nothing any more is noticed.
+    /// Maximum time until a watch that brings nothing any more must be noticed.
     noticed_within: Duration,
 }
 
@@ -190,7 +191,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Nothing comes from the server any more: that has to be shown in time.
+    /// Makes the server silent, and checks that this is noticed and shown in time. Returns the name of the disturbance.
     async fn darkness(&mut self) -> Outcome<String> {
         let mut contact = self.live.contact();
         // What was dark already is not timed.
@@ -227,7 +228,8 @@ impl Soak {
         Ok(what)
     }
 
-    /// Waits until the index equals what the server lists; gives what differs in the end.
+    /// Waits until the index equals what the server lists, or [`PATIENCE`] is over; returns the differences at the end.
+    /// `story` has the disturbances of the round.
     async fn compare(&mut self, story: &[String]) -> Outcome<Vec<Difference>> {
         let quiet = Instant::now();
         let mut last_green = Duration::ZERO;
@@ -308,7 +310,7 @@ impl Soak {
     }
 }
 
-/// Those who write, until they are ended.
+/// Tasks that write until they are ended.
 struct Writers {
     over: Arc<AtomicBool>,
     tasks: Vec<tokio::task::JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! A line to the server that can be cut, slow or dead.
+//! A proxy before the server, whose connections can be cut, slowed down or stopped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio::sync::watch;
 
 use crate::Outcome;
 
-/// How the line is.
+/// The state of the connections through the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// What comes goes on.
+    /// All bytes are forwarded.
     Open,
-    /// So much later.
+    /// All bytes are forwarded after this delay.
     Slow(Duration),
-    /// Connections are taken, and nothing goes on; it goes on when the line is open again.
+    /// Connections are accepted, but nothing is forwarded until the state changes.
     Dead,
-    /// Connections are closed as soon as they are made.
+    /// Existing connections are cut, and new ones are closed at once.
     Closed,
 }
 
-/// A proxy on loopback; it lives as long as this process.
+/// A proxy on a loopback address; it runs until this process ends.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
@@ -32,9 +32,10 @@ pub(crate) struct Proxy {
 
 struct Shared {
     line: watch::Sender<Line>,
-    /// Moves when all connections are to be cut.
+    /// Changes whenever all connections are to be cut.
     cut: watch::Sender<u64>,
-    /// After so many more bytes the connection that has them is cut.
+    /// Number of bytes of answers after which the connection that forwards the last of them is cut; `usize::MAX` for
+    /// never.
     left: AtomicUsize,
 }
 
@@ -74,7 +75,7 @@ impl Proxy {
         self.shared.cut.send_modify(|moved| *moved += 1);
     }
 
-    /// Cuts a connection in the middle of what it says.
+    /// Cuts a connection after `bytes` more bytes of answers, in the middle of an answer.
     pub(crate) fn cut_after(&self, bytes: usize) {
         self.shared.left.store(bytes, Ordering::Relaxed);
     }
@@ -102,14 +103,14 @@ async fn connection(shared: Arc<Shared>, near: TcpStream, target: SocketAddr) {
     }
 }
 
-/// Waits while the line is so.
+/// Waits until the state of the connections is not `not`.
 async fn opened(shared: &Shared, not: Line) {
     let mut line = shared.line.subscribe();
     // The sender lives as long as what is shared.
     let _ = line.wait_for(|line| *line != not).await;
 }
 
-/// Passes bytes on in one direction until its end.
+/// Forwards bytes in one direction until the end of the connection.
 async fn pass(
     shared: &Shared,
     mut from: impl AsyncRead + Unpin,

@@ -1,4 +1,4 @@
-//! A real API server behind a proxy. Its processes belong to who runs this program.
+//! A real API server behind a proxy. Its processes belong to the program that starts this one.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use crate::Outcome;
 use crate::ground::{Change, Counts, NAMESPACE};
 use crate::proxy::{Line, Proxy};
 
-/// A write to a server that is away is given up.
+/// Maximum time of a write; a server may be away.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a server that is held still stays so, at least.
+/// Minimum time for which a server's process stays stopped.
 const HELD: Duration = Duration::from_secs(10);
 
 pub(crate) struct Real {
@@ -25,9 +25,9 @@ pub(crate) struct Real {
     kubeconfig: PathBuf,
     followed: PathBuf,
     words: tokio::sync::Mutex<()>,
-    /// The server is held still.
+    /// True while the server's process is stopped.
     held: AtomicBool,
-    /// There is something to restore.
+    /// True if the server's state was saved, so that it can be restored.
     is_saved: AtomicBool,
     counts: Mutex<Counts>,
 }
@@ -75,7 +75,8 @@ impl Real {
         what.to_owned()
     }
 
-    /// Has something done to the server's processes.
+    /// Asks the program that started this one, on standard output, to do `what` to the server's processes, and waits
+    /// for its answer on standard input.
     async fn have_done(&self, what: &str) -> Outcome<()> {
         let _alone = self.words.lock().await;
         println!("do {what}");
@@ -221,7 +222,7 @@ impl Drop for Real {
     }
 }
 
-/// Where objects like this one are created.
+/// Returns the path of the API at which objects of this kind are created.
 fn path_of(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]).to_lowercase());

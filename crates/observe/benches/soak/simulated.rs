@@ -1,4 +1,4 @@
-//! A simulated cluster, of which every answer can be spoilt.
+//! A simulated cluster, each of whose answers can be disturbed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,8 @@ use crate::ground::{Change, Counts, NAMESPACE};
 pub(crate) struct Simulated {
     cluster: Cluster,
     kubeconfig: PathBuf,
-    /// What was compacted cannot be taken back, for the rest of a round.
+    /// True after a compaction, until the next time that the server's state would be set back: it is not set back that
+    /// time, because what was compacted cannot be restored.
     is_compacted: AtomicBool,
     counts: Mutex<Counts>,
     _fleet: Fleet,

@@ -1,4 +1,4 @@
-//! What the server says there is, and where the index says something else.
+//! The server's objects, and how the index differs from them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,26 +17,26 @@ use taffrail_status::{ActiveRules, Status};
 
 use crate::Outcome;
 
-/// What is not followed, or changes all the time.
+/// The kinds that are not compared: they are not followed, or change all the time.
 const LEFT_OUT: [&str; 3] = ["Lease", "Event", "Endpoints"];
 
-/// How long a list may take: a server that was just killed takes no part.
+/// Maximum time of a list; a server that was just killed does not answer.
 const LISTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How many kubectl run at once.
+/// Maximum number of kubectl processes at one time.
 const AT_ONCE: usize = 3;
 
-/// Of how many kinds that are as they were kubectl is asked too, each time of others.
+/// Approximate number of kinds that kubectl lists although they did not change, other ones each time.
 const IN_TURN: usize = 4;
 
-/// Reads the truth, beside the one who is tried.
+/// Reads the server's objects without the index that is tested.
 pub(crate) struct Reader {
     cluster: Cluster,
     kubeconfig: PathBuf,
     kubectl: Option<PathBuf>,
-    /// What each kind was when kubectl was asked last.
+    /// The hash of each kind's list when kubectl last agreed with the index, by the name of the kind.
     asked: HashMap<String, u64>,
-    /// What each was this time.
+    /// The hashes of the lists of the kinds that kubectl read in the last comparison.
     last: Vec<(String, u64)>,
     turn: usize,
 }
@@ -77,7 +77,7 @@ impl Reader {
         Ok(self.cluster.with_timeout(LISTED_WITHIN).list(&ListRequest::all(resource)).await?.objects)
     }
 
-    /// A first look, which costs little.
+    /// Reads all objects by this process alone, which costs little.
     pub(crate) async fn own(&self) -> Outcome<Truth> {
         let mut truth = Truth::default();
         for resource in self.resources().await? {
@@ -88,7 +88,8 @@ impl Reader {
         Ok(truth)
     }
 
-    /// The look that counts: by kubectl, of every kind that is not as it was the last time, and of some others in turn.
+    /// Reads the objects for the comparison that counts: by kubectl those of each kind that changed since kubectl last
+    /// read it, and of some others in turn; by this process the rest, or all if there is no kubectl.
     pub(crate) async fn decisive(&mut self) -> Outcome<Truth> {
         let Some(kubectl) = &self.kubectl else { return self.own().await };
         let mut truth = Truth::default();
@@ -117,7 +118,7 @@ impl Reader {
         Ok(truth)
     }
 
-    /// What was read last equalled what the index holds.
+    /// Records that the objects read last were equal to those of the index.
     pub(crate) fn agreed(&mut self) {
         self.turn += 1;
         self.asked.extend(std::mem::take(&mut self.last));
@@ -153,20 +154,20 @@ impl Reader {
     }
 }
 
-/// Group, kind, namespace and name.
+/// Group, kind, namespace and name of an object.
 type Key = (String, String, String, String);
 
-/// What the server says there is.
+/// The objects that the server has.
 #[derive(Default)]
 pub(crate) struct Truth {
     objects: BTreeMap<Key, OwnedDocument>,
 }
 
-/// Where the index says something else.
+/// A difference between the index and the server.
 #[derive(Debug)]
 pub(crate) struct Difference {
     pub(crate) what: String,
-    /// Shown ready, and as known, while it is not.
+    /// True if the index shows the object as ready and live although it is not ready.
     pub(crate) green: bool,
 }
 
@@ -187,8 +188,8 @@ impl Truth {
         Ok(())
     }
 
-    /// Where the index says something else than what was read between `before` and `snapshot`. Only what it said all the time can
-    /// be wrong: where it is newer by the end, the truth may be what is old.
+    /// Returns the differences between these objects and the index. `before` and `snapshot` are the index before and
+    /// after the objects were read: an object counts as wrongly ready only if both show it so, in one version.
     pub(crate) fn compare(&self, before: &Snapshot, snapshot: &Snapshot) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (kind, namespace, scope) in snapshot.scopes() {

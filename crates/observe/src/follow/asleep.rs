@@ -12,10 +12,10 @@ use super::FleetWatcher;
 use super::share::tests::{app, deployment, follow_by, until};
 use crate::NO_EXTRA;
 
-/// Far more than any server is silent while the machine is awake.
+/// Duration of the simulated sleep: far longer than any server is silent while the machine is awake.
 const NIGHT: Duration = Duration::from_secs(8 * 3600);
 
-/// A cluster with an app that is Ready, followed by a clock until all of it is known.
+/// A simulated cluster with an app that is Ready, and a watcher of it whose clock the test sets.
 struct Stage {
     cluster: Cluster,
     clock: BootClock,
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Applies events until the app is shown like that.
+    /// Applies events until the app's status, as text, fulfils `is_so`.
     async fn until(&mut self, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.health()) {

@@ -91,7 +91,8 @@ mod tests {
         }
     }
 
-    /// Labels name Pods in several namespaces as controllers, so that all Pods are followed by metadata.
+    /// Fills the cluster with objects whose owner references name Pods in several namespaces, so that all Pods are
+    /// followed by metadata.
     fn world(cluster: &Cluster) {
         cluster.apply(kustomizations()).unwrap();
         let namespaces = (0..6).map(|at| format!("team-{at}"));

@@ -23,10 +23,13 @@ const RETRY: Duration = Duration::from_secs(3);
 /// Time after which two clusters are compared again if the last comparison did not prove that they are one cluster.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
-/// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment
-/// later; each further pause is twice the one before. Below, the maximum number of attempts.
+/// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment later; each
+/// further pause is twice the one before.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
-const DISCOVERY_QUESTIONS: u32 = 7;
+
+/// Maximum number of repetitions of discovery for newly defined kinds; then it is repeated only at its regular
+/// interval.
+const MAX_REDISCOVERIES: u32 = 7;
 
 impl FleetWatcher {
     pub(super) fn take(&mut self, event: Event) -> bool {
@@ -39,7 +42,7 @@ impl FleetWatcher {
                 let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
                 let coming = &mut following.coming;
-                if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
+                if std::mem::take(&mut coming.under_way) && coming.asked < MAX_REDISCOVERIES {
                     let pause = DISCOVERY_PAUSE * 2_u32.pow(coming.asked);
                     coming.asked += 1;
                     coming.due = Some(Instant::now() + pause);

@@ -10,15 +10,15 @@ use super::{FleetWatcher, Following};
 use crate::members::Member;
 use crate::rows::KeptRows;
 
-/// The number of a watched cluster, by which events name it. It is never given twice, so that an event about a cluster
-/// that is gone, or that was begun anew, is never taken for one about another cluster.
+/// The number of a watched cluster, by which events name it. No number is given twice, so that an event about a cluster
+/// that is gone, or that was read anew, is never taken for one about another cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MemberNumber(u64);
 
 /// The numbers of two clusters, that of the later snapshot first.
 pub(super) type MemberPair = (MemberNumber, MemberNumber);
 
-/// Gives each cluster its number.
+/// Source of the numbers of clusters; gives each number once.
 #[derive(Debug, Default)]
 pub(super) struct MemberNumbers(u64);
 
@@ -64,7 +64,8 @@ impl FleetWatcher {
         self.members_changed();
     }
 
-    /// Watches a cluster on with the credentials of `member`, if its name and its server are the same; else returns false.
+    /// Continues to watch a cluster, with the credentials of `member`, if its name and its server are the same; else
+    /// changes nothing and returns false.
     pub(crate) fn renew_member(&mut self, member: &Member) -> bool {
         let known = self.clusters.iter_mut().find(|following| following.member.name == member.name);
         let Some(following) = known else { return false };
@@ -77,7 +78,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Watches the cluster of this name no more.
+    /// Ends the watches of the cluster with this name and removes its snapshot; does nothing if it is not watched.
     pub(crate) fn remove_member(&mut self, name: &str) {
         let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else {
             return;
@@ -88,13 +89,14 @@ impl FleetWatcher {
         self.members_changed();
     }
 
-    /// Forgets what was found out by comparing the cluster with this index with others.
+    /// Removes from all snapshots the results of comparing them with the cluster with this index.
     fn forget_snapshot(&mut self, at: usize) {
         let name = self.fleet.snapshots[at].name().to_owned();
         self.fleet.snapshots.iter_mut().for_each(|other| other.forget_same_as(&name));
     }
 
-    /// Plans all clusters again, and computes all rows again, after clusters came, changed or went.
+    /// Marks all clusters to be planned again and all rows to be computed again, after clusters were added, changed or
+    /// removed.
     fn members_changed(&mut self) {
         Memory::process().expect(self.clusters.len());
         let numbers: Vec<MemberNumber> = self.clusters.iter().map(|following| following.number).collect();

@@ -59,16 +59,18 @@ use crate::rules::FleetRules;
 /// Time without a further change after which [`FleetWatcher::next`] returns, so that one update shows several changes.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// Maximum time after the first change for which further changes delay an update of the view.
+/// Maximum time after the first change for which further changes delay an update of the view; then it is updated.
 const AT_MOST: Duration = Duration::from_millis(300);
 
-/// Maximum time for which [`FleetWatcher::settle`] waits for evidence about a change before the view shows it.
+/// Maximum time for which [`FleetWatcher::settle`], except at its first call, waits for evidence about a change; then
+/// the view shows the change without it.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
 /// Time for which changes are collected into one update while a caller waits for each change.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// Maximum time for which events of one cluster are applied before those of the next cluster are.
+/// Maximum time for which events of one cluster are applied before those of the next cluster are; the rest waits for
+/// the next turn.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The connection to a cluster, its version and its kinds, sent by the task that connects.
@@ -628,8 +630,8 @@ impl FleetWatcher {
         self.take_news()
     }
 
-    /// Adds objects of the cluster with index `at` to those that are watched. They are read at the next
-    /// [`FleetWatcher::ask`].
+    /// Adds the objects and selections in `wanted` to those that are watched in the cluster with index `at`, and sets
+    /// if new kinds must be discovered there. The objects are read at the next [`FleetWatcher::ask`].
     pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
@@ -717,7 +719,8 @@ impl FleetWatcher {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
-    /// Returns the default namespace of the context of the cluster with index `at`.
+    /// Returns the namespace that the context of the cluster with index `at` sets; `default` if it sets none, or if
+    /// there is no usable context.
     pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())

@@ -30,7 +30,8 @@ const REDISCOVER: Duration = Duration::from_secs(15);
 /// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
-/// Maximum number of concurrent reads of Secrets whose results planning does not wait for.
+/// Maximum number of concurrent reads of Secrets whose results planning does not wait for; further ones are planned
+/// later.
 const LOOSE_AT_ONCE: usize = 100;
 
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
@@ -42,6 +43,7 @@ const RESTS: u32 = 3;
 const FOREIGN_OF_A_KIND: usize = 20;
 
 /// Maximum number of objects of all kinds that are watched one by one in a cluster for the apps of one other cluster.
+/// Beyond it the whole kind of a further object is watched instead.
 const FOREIGN: usize = 200;
 
 impl FleetWatcher {
@@ -456,7 +458,7 @@ impl Following {
     }
 
     /// Returns the read to start in place of `read`, which only apps of other clusters need: `read` itself, or,
-    /// beyond [`FOREIGN_OF_A_KIND`], the list of its whole kind; `None` if the kind cannot be listed.
+    /// beyond [`FOREIGN_OF_A_KIND`] or [`FOREIGN`], the list of its whole kind; `None` if the kind cannot be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let has_room = |home: &&String| {

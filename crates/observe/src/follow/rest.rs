@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Compared, FleetWatcher};
 use crate::rows::KeptRows;
 
-/// Maximum time for which rows are shown without computing them again: the wall clock may have been set.
+/// Maximum time for which rows are shown without computing them again, even if nothing changed: the wall clock may have
+/// been set.
 const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {
@@ -54,7 +55,8 @@ mod tests {
 
     const REST: Duration = Duration::from_millis(1500);
 
-    /// Looks as often as something comes, until the rows stand; when they were looked at last.
+    /// Updates the rows whenever something changed, until they stay right for a while. Returns the moment of the last
+    /// update.
     async fn until_rows_stand(follow: &mut FleetWatcher) -> Timestamp {
         let begun = Instant::now();
         let mut looked = Timestamp::now();

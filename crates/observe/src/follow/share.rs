@@ -13,7 +13,8 @@ use crate::error::Failure;
 /// Time after which a cluster that was dropped because of its memory use is read again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
 
-/// Maximum number of malformed items of a scope that are reported one by one.
+/// Maximum number of malformed items of a scope that are reported one by one; one more report says that there are
+/// others.
 const MOST_MALFORMED: usize = 50;
 
 /// The operation that the error of a cluster that exceeds its memory names.
@@ -107,7 +108,7 @@ pub(super) mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// An app with a Deployment of so many bytes.
+    /// Returns an app and its Deployment, which has a field of `size` bytes.
     pub(in super::super) fn app(size: usize) -> [Value; 2] {
         let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
         [
@@ -131,7 +132,7 @@ pub(super) mod tests {
         })
     }
 
-    /// The rules that are shipped.
+    /// The rules that are built into the program.
     #[derive(Debug)]
     struct Shipped(RuleSet);
 
@@ -146,7 +147,7 @@ pub(super) mod tests {
         follow_by(&BootClock::default(), clusters, memory).await
     }
 
-    /// Follows clusters by a clock.
+    /// Follows clusters by the clock `clock`, and charges their objects to `memory`.
     pub(in super::super) async fn follow_by(
         clock: &BootClock,
         clusters: &[Cluster],
@@ -176,7 +177,7 @@ pub(super) mod tests {
         FleetWatcher::start(request).await
     }
 
-    /// Takes changes in until `is_so`.
+    /// Applies events until `is_so` returns true.
     pub(in super::super) async fn until(
         follow: &mut FleetWatcher,
         mut is_so: impl FnMut(&FleetWatcher) -> bool,
@@ -250,7 +251,7 @@ pub(super) mod tests {
         drop(fleet);
     }
 
-    /// Their texts take a tenth of what their records do.
+    /// The texts of these objects take a tenth of the memory that their records take, so the records must count, too.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_cluster_of_very_many_tiny_objects_is_let_go_of() {
         let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();

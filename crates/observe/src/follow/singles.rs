@@ -16,8 +16,8 @@ const MOST_OF_NAMESPACE: usize = 100;
 /// watched only if a namespace that names it has fewer than [`FEW_OF_ASKER`] watched objects.
 const MOST: usize = 1000;
 
-/// Maximum number of objects that are watched one by one because the apps and objects of one namespace name them,
-/// in whatever namespaces these objects are.
+/// Maximum number of objects that are watched one by one because the apps and objects of one namespace name them, in
+/// whatever namespaces these objects are; further ones are not watched, but counted.
 const MOST_OF_ASKER: usize = MOST / 2;
 
 /// Number of watched objects that a namespace names up to which the limit of the cluster may be exceeded.
@@ -100,8 +100,8 @@ impl Singles {
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and \
-             {MOST_OF_ASKER} that the apps of one namespace name; up to {MOST} more for namespaces that name fewer \
+            "Taffrail watches only {} of the {} objects that must be watched one by one: at most {MOST}, of which the \
+             apps of one namespace may name {MOST_OF_ASKER}; and up to {MOST} more for namespaces that name fewer \
              than {FEW_OF_ASKER}",
             self.all,
             self.all + self.left_out
@@ -120,9 +120,9 @@ impl Singles {
 }
 
 impl Following {
-    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked`
-    /// returns true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is
-    /// left out.
+    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked` returns
+    /// true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is left
+    /// out.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::TURN;
 
-/// Maximum pause after planning the reads of a cluster.
+/// Maximum pause after planning the reads of a cluster, however long the planning took.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The duration of the last plan of a cluster's reads, and the end of the pause after it. During the pause

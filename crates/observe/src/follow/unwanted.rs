@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::look::NO_EXTRA;
 
-    /// An Application whose controller is said to be in a namespace.
+    /// Applies an Application whose status says that its controller is in the namespace `controller`.
     fn application(cluster: &Cluster, controller: &str) {
         let own: Value = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -163,7 +163,7 @@ mod tests {
         cluster.apply(own).unwrap();
     }
 
-    /// A cluster with a definition of Applications.
+    /// Returns a cluster in which Applications are defined.
     async fn world() -> (Fleet, Cluster) {
         let fleet = Fleet::builder().controllers(false).start().await.unwrap();
         let cluster = fleet.cluster("one").await.unwrap();
@@ -203,12 +203,13 @@ mod tests {
         drop(fleet);
     }
 
-    /// The settings of an Argo CD.
+    /// Returns the settings of an Argo CD with the value `value`.
     fn settings(value: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "argocd-cm"}, "data": {"a": value}})
     }
 
-    /// Metadata does not say what changed in an object that is followed whole.
+    /// A list of metadata must not replace the watch of a single object with its whole text: metadata does not say what
+    /// changed.
     #[tokio::test(flavor = "multi_thread")]
     async fn what_is_followed_whole_stays_so_beside_a_list_of_metadata() {
         let (fleet, cluster) = world().await;

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::look::NO_EXTRA;
 
-    /// A Deployment that is not well, as an app of its own.
+    /// Returns a Deployment that is not Ready, as an app of its own.
     fn failing(namespace: &str) -> Value {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",

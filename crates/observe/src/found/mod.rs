@@ -1,9 +1,9 @@
 //! Clusters that are found in Secrets of the clusters of the kubeconfig, their *homes*, and followed.
 //!
-//! What tells which Secrets count is watched with each home ([`ReadQuery::cluster_secrets`]), so a Secret that comes,
-//! changes or goes is noticed by its watch, and read then. Secrets that cannot be watched are read again every
-//! ten seconds, or less often if there are many. The authors of the Secrets are not trusted: a found cluster has no name and no address of the kubeconfig,
-//! and its identity contains its name.
+//! The objects that decide which Secrets name clusters are watched with each home ([`ReadQuery::cluster_secrets`]), so
+//! the watch notices a Secret that comes, changes or goes, and the Secret is read then. Secrets that cannot be watched
+//! are read again every ten seconds, or less often if there are many. The authors of the Secrets are not trusted: a
+//! found cluster has no name and no address of the kubeconfig, and its identity contains its name.
 //!
 //! [`ReadQuery::cluster_secrets`]: taffrail_apps::ReadQuery::cluster_secrets
 
@@ -32,26 +32,33 @@ use crate::follow::FleetWatcher;
 use crate::members::{FleetMembers, Member};
 use secret::{SecretRead, read_secret};
 
-/// Interval at which a Secret is read again that cannot be watched, or that could not be read, and the number of Secrets
-/// of a home beyond which it is longer.
+/// Interval at which a Secret is read again that cannot be watched, or that could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// Number of Secrets of a home for each of which [`AGAIN`] grows by itself: with 250 Secrets the interval is three
+/// times as long.
 const OFTEN: u32 = 100;
 
-/// Minimum interval of looking which Secrets name clusters.
-const LOOK: Duration = Duration::from_millis(500);
+/// Minimum interval between two searches for Secrets that name clusters.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Pause after looking which Secrets name clusters, as a multiple of the time that it took, and its maximum.
+/// Pause after a search for Secrets that name clusters, as a multiple of the time that it took.
 const RESTS: u32 = 10;
+
+/// Maximum pause after a search for Secrets that name clusters, however long it took.
 const LONGEST_REST: Duration = Duration::from_secs(3);
 
-/// Maximum number of Secrets of one home that are read at one time, and of all homes.
+/// Maximum number of Secrets of one home that are read at one time; further reads wait.
 const AT_ONCE: usize = 8;
+
+/// Maximum number of Secrets of all homes that are read at one time; further reads wait.
 const MOST_AT_ONCE: usize = 64;
 
 /// Maximum time for which a read Secret waits for others, so that clusters are added together.
 const TOGETHER: Duration = Duration::from_millis(300);
 
-/// Maximum number of namespaces of which it is told one by one that Secrets are left out.
+/// Maximum number of namespaces for each of which an error says that Secrets are left out; for further ones there is
+/// none.
 const TOLD_NAMESPACES: usize = 50;
 
 /// The API groups, beside the core one, whose kinds tell which Secrets name clusters.
@@ -78,11 +85,11 @@ pub struct FoundClusters {
     homes: Vec<Home>,
     reads: SecretReads,
     finished: Vec<FinishedRead>,
-    /// The end of the first read of `finished`.
+    /// The moment at which the first read of `finished` ended; `None` if `finished` is empty.
     finished_at: Option<Instant>,
-    /// The turns of reads of all homes.
+    /// The permits for concurrent reads of Secrets of all homes.
     turns: Arc<Semaphore>,
-    /// The moment before which no home is looked at.
+    /// The moment before which no home is searched for Secrets.
     rested: Instant,
     tickets: u64,
     hasher: RandomState,
@@ -92,18 +99,18 @@ pub struct FoundClusters {
 /// A cluster of the kubeconfig, and the clusters that its Secrets name.
 #[derive(Debug)]
 struct Home {
-    /// `None` if the context cannot be used.
+    /// The check of the addresses of found clusters; `None` if the context of the home cannot be used.
     guard: Option<AddressGuard>,
-    /// By name of the cluster.
+    /// The clusters that its Secrets name, by the name of the cluster.
     found: BTreeMap<String, Found>,
     /// The names of members whose Secret is gone, and that are still watched.
     gone: Vec<String>,
-    /// Number of Secrets beyond the maximum, by namespace.
+    /// Number of Secrets that are left out because there are too many, by namespace.
     left_out: BTreeMap<String, usize>,
-    /// The errors that were reported of the home.
+    /// The errors about Secrets of the home that were reported last.
     told: Vec<ScopeError>,
     progress: Progress,
-    /// The turns of reads of its Secrets.
+    /// The permits for concurrent reads of Secrets of this home.
     turns: Arc<Semaphore>,
 }
 
@@ -114,7 +121,7 @@ enum Progress {
     Begun,
     /// It is known which Secrets name clusters.
     Chosen,
-    /// Each of these was read, and that was told.
+    /// Each of these Secrets was read, and the home was returned once in [`MemberChanges::complete`].
     Complete,
 }
 
@@ -124,7 +131,7 @@ struct Found {
     secret: ClusterSecret,
     /// UID and version of the Secret; `None` if the Secrets of its namespace cannot be listed.
     version: Option<[String; 2]>,
-    /// The version as of the last read; `None` before the first one.
+    /// The version that the last read began with, running or ended; `None` before the first one.
     read: Option<Option<[String; 2]>>,
     /// The moment of the last read's end.
     read_at: Option<Instant>,
@@ -132,7 +139,7 @@ struct Found {
     ticket: Option<u64>,
     /// The failure of the last read, and if the user may not read the Secret; `None` if it succeeded.
     failed: Option<(Failure, bool)>,
-    /// The watched member.
+    /// The cluster as it is watched; `None` if it is not.
     member: Option<Member>,
     fingerprint: Option<u64>,
 }
@@ -150,17 +157,17 @@ struct FinishedRead {
 pub(crate) struct MemberChanges {
     /// The names of all found clusters, after the change.
     pub(crate) found: HashSet<String>,
-    /// The names of those that are read from the beginning because their Secret changed.
+    /// The names of clusters that are read from the beginning because their Secret changed.
     pub(crate) begun_anew: Vec<String>,
-    /// The homes all of whose Secrets were read for the first time in this run, with the names of all clusters that these
-    /// name.
+    /// The homes all of whose Secrets were read for the first time in this run, each with the names of all clusters
+    /// that its Secrets name.
     pub(crate) complete: Vec<(String, HashSet<String>)>,
 }
 
 impl FoundClusters {
-    /// Makes the search for the clusters that `tools` reach by Secrets of the clusters `members`, which are those of the
-    /// kubeconfig; `trust` has the Argo CDs that are known. Returns it with the present list of all clusters: `members`,
-    /// followed by those that are found.
+    /// Makes the search for the clusters that `tools` reach by Secrets of the clusters `members`, which are those of
+    /// the kubeconfig; `trust` has the Argo CDs that are known. Returns it with the present list of all clusters:
+    /// `members`, followed by those that are found.
     ///
     /// The watcher of the clusters must be asked to read [`ReadQuery::cluster_secrets`] for the same tools.
     ///
@@ -203,14 +210,15 @@ impl FoundClusters {
         (found, receiver)
     }
 
-    /// Looks which Secrets name clusters, and begins to read those that are new or have changed.
-    pub(crate) fn look(&mut self, watcher: &mut FleetWatcher) {
+    /// Searches the homes that are due for Secrets that name clusters, and starts to read those that are new or have
+    /// changed. Does nothing during the pause after the last search.
+    pub(crate) fn search(&mut self, watcher: &mut FleetWatcher) {
         let now = Instant::now();
         if now < self.rested {
             return;
         }
         let due: Vec<bool> = (0..self.homes.len())
-            .map(|at| self.is_to_look(at, watcher) && watcher.take_may_name_others(at))
+            .map(|at| self.is_to_search(at, watcher) && watcher.take_may_name_others(at))
             .collect();
         let is_alias = if due.contains(&true) { self.aliases(watcher) } else { Vec::new() };
         for (at, is_due) in due.into_iter().enumerate() {
@@ -231,11 +239,11 @@ impl FoundClusters {
             watcher.report_errors(at, &home.told, &errors);
             home.told = errors;
         }
-        let rest = (now.elapsed() * RESTS).clamp(LOOK, LONGEST_REST);
+        let rest = (now.elapsed() * RESTS).clamp(MIN_SEARCH_INTERVAL, LONGEST_REST);
         self.rested = Instant::now() + rest;
     }
 
-    /// Waits until Secrets were read that [`FoundClusters::apply`] takes. Nothing is lost if the future is dropped.
+    /// Waits until there are finished reads for [`FoundClusters::apply`]. Nothing is lost if the future is dropped.
     pub(crate) async fn come(&mut self) {
         loop {
             let left = match self.finished_at {
@@ -251,13 +259,14 @@ impl FoundClusters {
         }
     }
 
-    /// Returns true if Secrets were read, and no other one is waited for.
+    /// Returns true if a read finished, and either no other one is running or the first result has waited for
+    /// [`TOGETHER`].
     fn is_to_apply(&self) -> bool {
         self.finished_at.is_some_and(|at| self.reads.is_empty() || at.elapsed() >= TOGETHER)
     }
 
-    /// Applies what was read: adds clusters to those that are watched, begins them anew, and removes them. Returns what
-    /// changed; `None` if nothing did.
+    /// Applies finished reads: starts to watch new clusters, reads changed ones from the beginning, and ends the
+    /// watches of those that no Secret names any more. Returns what changed; `None` if nothing did.
     pub(crate) fn apply(&mut self, watcher: &mut FleetWatcher) -> Option<MemberChanges> {
         let mut is_changed = false;
         let mut begun_anew = Vec::new();
@@ -310,7 +319,8 @@ impl FoundClusters {
         Some(MemberChanges { found: names, begun_anew, complete })
     }
 
-    /// Returns [`MemberChanges::complete`].
+    /// Returns the homes all of whose Secrets have been read for the first time, each of them once, with the names of
+    /// all clusters that its Secrets name.
     fn newly_complete(&mut self) -> Vec<(String, HashSet<String>)> {
         let mut complete = Vec::new();
         for (home, member) in self.homes.iter_mut().zip(&self.reserved.members) {
@@ -328,7 +338,7 @@ impl FoundClusters {
         self.homes.iter().flat_map(|home| home.found.values()).filter_map(|found| found.member.as_ref())
     }
 
-    /// Returns the place of a found cluster among all: after those of the kubeconfig, by home and name.
+    /// Returns the index of a found cluster among all clusters: after those of the kubeconfig, by home and name.
     fn place_of(&self, home: usize, name: &str) -> usize {
         let is_watched = |found: &&Found| found.member.is_some();
         let of = |home: &Home| home.found.values().filter(is_watched).count();
@@ -352,8 +362,9 @@ impl FoundClusters {
         aliases(&homes)
     }
 
-    /// Returns true if all is known of a home that tells which of its Secrets count.
-    fn is_to_look(&self, at: usize, watcher: &FleetWatcher) -> bool {
+    /// Returns true if a home can be searched for Secrets: it is settled and live, no failure hides which Secrets
+    /// count, and no running comparison may show that it is another name of an earlier home.
+    fn is_to_search(&self, at: usize, watcher: &FleetWatcher) -> bool {
         let Some(snapshot) = watcher.snapshots().get(at) else { return false };
         let before = watcher.snapshots().iter().take(at);
         let may_be_alias =
@@ -364,7 +375,7 @@ impl FoundClusters {
             && !(watcher.is_comparing() && may_be_alias())
     }
 
-    /// Begins to read the Secrets of a home that were not read in their present version.
+    /// Starts to read the Secrets of a home that were not read in their present version, and those that are due again.
     fn begin_reads(&mut self, at: usize, watcher: &FleetWatcher, now: Instant) {
         let Some(home) = self.homes.get_mut(at) else { return };
         let Some(guard) = home.guard.clone() else { return };
@@ -421,8 +432,9 @@ impl Home {
         self.gone.extend(before.into_values().filter_map(|found| found.member).map(|member| member.name));
     }
 
-    /// Returns the errors about Secrets that name clusters which are not shown, each of a namespace, so that whoever writes
-    /// there casts no doubt on the others. `reserved` has the names of the kubeconfig's clusters.
+    /// Returns the errors about Secrets that name clusters which are not shown. Each error is about one namespace, so
+    /// that an author of Secrets in one namespace casts no doubt on the others. `reserved` has the names of the
+    /// kubeconfig's clusters.
     fn errors(&self, reserved: &BTreeSet<&str>) -> Vec<ScopeError> {
         let error = |namespace: &str, reason: &str, message: String| ScopeError {
             scope: Scope::Namespace(namespace.to_owned()),
@@ -439,7 +451,7 @@ impl Home {
         }
         let more = |number: usize| match number {
             0 | 1 => String::new(),
-            number => format!("; so it is with {} more", number - 1),
+            number => format!("; the same holds for {} more", number - 1),
         };
         let is_forbidden = |found: &&Found| matches!(&found.failed, Some((_, true)));
         let mut forbidden = self.found.values().filter(is_forbidden);
@@ -477,15 +489,15 @@ impl Found {
         }
     }
 
-    /// Returns true if the Secret must be read, because it was not read in this version, or may have changed unseen since
-    /// the last read, which was longer than `again` ago.
+    /// Returns true if the Secret must be read: it was not read in this version; or its version is not known or its
+    /// last read failed, and that read ended `again` ago or earlier.
     fn is_to_read(&self, now: Instant, again: Duration) -> bool {
         let is_due = self.read_at.is_none_or(|at| now.saturating_duration_since(at) >= again);
         let is_doubtful = self.version.is_none() || self.failed.is_some();
         self.ticket.is_none() && (self.read.as_ref() != Some(&self.version) || is_doubtful && is_due)
     }
 
-    /// Takes what was read, and returns the member to watch from now on; the outer `None` if that does not change.
+    /// Applies a finished read, and returns the member to watch from now on; the outer `None` if that does not change.
     /// `is_reserved` is true if a cluster of the kubeconfig has the name; `addresses` are those of the kubeconfig.
     fn take(
         &mut self,
@@ -531,8 +543,8 @@ impl Found {
     }
 }
 
-/// Returns true if no failure hides what tells which Secrets of a cluster count. What the user may not read is known not
-/// to be known.
+/// Returns true if the cluster's snapshot has no error that may hide which Secrets name clusters. A missing permission
+/// is no such error: it is known what the user may not read.
 fn is_certain(snapshot: &Snapshot) -> bool {
     let hides = |error: &ScopeError| match &error.scope {
         Scope::Cluster => true,

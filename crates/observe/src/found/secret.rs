@@ -20,13 +20,13 @@ use crate::read::read_one;
 pub(super) enum SecretRead {
     /// There is no such Secret.
     Absent,
-    /// It names the cluster that holds it.
+    /// The Secret names the cluster that contains it.
     Home,
-    /// It names another cluster. The fingerprint tells apart two contents of the Secret.
+    /// The Secret names another cluster. The fingerprint is a hash of the content of the Secret.
     Other { context: Box<Context>, fingerprint: u64 },
-    /// It names a cluster to which Taffrail does not connect.
+    /// The Secret names a cluster to which Taffrail does not connect.
     Refused(Failure),
-    /// It could not be read.
+    /// The Secret could not be read.
     Failed { failure: Failure, is_forbidden: bool },
 }
 
@@ -85,7 +85,8 @@ fn named(
     let (cluster, fingerprint) = match secret.tool {
         ClusterSecretTool::ArgoCd => {
             let server = value("server")?.unwrap_or_default();
-            let server = String::from_utf8(server).map_err(|_| unusable("server is not text".to_owned()))?;
+            let server = String::from_utf8(server)
+                .map_err(|_| unusable("the key server of the Secret is not text".to_owned()))?;
             let config = value("config")?.unwrap_or_default();
             let fingerprint = hasher.hash_one((&server, &config));
             let named = ArgoClusterSecret { server: &server, config: &config };
@@ -100,7 +101,7 @@ fn named(
                 }
             }
             let Some(kubeconfig) = kubeconfig else {
-                return Err(unusable(format!("it has no key {}", secret.keys.join(" or "))));
+                return Err(unusable(format!("the Secret has no key {}", secret.keys.join(" or "))));
             };
             let cluster = SecretCluster::from_kubeconfig(&secret.name, &kubeconfig, guard)?;
             (cluster, hasher.hash_one(&kubeconfig))
@@ -124,5 +125,7 @@ fn decoded(secret: &Object<'_>, key: &str) -> Result<Option<Vec<u8>>, SecretClus
         return Err(SecretClusterError::TooLarge { bytes });
     }
     let decoded = STANDARD.decode(encoded);
-    decoded.map(Some).map_err(|_| SecretClusterError::Unusable(format!("its key {key} is not base64")))
+    decoded
+        .map(Some)
+        .map_err(|_| SecretClusterError::Unusable(format!("the key {key} of the Secret is not base64")))
 }

@@ -207,7 +207,8 @@ mod tests {
 
     use super::*;
 
-    /// A Pod with these containers: name, list of the Pod, and entry of its status.
+    /// Returns a Pod with these containers: name of the container, list of the Pod that contains it, and entry of its
+    /// status.
     fn pod(
         name: &str,
         second: u8,

@@ -242,11 +242,11 @@ impl Follower {
 }
 
 enum State {
-    /// The container runs, after so many restarts.
+    /// The container runs; the number is that of its restarts.
     Runs(i64),
     /// The container is an init container that has done its work.
     IsDone,
-    /// The container does not run now, after so many restarts.
+    /// The container does not run at present; the number is that of its restarts.
     Waits(i64),
 }
 

@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::fleet::FleetSnapshot;
 use crate::object_arg::ObjectArg;
 
-/// Maximum number of namespaces in which objects of one name are looked up: the first ones by name.
+/// Maximum number of namespaces in which objects of one name are looked up: the first ones by name; others are ignored.
 const MAX_NAMESPACES: usize = 50;
 
 /// The kinds, as group and kind, that can stand between an object and its Pods.
@@ -165,7 +165,8 @@ async fn namespaces_of(
     Ok(found.into_iter().take(MAX_NAMESPACES).collect())
 }
 
-/// Returns the selector of the Pods of a workload or Service; `None` if the object has none.
+/// Returns the selector of the Pods of a workload or Service; `None` if the object has none, or one that selects all
+/// Pods.
 fn selector(object: &Object<'_>) -> Option<LabelSelector> {
     let own = object.at(&["spec", "selector"]).filter(|own| !own.is_null())?;
     let selector = match (object.group(), object.kind()) {

@@ -28,8 +28,8 @@ const OF_CLUSTER: &str = "cluster/";
 /// Maximum number of actions that one origin's scripts may offer for an object; further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
-/// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds depend
-/// on their controllers.
+/// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds
+/// depend on their controllers.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
 /// Prefix of the names of ConfigMaps that configure an Argo CD.
@@ -324,7 +324,7 @@ impl ActionRequest {
                     }
                 }
                 Operation::Patch => {
-                    let what = format!("'{name}' would change {} {}", key.kind, key.path());
+                    let what = format!("action '{name}' would change {} {}", key.kind, key.path());
                     return Err(OperationError::unreadable(what)
                         .hint("an action may change only its own object, and create others"));
                 }
@@ -348,7 +348,7 @@ impl ActionRequest {
     /// Checks that a script of the cluster may create this object. Such a script runs with the rights of the user, but
     /// anyone who may write to one namespace may have written it.
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
-        let what = format!("'{}' would create {} {}", self.action, key.kind, called(key, object));
+        let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(what)
                 .hint("a script of the cluster may create objects only in the namespace of its own object"));
@@ -396,8 +396,9 @@ pub struct ActionSettings {
 
 impl OperationPlan<ActionTarget> {
     /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
-    /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the progress.
-    /// All items begin before the first write, so the time to answer questions is not that of a cluster.
+    /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the
+    /// progress. All items begin before the first write, so the time that the user takes for an answer does not count
+    /// as that of a cluster.
     ///
     /// # Errors
     ///
@@ -509,8 +510,8 @@ struct QueuedItem<'r> {
     live: &'r LiveObject,
 }
 
-/// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there are
-/// several, or the script is the cluster's, a server-side dry run of all of them comes first.
+/// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there
+/// are several, or the script is the cluster's, a server-side dry run of all of them comes first.
 struct Queue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
@@ -549,8 +550,9 @@ impl<'r> Queue<'r> {
         Some(queue)
     }
 
-    /// Returns true if the writes of the current item are tried before they are made, or only tried. A single write needs
-    /// no trial: it is refused or done.
+    /// Returns true if a server-side dry run of the current item's writes comes first, or is all that is sent: in a dry
+    /// run, if there are several writes, or if the script is the cluster's. A single write of another script needs
+    /// none: it is refused or done as a whole.
     fn begins_with_trial(&self) -> bool {
         let PlannedItem { target, writes, .. } = self.current.planned;
         self.dry_run || writes.len() > 1 || target.origin() == Some(Origin::Cluster)
@@ -594,8 +596,8 @@ impl<'r> Queue<'r> {
         (self, Sent { is_stored, result })
     }
 
-    /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to [`MAX_TRIES`]
-    /// times.
+    /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to
+    /// [`MAX_TRIES`] times.
     async fn patch(&self, patch: &Patch, is_stored: &mut bool) -> Result<(), OperationError> {
         let QueuedItem { planned, live, .. } = self.current;
         let ActionTarget { located, key, chosen } = &planned.target;

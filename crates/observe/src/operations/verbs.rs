@@ -196,8 +196,9 @@ impl Task {
         (self.uses_alternative, self.is_announced, self.state) = (true, false, State::Writing);
     }
 
-    /// Plans the current step again after a conflict. Returns true if the patch is the same as before, so that it
-    /// can be sent.
+    /// Plans the current step again after a conflict. If the new patch changes the same fields to the same values as
+    /// the confirmed one, makes it the next write and returns true. Returns false, and changes nothing, if it differs
+    /// or the step can no longer be planned.
     fn replan(&mut self, app: Option<&App>, fleet: &FleetSnapshot, list: &AppList) -> bool {
         let home = snapshot(fleet, &self.app.home);
         let again =
@@ -276,7 +277,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             let list = aside(|| fleet.apps(&[]));
             let mut waiting = Vec::new();
             for item in 0..self.tasks.len() {
-                waiting.extend(self.look(item, fleet, &list)?.map(|why| (item, why)));
+                waiting.extend(self.check_progress(item, fleet, &list)?.map(|why| (item, why)));
             }
             if !waiting.is_empty() {
                 self.tell(OperationEvent::Waiting(&waiting))?;
@@ -402,7 +403,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     }
 
     /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended or must be written.
-    fn look(
+    fn check_progress(
         &mut self,
         item: usize,
         fleet: &FleetSnapshot,
@@ -462,7 +463,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             Progress::Done => {
                 task.advance(State::Settling(Instant::now()));
                 // It may be ready already.
-                return self.look(item, fleet, list);
+                return self.check_progress(item, fleet, list);
             }
         }
         ControlFlow::Continue(None)

@@ -1,4 +1,4 @@
-//! Questions about the watched clusters, answered by the task that watches them.
+//! Inquiries: functions that read the watched clusters, called by the task that watches them.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +7,30 @@ use tokio::sync::mpsc;
 use crate::fleet::FleetSnapshot;
 use crate::follow::FleetWatcher;
 
-/// A question: a function that the reporter calls with the fleet, and that sends its own answer to the asker.
+/// A function that the reporter calls once with the fleet. It sends its result to its caller itself.
 pub type Inquiry = Box<dyn FnOnce(&FleetSnapshot) + Send>;
 
-/// Maximum time for which a question waits for the first read of all clusters.
+/// Maximum time for which an inquiry waits for the first read of all clusters; then it is called with what was read.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// Maximum time for which a question after the first read waits for evidence about a change.
+/// Maximum time for which an inquiry after the first read waits for evidence about a change; then it is called without
+/// the evidence.
 const EVIDENCE: Duration = Duration::from_secs(1);
 
-/// Interval at which the reporter checks if it can answer a waiting question.
+/// Interval at which the reporter checks if it can call a waiting inquiry.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Maximum number of questions taken from the channel that wait for an answer.
+/// Maximum number of waiting inquiries; further ones stay in the channel.
 const MAX_WAITING: usize = 64;
 
-/// The questions that wait for an answer.
+/// The inquiries that wait to be called.
 #[derive(Default)]
 pub(super) struct Inquiries {
-    /// The channel of new questions; `None` once its senders are gone.
+    /// The channel of new inquiries; `None` once its senders are gone.
     coming: Option<mpsc::Receiver<Inquiry>>,
-    /// The questions, with the moment at which each came.
+    /// The waiting inquiries, each with the moment at which it came.
     waiting: Vec<(Instant, Inquiry)>,
-    /// True once all clusters were read or a question was answered: later questions wait at most [`EVIDENCE`].
+    /// True once all clusters were read or an inquiry was called: later inquiries wait at most [`EVIDENCE`].
     were_read: bool,
 }
 
@@ -38,8 +39,8 @@ impl Inquiries {
         Inquiries { coming: Some(coming), ..Inquiries::default() }
     }
 
-    /// Waits for a question from the channel and keeps it; never returns while [`MAX_WAITING`] questions wait or the
-    /// channel is closed. No question is lost if the future is dropped.
+    /// Waits for an inquiry from the channel and keeps it; never returns while [`MAX_WAITING`] inquiries wait or the
+    /// channel is closed. No inquiry is lost if the future is dropped.
     pub(super) async fn come(&mut self) {
         let Some(coming) = self.coming.as_mut().filter(|_| self.waiting.len() < MAX_WAITING) else {
             return std::future::pending().await;
@@ -50,12 +51,12 @@ impl Inquiries {
         }
     }
 
-    /// Returns `tick`, but at most 50 ms while questions wait.
+    /// Returns `tick`, but at most [`TICK`] while inquiries wait.
     pub(super) fn tick(&self, tick: Duration) -> Duration {
         if self.waiting.is_empty() { tick } else { tick.min(TICK) }
     }
 
-    /// Answers all waiting questions if everything needed is read, else those that have waited for the maximum time.
+    /// Calls all waiting inquiries if everything needed is read, else those that have waited for the maximum time.
     pub(super) fn answer(&mut self, watcher: &mut FleetWatcher) {
         if self.waiting.is_empty() {
             return;

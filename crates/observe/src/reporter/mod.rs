@@ -1,18 +1,18 @@
 //! Reports of watched clusters to a hub.
 //!
-//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has a
-//! stream of its own, whose epoch the hub gives.
+//! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has
+//! a stream of its own, whose epoch the hub gives.
 //!
 //! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
 //! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
-//! * `telling` passes the differences from one look at the fleet to the next to the streams.
-//! * `inquiries` answers questions from the watched fleet.
+//! * `telling` passes the differences between one state of the fleet and the next to the streams.
+//! * `inquiries` calls inquiries, which are functions that read the fleet, in the loop that watches the clusters.
 //!
-//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it looks at the
-//! fleet, and nowhere else.
+//! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it compares
+//! the fleet with its last state, and nowhere else.
 //!
-//! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second one:
-//! meanwhile newer states replace those that were not sent.
+//! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second
+//! one: meanwhile newer states replace those that were not sent.
 
 mod inquiries;
 mod stream;
@@ -82,8 +82,8 @@ impl Reporter {
         Reporter { found: Some(found), ..self }
     }
 
-    /// Sets the channel of questions to answer from the fleet: at once if all clusters were read, else as soon as they
-    /// are, but at the latest after 4 s.
+    /// Sets the channel of inquiries, which are called with the fleet: at once if all clusters were read, else as soon
+    /// as they are, but at the latest after 4 s.
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }
@@ -125,7 +125,7 @@ impl Shared {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes changes of the clusters to the streams and answers questions, in a loop. Rests after each update for as
+    /// Passes changes of the clusters to the streams and calls inquiries, in a loop. Rests after each update for as
     /// long as the update took.
     async fn follow(
         &self,
@@ -166,11 +166,11 @@ impl Shared {
             if is_news || !stands {
                 let begun = Instant::now();
                 looked = Some(Timestamp::now());
-                self.look(watcher, teller).await;
+                self.update(watcher, teller).await;
                 rested = Instant::now() + begun.elapsed();
             }
             if let Some(found) = found {
-                found.look(watcher);
+                found.search(watcher);
             }
             inquiries.answer(watcher);
             teller.hear(&heard, &mut self.streams());
@@ -178,7 +178,7 @@ impl Shared {
         }
     }
 
-    async fn look(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
+    async fn update(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
         let planned: Vec<bool> = watcher.is_to_plan().collect();
         watcher.ask().await;
         let reading: Vec<Reading> = (0..planned.len())
@@ -190,7 +190,7 @@ impl Shared {
             .collect();
         let is_comparing = watcher.is_comparing();
         let fleet = watcher.fleet();
-        let touched = teller.look(fleet, &reading, is_comparing, &mut self.streams(), self.now());
+        let touched = teller.compare(fleet, &reading, is_comparing, &mut self.streams(), self.now());
         // What changed by time alone may want other evidence.
         let again = touched.into_iter().filter(|at| !planned.get(*at).copied().unwrap_or_default());
         again.for_each(|at| watcher.plan_again(at));

@@ -31,10 +31,10 @@ pub(super) const STATISTICS: Duration = Duration::from_secs(60);
 /// The time after which the source repeats its request to open a stream, if the hub has not accepted it.
 pub(super) const REOPEN: Duration = Duration::from_secs(5);
 
-/// Maximum number of halves in one report.
+/// Maximum number of halves in one report; further ones go into the next report.
 pub(super) const MAX_HALVES: usize = 256;
 
-/// Maximum number of failures that are reported of a cluster.
+/// Maximum number of failures that are reported of a cluster; the last one then says how many are not shown.
 const MAX_ERRORS: usize = 1_000;
 
 /// The reason of the error that apps were left out because a cluster has too many.

@@ -1,4 +1,4 @@
-//! Passes the differences between two looks at a fleet to the streams of reports.
+//! Passes the differences between two states of a fleet to the streams of reports.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -23,7 +23,7 @@ const FACTS: Duration = Duration::from_secs(5);
 /// The time for which changes of a cluster are held back while evidence for them is being read.
 const EVIDENCE: Duration = Duration::from_millis(400);
 
-/// Maximum length of an identity that a cluster reports.
+/// Maximum length, in bytes, of an identity that a cluster reports; a longer one counts as none.
 const MAX_ID: usize = MAX_NAME;
 
 /// The progress of reading a cluster.
@@ -37,7 +37,7 @@ pub(super) enum Reading {
     Settled,
 }
 
-/// Compares each look at a fleet with the one before, and passes the differences to the streams of reports.
+/// Compares each state of a fleet with the one before, and passes the differences to the streams of reports.
 #[derive(Debug, Default)]
 pub(super) struct FleetTeller {
     /// The clusters, by the index of their snapshot.
@@ -61,7 +61,8 @@ struct ToldCluster {
     is_alias: bool,
     /// The moment since which an answer that the cluster's apps need is missing; `None` if none is.
     unsettled: Option<Duration>,
-    /// The freshness of the cluster at the last look, and the stale scopes, each with the time of its last answer.
+    /// The freshness of the cluster at the last comparison, and the stale scopes, each with the time of its last
+    /// answer.
     freshness: (Freshness, Vec<(Scope, jiff::Timestamp)>),
 }
 
@@ -97,11 +98,11 @@ impl FleetTeller {
         }
     }
 
-    /// Passes the differences from the last look to `streams`. `reading` has the progress of each cluster; while
+    /// Passes the differences since the last call to `streams`. `reading` has the progress of each cluster; while
     /// `is_comparing`, streams of clusters that may be aliases are not begun.
     ///
     /// Returns the indexes of the clusters whose apps changed; empty if all rows were passed again.
-    pub(super) fn look(
+    pub(super) fn compare(
         &mut self,
         fleet: &FleetSnapshot,
         reading: &[Reading],
@@ -365,11 +366,13 @@ fn home_of_found(name: &str) -> Option<&str> {
     name.rsplitn(3, '/').nth(2)
 }
 
-/// Maximum length of the identity that a found cluster reports, to which its name is added.
+/// Maximum length, in bytes, of the identity that a found cluster reports, to which its name is added; a longer one
+/// counts as none.
 const MAX_FOUND_ID: usize = 128;
 
-/// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it never
-/// is that of a cluster of the kubeconfig, whichever of them answers first. `None` if it reports none that is sound.
+/// Returns the identity of a cluster that a Secret of another one names: what it reports, and its name, so that it
+/// never is that of a cluster of the kubeconfig, whichever of them answers first. `None` if it reports none that is
+/// sound.
 fn found_identity(snapshot: &Snapshot) -> Option<ClusterId> {
     let id = snapshot.id().filter(|id| id.0.len() <= MAX_FOUND_ID && is_sound(&id.0))?;
     Some(ClusterId(format!("{id}@{}", snapshot.name())))
@@ -416,7 +419,7 @@ mod tests {
     use crate::rows::KeptRows;
     use crate::rules::FleetRules;
 
-    /// The built-in rules.
+    /// The rules that apply without any rules files.
     #[derive(Debug)]
     struct BuiltIn;
 
@@ -431,7 +434,7 @@ mod tests {
         snapshot.insert(document, Projection::Full).unwrap();
     }
 
-    /// A cluster that reports an identity.
+    /// Returns a cluster that reports the identity `uid`; none if it is empty.
     fn cluster(name: &str, uid: &str) -> Snapshot {
         let mut snapshot = Snapshot::live(name, Timestamp::UNIX_EPOCH);
         snapshot.add_server(format!("https://{name}.example.com"));
@@ -442,7 +445,7 @@ mod tests {
         snapshot
     }
 
-    /// A test bench: a fleet, the teller about it, its report streams, and the time.
+    /// A fleet, the teller that compares it, its report streams, and the time.
     struct Stage {
         fleet: FleetSnapshot,
         teller: FleetTeller,
@@ -451,7 +454,7 @@ mod tests {
     }
 
     impl Stage {
-        /// Makes a fleet of two clusters, each with so many apps of one ConfigMap.
+        /// Makes a fleet of two clusters, each with `apps` apps of one ConfigMap.
         fn new(apps: usize) -> Stage {
             let mut snapshots = vec![cluster("eu", "1"), cluster("us", "2")];
             for snapshot in &mut snapshots {
@@ -476,11 +479,12 @@ mod tests {
             stage
         }
 
-        /// Looks at the fleet, and returns what is told within some seconds, with the number of halves in it.
+        /// Passes the fleet to the teller. Returns the clusters whose reports are sent within six seconds, with the
+        /// number of halves in each report.
         fn look(&mut self) -> Vec<(String, usize)> {
             self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
             let reading = [Reading::Settled; 2];
-            self.teller.look(&self.fleet, &reading, false, &mut self.streams, self.now);
+            self.teller.compare(&self.fleet, &reading, false, &mut self.streams, self.now);
             let mut told = Vec::new();
             let end = self.now + Duration::from_secs(6);
             while self.now < end {
@@ -508,7 +512,7 @@ mod tests {
         }
     }
 
-    /// A ConfigMap that is an app of its own.
+    /// Returns a ConfigMap that is an app of its own.
     fn settings(number: usize, value: &str) -> Value {
         let labels = json!({"app.kubernetes.io/instance": format!("app-{number}")});
         let metadata = json!({"namespace": "shop", "name": format!("settings-{number}"), "labels": labels});

@@ -1,4 +1,4 @@
-//! A cluster that is followed completely.
+//! A cluster all of whose objects are followed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
 use taffrail_testkit::objects::{namespace, widgets};
 
-/// Long enough for a busy machine; nothing waits for it that works.
+/// Maximum time of each wait; no test that succeeds needs so much, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the current context of a kubeconfig.
@@ -41,7 +41,7 @@ async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Liv
     Live::start(connected, Some(context), settings).await.unwrap()
 }
 
-/// Waits for a snapshot of which this holds.
+/// Waits for a snapshot for which `holds` returns true; panics with `what` if none comes.
 #[track_caller]
 fn until<'l>(
     live: &'l Live,
@@ -232,7 +232,7 @@ async fn adding_and_removing_kinds_leaves_others_alone() {
     until(&live, "gone", |snapshot| snapshot.find("example.com", "Widget", "shop", "w").is_none()).await;
 }
 
-/// Of kinds that nobody told of, nobody knows that they are gone.
+/// If half of a discovery fails, the index keeps the kinds of that half: it is not known that they are gone.
 #[tokio::test]
 async fn half_of_a_discovery_that_fails_takes_no_kind_away() {
     let fleet = Fleet::builder().start().await.unwrap();

@@ -1,4 +1,4 @@
-//! Logs that are read and followed, against a server that answers as told.
+//! Logs that are read and followed, of a server whose answers the test sets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn text(text: impl Into<Vec<u8>>) -> Reply {
     Reply::Whole(200, vec![("content-type", "text/plain".to_owned())], text.into())
 }
 
-/// A Pod whose container is in this state after so many restarts.
+/// Returns a Pod whose container was restarted `restarts` times and is in the state `state`.
 fn pod(restarts: usize, state: serde_json::Value) -> Reply {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web-1"},

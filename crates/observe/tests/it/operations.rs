@@ -36,7 +36,7 @@ fn members_of(clusters: &[Cluster]) -> FleetMembers {
     members(&ClusterSelection { kubeconfig, all_contexts: true, ..ClusterSelection::default() }).unwrap()
 }
 
-/// Clusters with an app each, and what is known of them.
+/// Simulated clusters with an app each, and a watcher of them.
 struct Watched {
     clusters: Vec<Cluster>,
     _fleet: Fleet,
@@ -75,7 +75,7 @@ impl Watched {
         plan_verb(verb, &apps, fleet, &list, jiff::Timestamp::UNIX_EPOCH)
     }
 
-    /// Runs a plan until an event is answered with [`Reply::Stop`]; returns the events, in words.
+    /// Runs a plan until an event is answered with [`Reply::Stop`]; returns the events as text.
     async fn run(
         &mut self,
         plan: &OperationPlan<AppTarget>,
@@ -118,7 +118,7 @@ impl Watched {
     }
 }
 
-/// Accepts what a server can run in a task of its own.
+/// Checks at compile time that a future can run in a task of its own, as a server needs.
 fn spawnable<F: Future + Send>(run: F) -> F {
     run
 }

@@ -1,4 +1,4 @@
-//! However an object comes, it is parsed once.
+//! Each object that is read or followed is parsed exactly once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::rules::Shipped;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name of the threads of the simulated server, which parses objects too.
+/// The name of the threads of the simulated server, so that the objects that it parses itself are not counted.
 const SERVER: &str = "server";
 
 /// A simulated cluster that runs in threads of its own.
@@ -58,7 +58,8 @@ impl Server {
     }
 }
 
-/// An app with a Deployment that carries a mark, and a ReplicaSet of it that carries another.
+/// Returns an app, its Deployment and a ReplicaSet of that, each of which contains the text `mark` with another suffix,
+/// so that parses of it can be counted.
 fn app(mark: &str) -> [Value; 5] {
     let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
     let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u-web", "controller": true}]);
@@ -81,7 +82,7 @@ fn app(mark: &str) -> [Value; 5] {
     ]
 }
 
-/// A Deployment that is not ready, so that what stands behind it is looked at.
+/// Returns a Deployment that is not ready, so that the objects behind it are read as evidence.
 fn deployment(mark: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -95,7 +96,7 @@ fn parsed(mark: &str, names: &[&str]) -> Vec<usize> {
     names.iter().map(|name| parses::count(&format!("\"{mark}-{name}\""), SERVER)).collect()
 }
 
-/// The reads of `get`, `explain` and `tree`.
+/// Covers the reads of `get`, `explain` and `tree`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_parses_each_object_once() {
     for (mark, dependents) in [("look", Dependents::None), ("tree", Dependents::Of("web".parse().unwrap()))] {
@@ -118,7 +119,7 @@ async fn a_look_parses_each_object_once() {
     }
 }
 
-/// The reads of `-w`, whose lists come in pages, and of `wait`, whose lists begin their watches.
+/// Covers the reads of `-w`, whose lists come in pages, and of `wait`, whose lists begin their watches.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
     for (mark, lists) in [("pages", ListStrategy::Pages), ("streams", ListStrategy::Streams)] {
@@ -156,7 +157,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
     }
 }
 
-/// The reads of a cluster that is followed as a whole.
+/// Covers the reads of a cluster that is followed as a whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_cluster_is_parsed_once_in_lists_and_once_in_each_event() {
     for (mark, lists) in [("whole-pages", ListStrategy::Pages), ("whole-streams", ListStrategy::Streams)] {

@@ -1,4 +1,5 @@
-//! Followed clusters that are reported: what a hub puts together of the reports, beside the direct answer.
+//! Clusters that are followed and reported: the rows that a hub puts together of the reports equal those of a direct
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::rules::Shipped;
 
-/// Long enough for a busy machine; nothing waits for it that works.
+/// Maximum time of each wait; no test that succeeds needs so much, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn kustomization(name: &str, objects: &[&str]) -> Value {
@@ -38,7 +39,7 @@ fn kustomization(name: &str, objects: &[&str]) -> Value {
     })
 }
 
-/// An app that is declared in one cluster, and whose Deployment is in the cluster `target`.
+/// Returns an app that is declared in one cluster and whose Deployment is in the cluster `target`.
 fn application(target: &Cluster, sync: &str) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -67,20 +68,20 @@ struct Stage {
     replies: mpsc::Sender<SourceReply>,
     inquiries: mpsc::Sender<Inquiry>,
     received: HashMap<ClusterId, Received>,
-    /// The reports that came, but for those that got lost.
+    /// The reports that the hub received.
     reports: Vec<Report>,
-    /// True while reports get lost.
+    /// True if reports get lost on their way to the hub.
     is_lossy: bool,
     lost: usize,
 }
 
 impl Stage {
-    /// Starts to report clusters to a hub, with room for so many messages on their way.
+    /// Starts to report two clusters to a hub; `room` is the maximum number of messages on their way.
     async fn new(room: usize) -> Stage {
         Stage::prepared(room, |_| {}).await
     }
 
-    /// Starts to report after `prepare` was called with the clusters.
+    /// Works like [`Stage::new`], and calls `prepare` with the clusters before it starts to report.
     async fn prepared(room: usize, prepare: impl FnOnce(&[Cluster; 2])) -> Stage {
         let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
         let clusters = [fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap()];
@@ -131,7 +132,7 @@ impl Stage {
         }
     }
 
-    /// Asks what follows the clusters for the apps and their health.
+    /// Returns the apps and their health, as the watcher of the clusters has them.
     async fn ask(&self) -> Vec<String> {
         let (sender, receiver) = oneshot::channel();
         let inquiry: Inquiry = Box::new(move |fleet| {
@@ -147,7 +148,7 @@ impl Stage {
         self.clock.now().since(self.begun)
     }
 
-    /// Takes a message as a hub does, and answers.
+    /// Processes a message as a hub does, and sends the reply.
     async fn take(&mut self, message: SourceMessage) {
         let at = self.at();
         let reply = match message {
@@ -177,7 +178,7 @@ impl Stage {
         }
     }
 
-    /// Takes messages for the time `time`.
+    /// Processes messages for the time `time`.
     async fn listen(&mut self, time: Duration) {
         let end = tokio::time::Instant::now() + time;
         while let Ok(message) = tokio::time::timeout_at(end, self.messages.recv()).await {
@@ -185,13 +186,15 @@ impl Stage {
         }
     }
 
-    /// Takes messages while the clock goes three times as fast: much faster, and servers would seem silent that are not.
+    /// Processes messages while the clock runs three times as fast. If it ran much faster, working servers would seem
+    /// silent.
     async fn hurry(&mut self) {
         self.clock.sleep(Duration::from_millis(600));
         self.listen(Duration::from_millis(300)).await;
     }
 
-    /// Takes messages until the rows of the hub are those of the direct answer.
+    /// Processes messages until the rows of the hub equal those of the direct read, and returns them; panics with
+    /// `what` if they never do.
     #[track_caller]
     fn until_equal(&mut self, what: &'static str) -> impl Future<Output = BTreeMap<String, AppRow>> {
         let place = std::panic::Location::caller();
@@ -208,7 +211,7 @@ impl Stage {
         }
     }
 
-    /// Takes messages until this holds.
+    /// Processes messages until `holds` returns true; panics with `what` if it never does.
     #[track_caller]
     fn until(&mut self, what: &'static str, holds: impl Fn(&Stage) -> bool) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -221,7 +224,7 @@ impl Stage {
         }
     }
 
-    /// Returns the rows that a hub puts together, by home, target and name.
+    /// Returns the rows that a hub puts together of the reports, by home, target and name.
     fn rows(&self) -> BTreeMap<String, AppRow> {
         let mut rows = BTreeMap::new();
         for home in self.received.values() {
@@ -260,7 +263,7 @@ impl Stage {
         }
     }
 
-    /// Returns the rows of the direct answer.
+    /// Returns the rows of a direct read of the clusters, by home, target and name.
     async fn direct(&self) -> BTreeMap<String, AppRow> {
         let request = LookRequest {
             members: of(self.kubeconfig.path()),
@@ -275,7 +278,7 @@ impl Stage {
         rows.into_iter().map(|row| (title(&row), row)).collect()
     }
 
-    /// Returns what was received of the cluster of this name.
+    /// Returns what the hub received of the cluster with this name.
     fn of(&self, name: &str) -> Option<&Received> {
         self.received.values().find(|received| received.facts().name == name)
     }
@@ -294,7 +297,7 @@ fn title(row: &AppRow) -> String {
     format!("{} {} {}", row.home, row.cluster, row.name)
 }
 
-/// Without the time at which a live cluster was observed.
+/// Removes the time at which a live cluster was observed, which differs between two reads.
 fn timeless(mut row: AppRow) -> AppRow {
     for freshness in [&mut row.freshness, &mut row.sync.freshness] {
         freshness.observed_at = freshness.observed_at.filter(|_| !freshness.is_live());

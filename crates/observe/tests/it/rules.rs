@@ -5,7 +5,7 @@ use taffrail_rules::RuleSet;
 use taffrail_status::ActiveRules;
 use taffrail_status::assess::Options;
 
-/// The rules that are shipped.
+/// The rules that are built into the program.
 #[derive(Debug)]
 pub(crate) struct Shipped(RuleSet);
 

@@ -24,7 +24,7 @@ const CALL_COST: u64 = 4;
 /// The number of bytes of a text that cost one unit.
 const BYTES_PER_UNIT: usize = 64;
 
-/// The largest compiled size of a pattern, in bytes; larger ones are refused.
+/// The largest compiled size of a pattern, in bytes; a larger one is an error of the expression.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// The cost of compiling a regular expression, in units of the budget.
@@ -36,14 +36,23 @@ const SEARCH_FACTOR: u64 = 3;
 /// The cost of one step of a macro, besides the expressions in it.
 const STEP_COST: u64 = 4;
 
-/// The number of compiled patterns that are kept for the next elements of a list.
+/// The number of compiled patterns that are kept for the next elements of a list; the oldest is dropped for one more.
 const MAX_CACHED_PATTERNS: usize = 8;
 
-/// The names of the counting functions; an expression cannot contain them.
+/// The counting function that charges for the result of a call. No expression can contain its name, nor those of the
+/// others, because of the `@`.
 const RESULT: &str = "@result_of";
+
+/// The counting function that charges for an argument by the length of its text.
 const TEXT: &str = "@text_of";
+
+/// The counting function that charges for an argument with everything inside it.
 const WHOLE: &str = "@whole_of";
+
+/// The counting function that charges for the list or map over which a macro runs, and for its steps.
 const RANGE: &str = "@range_of";
+
+/// The counting function in place of `matches`.
 const MATCHES: &str = "@matches";
 
 /// Operators that read both of their values entirely.

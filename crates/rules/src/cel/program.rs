@@ -14,19 +14,21 @@ use taffrail_object::PredicateAnswer;
 
 use super::budget;
 
-/// The maximum length of an expression, in bytes.
+/// The maximum length of an expression, in bytes; a longer one is refused.
 pub const MAX_LENGTH: usize = 2048;
 
-/// The maximum number of characters that may open another level: brackets, and the question mark of `a ? b : c`.
+/// The maximum number of characters in an expression that may open another level: brackets, and the question mark of `a
+/// ? b : c`. An expression with more is refused.
 pub const MAX_OPENINGS: usize = 64;
 
-/// The maximum number of operators, such as `+` and `&&`: each is a level too.
+/// The maximum number of operators, such as `+` and `&&`, in an expression: each is a level too. An expression with
+/// more is refused.
 pub const MAX_OPERATORS: usize = 256;
 
 /// The stack that the deepest expression within the bounds needs, in bytes; unused stack costs nothing.
 pub const REQUIRED_STACK: usize = 64 << 20;
 
-/// The maximum length of a value in a message, in characters.
+/// The maximum length of a value in a message, in characters; the rest is cut off.
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// The name by which an expression refers to the object.
@@ -144,7 +146,7 @@ impl Program {
         let env = environment().map_err(InvalidExpression::Broken)?;
         let program = env.compile(text).map_err(|errors| syntax(&errors))?;
         let mut looked = Used::new(names);
-        looked.look(program.expression(), &mut Vec::new());
+        looked.collect_names(program.expression(), &mut Vec::new());
         if let Some(name) = looked.unknown {
             return Err(InvalidExpression::UnknownName { known: names.known(&name), name });
         }
@@ -294,7 +296,7 @@ impl Used {
     }
 
     /// Records the free names that an expression uses; `bound` are the variables that surrounding macros define.
-    fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
+    fn collect_names<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) => {
@@ -317,25 +319,25 @@ impl Used {
                 {
                     self.asks_for_more |= !matches!(&*select.field, "apiVersion" | "kind" | "metadata");
                 }
-                _ => self.look(&select.operand, bound),
+                _ => self.collect_names(&select.operand, bound),
             },
             Expr::Call(call) => {
-                call.target.iter().for_each(|target| self.look(target, bound));
-                call.args.iter().for_each(|argument| self.look(argument, bound));
+                call.target.iter().for_each(|target| self.collect_names(target, bound));
+                call.args.iter().for_each(|argument| self.collect_names(argument, bound));
             }
-            Expr::List(list) => list.elements.iter().for_each(|element| self.look(element, bound)),
+            Expr::List(list) => list.elements.iter().for_each(|element| self.collect_names(element, bound)),
             Expr::Map(map) => map.entries.iter().for_each(|entry| self.entry(&entry.expr, bound)),
             Expr::Struct(it) => it.entries.iter().for_each(|entry| self.entry(&entry.expr, bound)),
             Expr::Comprehension(it) => {
-                self.look(&it.iter_range, bound);
-                self.look(&it.accu_init, bound);
+                self.collect_names(&it.iter_range, bound);
+                self.collect_names(&it.accu_init, bound);
                 let before = bound.len();
                 bound.push(&it.iter_var);
                 bound.extend(it.iter_var2.as_deref());
                 bound.push(&it.accu_var);
-                self.look(&it.loop_cond, bound);
-                self.look(&it.loop_step, bound);
-                self.look(&it.result, bound);
+                self.collect_names(&it.loop_cond, bound);
+                self.collect_names(&it.loop_step, bound);
+                self.collect_names(&it.result, bound);
                 bound.truncate(before);
             }
         }
@@ -343,10 +345,10 @@ impl Used {
 
     fn entry<'e>(&mut self, entry: &'e EntryExpr, bound: &mut Vec<&'e str>) {
         match entry {
-            EntryExpr::StructField(field) => self.look(&field.value, bound),
+            EntryExpr::StructField(field) => self.collect_names(&field.value, bound),
             EntryExpr::MapEntry(entry) => {
-                self.look(&entry.key, bound);
-                self.look(&entry.value, bound);
+                self.collect_names(&entry.key, bound);
+                self.collect_names(&entry.value, bound);
             }
         }
     }

@@ -39,13 +39,15 @@ pub enum LuaProblem {
     #[error("{0}")]
     Returned(String),
     /// An action that the kind does not have; holds its name.
-    #[error("the kind has no action '{0}'")]
+    #[error("no Lua script defines the action '{0}' for this kind")]
     NoAction(String),
     /// A key of `argocd-cm` is not valid; the reason.
     #[error("{0}")]
     Key(&'static str),
-    /// A text that is not YAML, or does not have the structure of Argo CD's customizations.
-    #[error("the YAML of scripts does not have the structure that Argo CD expects")]
+    /// The value of a key of `argocd-cm` that is not YAML, or does not have the structure of Argo CD's customizations.
+    #[error(
+        "the value of this key of argocd-cm is not YAML of the structure in which Argo CD expects Lua scripts"
+    )]
     Yaml(#[source] YamlError),
 }
 

@@ -1,6 +1,6 @@
 //! Glob patterns, which name groups and kinds in Argo CD's customizations.
 
-/// The maximum number of alternatives that the braces of a pattern expand to.
+/// The maximum number of alternatives that the braces of a pattern expand to; further ones are ignored.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// A glob pattern: `*` stands for any text, `?` for any character, `[a-z]` for one of several characters, and `{a,b}`

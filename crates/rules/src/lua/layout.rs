@@ -145,7 +145,8 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
-/// The maximum length of a group and a kind together, as of a key of a ConfigMap: verdicts contain it.
+/// The maximum length of a group and a kind together, in bytes, because verdicts contain them; a longer key of
+/// `argocd-cm` is refused.
 const MAX_NAME_BYTES: usize = 253;
 
 fn too_long(name: &str) -> LuaError {

@@ -12,10 +12,11 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
 use super::syntax;
 
-/// The maximum length of a text that is compiled at run time, in bytes: the compiler cannot be stopped.
+/// The maximum length of a text that `loadstring` compiles, in bytes; for a longer one it returns nil and the reason.
+/// The compiler cannot be stopped.
 const MAX_LOADED_BYTES: usize = 64 << 10;
 
-/// The maximum length of a date format, in bytes.
+/// The maximum length of a format given to `os.date`, in bytes; a longer one is an error of the script.
 const MAX_DATE_FORMAT_BYTES: usize = 4 << 10;
 
 /// The clock of scripts: it stands still at a time in seconds since the epoch, and records if a run reads it.

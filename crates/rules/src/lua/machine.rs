@@ -19,19 +19,19 @@ use super::watch::Watch;
 use super::{Budget, LuaError, LuaProblem, libraries, syntax};
 use crate::script::CHILDREN;
 
-/// The maximum length of a script, in bytes: the compiler cannot be stopped.
+/// The maximum length of a script, in bytes; a longer one is refused, because the compiler cannot be stopped.
 const MAX_SCRIPT_BYTES: usize = 64 << 10;
 
 /// The memory that a script may leave behind before its VM is garbage-collected, in bytes.
 const MAX_LEFTOVER_BYTES: usize = 2 << 20;
 
-/// The maximum number of idle VMs kept for reuse.
+/// The maximum number of idle VMs kept for reuse; further ones are dropped.
 const MAX_IDLE_VMS: usize = 16;
 
 /// The number of stack levels that are searched for a line of the script itself.
 const MAX_SEARCHED_LEVELS: usize = 8;
 
-/// The maximum length of an error message, in bytes.
+/// The maximum length of an error message, in bytes; the rest is cut off.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
 /// The chunk name of scripts inside the VM; messages to people do not contain it.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::error::LuaProblem;
 
-/// The maximum number of jumps and labels in a script: each is compared with each.
+/// The maximum number of jumps and labels in a script; a script with more is refused, because each is compared with
+/// each.
 const MAX_JUMPS_AND_LABELS: usize = 400;
 
 /// The maximum number of nested blocks around a jump or label; a script with deeper ones is refused.

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Map, Number, Value as Tree};
 use taffrail_object::json::{Kind, Value};
 
-/// The maximum nesting of a converted value.
+/// The maximum nesting of a converted value; converting a deeper one fails.
 const MAX_DEPTH: usize = 100;
 
 /// The cost of a value besides its text, in bytes: about its size in either form.

@@ -13,14 +13,14 @@ use crate::script::computed;
 pub(super) struct Watch {
     made: Instant,
     /// The earliest time at which a script can have exceeded its limit, in nanoseconds since this watch was made.
-    look: AtomicU64,
+    check_after: AtomicU64,
     /// The CPU time of the thread at which the script must end, in nanoseconds; 0 if the system does not report it.
     end: AtomicU64,
 }
 
 impl Watch {
     pub(super) fn new() -> Watch {
-        Watch { made: now(), look: AtomicU64::new(u64::MAX), end: AtomicU64::new(0) }
+        Watch { made: now(), check_after: AtomicU64::new(u64::MAX), end: AtomicU64::new(0) }
     }
 
     /// Starts to measure a script on this thread, with this limit of CPU time.
@@ -30,24 +30,24 @@ impl Watch {
             computed().map_or(0, |computed| nanoseconds(computed).saturating_add(time)),
             Ordering::Relaxed,
         );
-        self.look.store(self.elapsed().saturating_add(time), Ordering::Relaxed);
+        self.check_after.store(self.elapsed().saturating_add(time), Ordering::Relaxed);
     }
 
     /// Stops measuring.
     pub(super) fn stop(&self) {
-        self.look.store(u64::MAX, Ordering::Relaxed);
+        self.check_after.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Returns true if the script has exceeded its limit. Must be called on the thread that runs it.
     pub(super) fn is_over(&self) -> bool {
         let elapsed = self.elapsed();
-        if elapsed <= self.look.load(Ordering::Relaxed) {
+        if elapsed <= self.check_after.load(Ordering::Relaxed) {
             return false;
         }
         let end = self.end.load(Ordering::Relaxed);
         let left = computed().map_or(0, |computed| end.saturating_sub(nanoseconds(computed)));
         // On a busy machine other processes had the time; the rest of the limit cannot be used up before this time.
-        self.look.store(elapsed.saturating_add(left), Ordering::Relaxed);
+        self.check_after.store(elapsed.saturating_add(left), Ordering::Relaxed);
         left == 0
     }
 

@@ -7,7 +7,7 @@ use taffrail_object::yaml::YamlError;
 use super::message::MessageError;
 use super::path::PathError;
 
-/// The maximum nesting of tests.
+/// The maximum nesting of tests; a rule whose tests nest deeper is an error of the file.
 pub(super) const MAX_TEST_DEPTH: usize = 8;
 
 /// An error in a file of rules or cases.
@@ -60,7 +60,7 @@ pub enum Problem {
         known: &'static str,
     },
     /// A text that is not the path of a field.
-    #[error("the key '{key}' of a rule is '{text}', which is not the path of a field")]
+    #[error("the value '{text}' of the key '{key}' in a rule is not the path of a field of an object")]
     Path {
         /// The key.
         key: String,
@@ -91,8 +91,8 @@ pub enum Problem {
     /// Tests that nest deeper than 8 levels.
     #[error("the tests of a rule nest deeper than {MAX_TEST_DEPTH} levels")]
     TooDeep,
-    /// A second set of rules for the same kind; the text names the other file.
-    #[error("the kind already has rules in {0}")]
+    /// A second set of rules for one kind; the text is the name of the file with the first one, or "the same file".
+    #[error("another set of rules for this kind is in {0}")]
     Twice(String),
     /// A script that cannot be parsed; the text is the error.
     #[error("{0}")]

@@ -8,7 +8,7 @@ use taffrail_object::json::{Kind, Value};
 
 use crate::script::CHILDREN;
 
-/// The maximum number of steps of a path.
+/// The maximum number of steps of a path; a path with more is an error of the file.
 const MAX_STEPS: usize = 32;
 
 /// A path from a value to values inside it: `status.parents[*].conditions`.

@@ -1,4 +1,5 @@
-//! The cost limits of expressions of clusters: parsing and evaluation, charged to the namespace that wrote them.
+//! Tests of the cost limits of expressions of clusters: parsing and evaluation, charged to the namespace that wrote
+//! them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use taffrail_rules::cel::{
     InvalidExpression, MAX_LENGTH, MAX_OPERATORS, Names, Predicate, PredicateAnswer, Program, Reading,
     check_size,
 };
-use taffrail_status::{ClusterRules, Look, ObjectContext, Status, Teacher, Verdict};
+use taffrail_status::{ClusterRules, ObjectContext, Status, Teacher, TeachingTime, Verdict};
 
 use crate::scripts::{read, reading};
 
 /// The cost of parsing or evaluating an expression with a slow evaluator.
 const SLOW_COST: Duration = Duration::from_millis(10);
 
-/// The number of slow expressions that may be parsed in one look.
+/// The number of slow expressions that may be parsed in one pass over a cluster.
 const MAX_SLOW_READS: usize = 50;
 
 thread_local! {
@@ -69,7 +70,7 @@ fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>)
 }
 
 /// Judges `object` by the expressions of `teacher`.
-fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &Look) -> Verdict {
+fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &TeachingTime) -> Verdict {
     let teacher = Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap());
     let taught = rules.with_cluster_rules(&[teacher], look).unwrap();
     taught
@@ -84,8 +85,8 @@ fn numbered(number: usize) -> String {
 #[test]
 fn parsing_time_is_bounded_per_look_and_namespace() {
     let rules = RuleSet::bare().teachable(slow);
-    let look = Look::default();
-    let judge = |look: &Look, namespace: &str, number| {
+    let look = TeachingTime::default();
+    let judge = |look: &TeachingTime, namespace: &str, number| {
         said(&rules, &kustomization(namespace, [numbered(number)]), &pool(), look)
     };
     let all: Vec<Verdict> = (0..200).map(|number| judge(&look, "tenant", number)).collect();
@@ -100,20 +101,20 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
         last.message
     );
     assert!(WERE_READ.get() <= MAX_SLOW_READS, "{}", WERE_READ.get());
-    // Another namespace has time of its own, and so has another look; parsed expressions are cached.
+    // Another namespace has time of its own, and so has another pass over the cluster; parsed expressions are cached.
     assert_eq!(judge(&look, "shop", 1_000).status, Status::Current);
     assert_eq!(judge(&look, "tenant", 0).status, Status::Current);
-    assert_eq!(judge(&Look::default(), "tenant", 199).status, Status::Current);
+    assert_eq!(judge(&TeachingTime::default(), "tenant", 199).status, Status::Current);
 }
 
 #[test]
 fn parsing_time_bounds_the_expressions_of_one_object_too() {
     let rules = RuleSet::bare().teachable(slow);
     let many = kustomization("tenant", (0..120).map(numbered));
-    // Flux refuses all if one is invalid, so all are parsed; the next look finds them in the cache.
+    // Flux refuses all if one is invalid, so all are parsed; the next pass finds them in the cache.
     for expected in [Status::Unknown, Status::Unknown, Status::Current] {
         let before = WERE_READ.get();
-        assert_eq!(said(&rules, &many, &pool(), &Look::default()).status, expected);
+        assert_eq!(said(&rules, &many, &pool(), &TeachingTime::default()).status, expected);
         assert!(WERE_READ.get() - before <= MAX_SLOW_READS);
     }
 }
@@ -123,16 +124,16 @@ fn expression_is_parsed_once_and_only_for_its_kind() {
     let rules = RuleSet::bare().teachable(slow);
     let other = json!({"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}});
     for number in 0..10 {
-        said(&rules, &kustomization("tenant", [numbered(number)]), &other, &Look::default());
+        said(&rules, &kustomization("tenant", [numbered(number)]), &other, &TeachingTime::default());
     }
     assert_eq!(WERE_READ.get(), 0);
     for namespace in ["shop", "tenant", "shop"] {
-        let said = said(&rules, &kustomization(namespace, [numbered(0)]), &pool(), &Look::default());
+        let said = said(&rules, &kustomization(namespace, [numbered(0)]), &pool(), &TeachingTime::default());
         assert_eq!(said.status, Status::Current);
     }
     assert_eq!(WERE_READ.get(), 1);
     // A different text is a different expression.
-    said(&rules, &kustomization("shop", [numbered(1)]), &pool(), &Look::default());
+    said(&rules, &kustomization("shop", [numbered(1)]), &pool(), &TeachingTime::default());
     assert_eq!(WERE_READ.get(), 2);
 }
 
@@ -146,7 +147,7 @@ fn unmet(
     rules: &RuleSet,
     count: usize,
     text: &dyn Fn(usize) -> String,
-    look: &Look,
+    look: &TeachingTime,
     goes_on: &dyn Fn() -> bool,
 ) -> Vec<String> {
     let entry = |at: usize| json!({"name": format!("d{at}"), "readyExpr": text(at)});
@@ -162,7 +163,7 @@ fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     let rules = RuleSet::bare().teachable(slow);
     let asked = Cell::new(0);
     let goes_on = || asked.replace(asked.get() + 1) < 1_000;
-    let said = unmet(&rules, 1_000, &|_| "false".to_owned(), &Look::default(), &goes_on);
+    let said = unmet(&rules, 1_000, &|_| "false".to_owned(), &TeachingTime::default(), &goes_on);
     assert_eq!((said.len(), asked.get(), WERE_READ.get()), (21, 20, 1));
     assert_eq!(said.last().unwrap(), "readyExpr was not evaluated for 980 more dependencies");
     assert!(said[0].starts_with("readyExpr is not true of Kustomization tenant/d0"), "{}", said[0]);
@@ -171,13 +172,13 @@ fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
 #[test]
 fn unmet_dependency_evaluates_nothing_after_the_deadline() {
     let rules = RuleSet::bare().teachable(reading);
-    let said = unmet(&rules, 3, &|_| "false".to_owned(), &Look::default(), &|| false);
+    let said = unmet(&rules, 3, &|_| "false".to_owned(), &TeachingTime::default(), &|| false);
     assert_eq!(said, ["readyExpr was not evaluated for 3 more dependencies"]);
 }
 
 #[test]
 fn dependency_expressions_are_bounded_per_look() {
-    let look = Look::default();
+    let look = TeachingTime::default();
     let rules = RuleSet::bare().teachable(slow);
     let texts = |round: usize| move |at: usize| format!("{round} * 100 + {at} < 0");
     let rounds: Vec<_> = (0..5).map(|round| unmet(&rules, 20, &texts(round), &look, &|| true)).collect();
@@ -187,13 +188,13 @@ fn dependency_expressions_are_bounded_per_look() {
     assert!(last[0].contains("parsing the expressions of namespace tenant took more than 500ms"), "{last:?}");
     assert_eq!(last[1], "readyExpr was not evaluated for 19 more dependencies");
 
-    let look = Look::default();
+    let look = TeachingTime::default();
     let rules = RuleSet::bare().teachable(costly);
     let said = unmet(&rules, 20, &|_| "false".to_owned(), &look, &|| true);
     assert!(said.iter().any(|said| said.contains("used up their computing time")), "{said:?}");
     assert!(said.len() < 12, "{said:?}");
-    // Another look has time again.
-    assert!(unmet(&rules, 1, &|_| "true".to_owned(), &Look::default(), &|| true).is_empty());
+    // Another pass over the cluster has time again.
+    assert!(unmet(&rules, 1, &|_| "true".to_owned(), &TeachingTime::default(), &|| true).is_empty());
 }
 
 #[test]

@@ -214,8 +214,10 @@ const LONG: &[(&str, &str, &str, &str)] = &[
 
 const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
 
-/// The limits of a script.
+/// Maximum CPU time that a script of this test may take, in milliseconds.
 const MAX_MILLISECONDS: u64 = 100;
+
+/// Maximum memory that a script of this test may take, in MiB.
 const MAX_MEGABYTES: u64 = 64;
 
 /// Runs one script, in a process of its own.
@@ -265,7 +267,8 @@ fn one_script() {
 /// Compiles one script, in a process of its own.
 #[test]
 fn one_reading() {
-    /// The maximum memory that any script may take, in bytes.
+    /// The length of the longer script of each pair, in bytes; the other one has a quarter of it. The limit is between
+    /// them.
     const LENGTH: usize = 250 << 10;
 
     let Ok(name) = env::var(NAME) else { return };

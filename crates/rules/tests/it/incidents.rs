@@ -1,4 +1,4 @@
-//! Incidents that users reported, judged by all shipped rules.
+//! Tests that all shipped rules give the expected verdicts on incidents that users reported.
 
 use std::fs;
 use std::path::Path;
@@ -47,8 +47,8 @@ fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
     differences
 }
 
-/// The incidents in which the library has a rule for the kind, whose verdict comes before that of `generic/adverse`, which
-/// is only for objects that `fallback` or `generic/ready` call Current.
+/// The incidents in which the library has a rule for the kind, whose verdict comes before that of `generic/adverse`,
+/// which is only for objects that `fallback` or `generic/ready` call Current.
 const SAID_BY_THE_LIBRARY: [(&str, &str); 4] = [
     ("broken-clusterversion-update-failing.yaml", "shipped/config.openshift.io/ClusterVersion"),
     ("broken-crossplane-managed-resource-not-synced.yaml", "shipped/*.upbound.io/*"),

@@ -1,4 +1,4 @@
-//! The shipped library, tested with its cases; and a small faulty one that tests the checks themselves.
+//! Tests of the shipped library, with its cases; and of the checks themselves, with a small faulty library.
 
 use std::collections::BTreeSet;
 use std::fs;

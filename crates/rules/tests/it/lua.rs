@@ -1,4 +1,4 @@
-//! Argo CD's Lua scripts.
+//! Tests of Argo CD's Lua scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -292,7 +292,10 @@ fn config_map_actions_merge_built_in_actions_only_on_request() {
             assert_eq!((changes.len(), &changes[0].object["spec"]), (1, &field));
         }
         let missing = scripts.run("close", &door, &BTreeMap::new(), NOW).unwrap_err();
-        assert_eq!(missing.to_string(), "doors.example.com/Door: the kind has no action 'close'");
+        assert_eq!(
+            missing.to_string(),
+            "doors.example.com/Door: no Lua script defines the action 'close' for this kind"
+        );
     }
     let lamp = json!({"apiVersion": "v1", "kind": "Lamp"});
     let lamp = Object::new((&lamp).into()).unwrap();

@@ -1,4 +1,4 @@
-//! Rules in YAML, and in foreign languages.
+//! Tests of rules in YAML and in foreign languages.
 
 #![expect(clippy::disallowed_methods, reason = "the library is files")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

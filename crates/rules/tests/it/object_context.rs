@@ -1,4 +1,4 @@
-//! The context of an object: its children, and the health rules that its cluster states.
+//! Tests of the context of an object: its children, and the health rules that its cluster contains.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,7 +7,9 @@ use taffrail_rules::cel::HealthChecks;
 use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::assess::Costs;
-use taffrail_status::{ClusterRules, Look, ObjectContext, Payer, Rules, Status, Teacher, Verdict, Voice};
+use taffrail_status::{
+    ClusterRules, ObjectContext, Payer, Rules, Status, Teacher, TeachingTime, Verdict, Voice,
+};
 
 use crate::scripts::{read, reading};
 
@@ -125,7 +127,7 @@ fn argocd_cm_scripts_decide_health() {
             "data": {"url": "https://argocd.example.com", "resource.customizations.health.example.com_Pool": script}})
     };
     let rules = RuleSet::bare().teachable(reading);
-    let look = Look::default();
+    let look = TeachingTime::default();
     let teacher = settings("return {status = 'Degraded', message = obj.status.phase}");
     let taught = rules.with_cluster_rules(&[of(&teacher)], &look).unwrap();
     let verdict = judge(&*taught, &pool(), &ObjectContext::default(), CREATED);
@@ -152,7 +154,7 @@ fn health_check_expressions_decide_health_of_delivered_objects() {
     );
     let rules = RuleSet::bare().with(shipped.unwrap()).teachable(reading);
     let nobody = ObjectContext::default();
-    let look = Look::default();
+    let look = TeachingTime::default();
     assert_eq!(judge(&rules, &pool(), &nobody, CREATED).status, Status::Failed);
 
     let teacher = kustomization("status.phase == 'Whatever'");
@@ -196,7 +198,7 @@ fn unmet_ready_expression_is_quoted() {
         let object = of("apps", "Kustomization", entries);
         let (object, dependency) =
             (Object::new((&object).into()).unwrap(), Object::new(dependency.into()).unwrap());
-        let unmet = rules.unmet_dependency(&object, &[dependency], &Look::default(), &|| true);
+        let unmet = rules.unmet_dependency(&object, &[dependency], &TeachingTime::default(), &|| true);
         assert!(unmet.len() <= 1, "{unmet:?}");
         unmet.into_iter().next()
     };
@@ -231,7 +233,7 @@ const ENDLESS: &str = "while true do end";
 fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
     let mut pool = pool();
     pool["metadata"]["namespace"] = json!(namespace);
-    let look = Look::default();
+    let look = TeachingTime::default();
     let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
     judge(&*taught, &pool, &ObjectContext::default(), CREATED)
 }
@@ -276,7 +278,7 @@ fn user_script_is_charged_to_the_namespace_of_the_object() {
         assert_eq!(verdict.message.contains("is not run again"), number >= 2, "{}", verdict.message);
     }
     assert_eq!(status(&costs, "shop").status, Status::Current);
-    // Another look at the same cluster remembers it; another cluster does not.
+    // Another pass over the same cluster remembers it; a pass over another cluster does not.
     costs.begin();
     assert!(status(&costs, "tenant").message.contains("is not run again"));
     assert!(!status(&Costs::default(), "tenant").message.contains("is not run again"));
@@ -302,7 +304,7 @@ fn script_time_is_bounded_per_look() {
     let script =
         "local b = os.time() local x = 0 for i = 1, 60000 do x = x + i end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
-    let look = Look::default();
+    let look = TeachingTime::default();
     let taught =
         rules.with_cluster_rules(&[Teacher { payer: Payer::Object, ..of(&teacher) }], &look).unwrap();
     let status = |namespace: &str| {
@@ -329,7 +331,7 @@ fn claimant_of_foreign_objects_is_charged_for_their_scripts() {
     let rules = RuleSet::bare().teachable(reading);
     let script = "if obj.metadata.name == 'slow' then for i = 1, 1e9 do end end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
-    let look = Look::default();
+    let look = TeachingTime::default();
     let listed = Teacher { payer: Payer::Claimant, claimant: "aaa".into(), ..of(&teacher) };
     let of_others = |claimant: &'static str| Teacher { claimant: claimant.into(), ..listed.clone() };
     let status = |teacher: Teacher<'_>, name: &str| {

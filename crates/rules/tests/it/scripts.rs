@@ -1,4 +1,4 @@
-//! Flux' health checks and kapp's wait rules.
+//! Tests of Flux' health checks and kapp's wait rules.
 
 use std::time::Duration;
 

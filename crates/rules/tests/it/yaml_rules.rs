@@ -1,4 +1,4 @@
-//! Rules in YAML: the meaning of each key, and the messages about mistakes.
+//! Tests of rules in YAML: the meaning of each key, and the messages about mistakes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -360,7 +360,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ("rules:\n- {status: Failed, field: a}", "the key 'field' of a rule contains no test", ""),
         (
             "rules:\n- {status: Failed, field: a..b, is: c}",
-            "the key 'field' of a rule is 'a..b', which is not the path of a field",
+            "the value 'a..b' of the key 'field' in a rule is not the path of a field of an object",
             "paths are written like",
         ),
         ("rules:\n- {status: Failed, each: a, that: {}}", "the key 'that' of a rule contains no test", ""),
@@ -408,7 +408,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",
-            "D: the kind already has rules",
+            "D: another set of rules for this kind is in the same file",
         ),
     ] {
         let errors = Layer::read(Origin::User, [("rules.yaml", text)]).map(drop).unwrap_err().0;
@@ -416,7 +416,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     }
     let text = "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed}]}}";
     let errors = Layer::read(Origin::User, [("one.yaml", text), ("two.yaml", text)]).map(drop).unwrap_err();
-    assert_eq!(errors.to_string(), "two.yaml: C: the kind already has rules in one.yaml");
+    assert_eq!(errors.to_string(), "two.yaml: C: another set of rules for this kind is in one.yaml");
 }
 
 /// Rules come from outside: nothing in them, or in an object, may crash the reader.

@@ -17,7 +17,7 @@ use crate::state::Inner;
 use crate::target::Target;
 
 /// Updates the status of all budgets in a namespace.
-pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     if !inner.does.on(Behaviour::DisruptionBudgets) {
         return;
     }
@@ -98,7 +98,8 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
 }
 
 impl Inner {
-    /// Refuses the eviction of a Pod with 429 if a PodDisruptionBudget does not allow it.
+    /// Fails with 429 if a PodDisruptionBudget does not allow the eviction of a Pod, and with 404 if the Pod does not
+    /// exist. Pods that are pending, finished or being deleted may always be evicted.
     pub(crate) fn check_budgets(&self, target: &Target) -> Answered<()> {
         let pod = self.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
         let counts = !is_finished(&pod) && !is_ending(&pod) && pod["status"]["phase"] != "Pending";

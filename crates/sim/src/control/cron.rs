@@ -139,7 +139,8 @@ fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> O
     (!all.is_empty()).then_some(all)
 }
 
-/// Reconciles a CronJob: starts the Job that is due, and plans the next look.
+/// Reconciles a CronJob: starts the Job that is due, writes the status, and plans the next reconciliation for the next
+/// scheduled time.
 pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "cronjobs", namespace, name) else { return };
     let Some(cron) = inner.tree(&target) else { return };

@@ -12,7 +12,7 @@ use crate::target::Target;
 
 const GROUP: &str = "apiextensions.k8s.io";
 
-pub(super) fn look(inner: &Arc<Inner>, name: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target(GROUP, "customresourcedefinitions", "", name) else { return };
     let Some(definition) = inner.tree(&target) else { return forget(inner, name) };
     if definition["metadata"].get("deletionTimestamp").is_some() {

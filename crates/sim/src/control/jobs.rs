@@ -178,8 +178,8 @@ pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
 }
 
-/// Returns `why`, the new fields of a condition, with the probe time of the present condition if that is already
-/// true.
+/// Returns `why`, the new fields of the condition `kind`, with the `lastProbeTime` that the condition has in the status
+/// `before` if it is true there.
 fn without_probe(before: &Value, kind: &str, mut why: Value) -> Value {
     let known = before["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == kind);
     if let Some(known) = known.filter(|known| known["status"] == "True") {

@@ -297,7 +297,8 @@ fn pull_fails(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     }
 }
 
-/// Simulates a container that exits at once: it is restarted after growing pauses.
+/// Simulates a container that exits at once: restarts it when its pause has passed (10 s, doubled with each restart, at
+/// most 300 s), and else plans this for the end of the pause.
 fn crash(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     let last = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"].as_str();
     let last = last.and_then(|text| text.parse::<Timestamp>().ok());

@@ -43,8 +43,8 @@ pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
 fn run(task: &Task, inner: &Arc<Inner>) {
     match task {
-        Task::Namespace(name) => namespaces::look(inner, name),
-        Task::Definition(name) => definitions::look(inner, name),
+        Task::Namespace(name) => namespaces::reconcile(inner, name),
+        Task::Definition(name) => definitions::reconcile(inner, name),
         Task::Dependents(uid) => garbage::dependents(inner, uid),
         Task::Owners { group, plural, namespace, name } => {
             garbage::owners(inner, group, plural, namespace, name)
@@ -56,14 +56,14 @@ fn run(task: &Task, inner: &Arc<Inner>) {
         Task::Job(namespace, name) => jobs::job(inner, namespace, name),
         Task::CronJob(namespace, name) => cron::cron_job(inner, namespace, name),
         Task::Nodes => daemon::nodes_changed(inner),
-        Task::Budgets(namespace) => budgets::look(inner, namespace),
+        Task::Budgets(namespace) => budgets::reconcile(inner, namespace),
         Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
         Task::Claims(namespace) => claims::release(inner, namespace),
-        Task::Services(namespace) => services::look(inner, namespace),
-        Task::Node(name) => nodes::look(inner, name),
+        Task::Services(namespace) => services::reconcile(inner, namespace),
+        Task::Node(name) => nodes::reconcile(inner, name),
         Task::NodeGone(name) => nodes::gone(inner, name),
         Task::Eviction(namespace, name) => nodes::evict(inner, namespace, name),
-        Task::Quotas(namespace) => quota::look(inner, namespace),
+        Task::Quotas(namespace) => quota::reconcile(inner, namespace),
         Task::QuotaChanged(namespace) => quota::changed(inner, namespace),
         Task::Event(namespace, name) => events::expire(inner, namespace, name),
         Task::RenewLeases => nodes::renew_leases(inner),
@@ -262,7 +262,7 @@ fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> 
     found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
 }
 
-/// Lists the objects of a resource whose controller has this UID.
+/// Lists the objects of a resource in a namespace, or in all if that is empty, whose controller has this UID.
 fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -> Vec<Value> {
     let mut found = all_containing(inner, group, plural, namespace, uid);
     found.retain(|object| {

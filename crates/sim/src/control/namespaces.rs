@@ -10,7 +10,7 @@ use crate::state::Inner;
 use crate::target::Target;
 use crate::write::Deletion;
 
-pub(super) fn look(inner: &Arc<Inner>, name: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target("", "namespaces", "", name) else { return };
     let Some(namespace) = inner.tree(&target) else { return };
     if namespace["metadata"].get("deletionTimestamp").is_some() {

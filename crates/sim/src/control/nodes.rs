@@ -40,7 +40,7 @@ pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
 }
 
 /// Updates a node and its Pods after its kubelet became unreachable or returned.
-pub(super) fn look(inner: &Arc<Inner>, name: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target("", "nodes", "", name) else { return };
     let Some(node) = inner.tree(&target) else { return };
     let lost = is_lost(&node);

@@ -49,7 +49,7 @@ pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<Strin
 }
 
 /// Writes the used numbers into the status of all quotas in a namespace.
-pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
         return;
@@ -67,7 +67,8 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Plans another try for ReplicaSets of a namespace whose Pods a quota refused, because there may be room now.
+/// Plans another try in 500 ms for each ReplicaSet of a namespace that has fewer Pods than it wants, because a quota
+/// may have room now.
 pub(super) fn changed(inner: &Arc<Inner>, namespace: &str) {
     for set in all(inner, "apps", "replicasets", namespace) {
         let wanted = set["spec"]["replicas"].as_i64().unwrap_or_default();

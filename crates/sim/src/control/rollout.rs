@@ -171,7 +171,8 @@ fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, tem
     });
 }
 
-/// Does one step of a rolling update from the ReplicaSets `old` to `new`, within `surge` and `unavailable`.
+/// Does one step of a rolling update to `wanted` Pods: scales the ReplicaSet `new` up, or the ReplicaSets `old` down,
+/// so that at most `surge` Pods more than wanted exist and at most `unavailable` of the wanted ones are not available.
 fn step(
     inner: &Arc<Inner>,
     deployment: &Value,

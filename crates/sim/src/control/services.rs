@@ -10,7 +10,7 @@ use super::{all, controller, create, is_scripted, text};
 use crate::selector::is_selected;
 use crate::state::Inner;
 
-pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
+pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     const MANAGED: &str = "endpoints.kubernetes.io/managed-by";
     let services = all(inner, "", "services", namespace);
     for endpoints in all(inner, "", "endpoints", namespace) {

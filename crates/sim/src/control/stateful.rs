@@ -48,7 +48,8 @@ fn pods_of(inner: &Inner, set: &Value) -> Vec<Value> {
     found
 }
 
-/// Does the next step of a StatefulSet, creating or deleting one Pod; later steps wait until it is ready.
+/// Creates, replaces or deletes Pods of a StatefulSet: one, after which it waits until that Pod is ready, or with the
+/// policy `Parallel` all at once.
 fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Value]) {
     let spec = &set["spec"];
     let name = text(&set["metadata"]["name"]);

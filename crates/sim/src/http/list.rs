@@ -48,7 +48,7 @@ fn parse_version(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Checks that the query parameters of a list (or with `watch` of a watch) do not contradict each other.
+/// Fails with 422 if the query parameters of a list (or with `watch` of a watch) contradict each other.
 pub(super) fn check_options(query: &Query, watch: bool, inner: &Inner) -> Answered<()> {
     let (version, matching) = (query.get("resourceVersion"), query.get("resourceVersionMatch"));
     let mut causes = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn check_options(query: &Query, watch: bool, inner: &Inner) -> Answer
     Err(ApiError::invalid_options("ListOptions", causes))
 }
 
-/// A page of a list, as it is answered.
+/// A page of a list, as the server sends it.
 struct Page {
     version: u64,
     objects: Vec<Arc<Object>>,
@@ -182,7 +182,8 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
     Ok(Page { version, objects: chosen, next, remaining: counted.then_some(total - seen) })
 }
 
-/// Returns the state that a list request without a continue token asks for.
+/// Returns the state that a list request without a continue token asks for: that of exactly its resourceVersion if it
+/// says so or limits its pages, else the newest. Fails if the version is invalid or was not reached yet.
 fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> {
     let does = &inner.does;
     let text = query.get("resourceVersion");
@@ -211,10 +212,11 @@ fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> 
 
 type Kept = Vec<(Arc<str>, Arc<Object>)>;
 
-/// Returns the objects as they were at the resourceVersion `version`.
+/// Returns the objects of a resource with keys that begin with `prefix` and follow `after`, as they were at the
+/// resourceVersion `version`.
 ///
 /// # Errors
-/// The oldest version that is still known, if `version` is older.
+/// The oldest version that the history reaches, if `version` is older.
 fn older(
     store: &Store,
     target: &Target,

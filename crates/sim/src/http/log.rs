@@ -24,10 +24,10 @@ const LINES: &str = "taffrail.dev/logs";
 
 /// The time between two lines of a container that is ready, in seconds.
 const EVERY: i64 = 30;
-/// Maximum number of such lines in a log: the newest ones.
+/// Maximum number of such repeated lines in a log: the newest ones; older ones are left out.
 const MAX_REPEATED: i64 = 5;
-/// The real time between two looks at a container whose log is followed.
-const LOOK: Duration = Duration::from_millis(250);
+/// The real time between two checks for new lines of a log that a client follows.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
@@ -173,7 +173,7 @@ impl Followed {
     /// Waits for the next lines; returns `None` when the run of the container has ended.
     async fn next(&mut self) -> Option<String> {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FOLLOW_INTERVAL).await;
             let pod = self.inner.tree(&self.target);
             let run = pod.and_then(|pod| run(&pod, &self.container, false, &self.target.name).ok());
             let run = run.filter(|run| run.is_running && run.since == self.run.since)?;

@@ -172,7 +172,8 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
     finish(answer, &troubles)
 }
 
-/// Turns an answer into an HTTP response; applies faults that cut it off.
+/// Turns an answer into an HTTP response; with a [`Trouble::Cut`] among `troubles`, its body breaks off after that
+/// number of bytes.
 fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     let cut = troubles.iter().find_map(|trouble| match trouble {
         Trouble::Cut(bytes) => Some(*bytes),

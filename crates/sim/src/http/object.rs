@@ -268,7 +268,8 @@ fn shown(inner: &Inner, asked: &Asked, target: &Target, done: &Written, form: Fo
     answer.warned(done.warnings.iter().cloned())
 }
 
-/// Builds the answer to a deletion: the object if it still exists or its kind requires that, else a `Status`.
+/// Builds the answer to a deletion: the object if it still exists or if kube-apiserver returns deleted objects of its
+/// kind, else a `Status`.
 fn farewell(inner: &Inner, asked: &Asked, target: &Target, deleted: &Deleted, form: Form) -> Answer {
     let resource = &target.resource;
     // `ReturnDeletedObject` in Kubernetes' registries.

@@ -83,7 +83,8 @@ impl Path {
         })
     }
 
-    /// Returns the verb of a request, as roles call it, and the full name of its resource.
+    /// Returns the verb of a request, as roles call it, and the full name of its resource; `get` and an empty name for
+    /// a path that is not of a resource.
     pub(crate) fn named(&self, method: &Method, query: &Query) -> (&'static str, String) {
         let Path::Resource(wanted) = self else { return ("get", String::new()) };
         let resource = match wanted.group.as_str() {
@@ -106,7 +107,8 @@ impl Path {
 }
 
 impl Resourceful {
-    /// Returns the object or collection at the path; `None` if the resource is not served.
+    /// Returns the object or collection at the path; `None` if the resource or its version is not served, or if the
+    /// path has a namespace that the resource does not have, or names an object without the namespace that it needs.
     pub(crate) fn target(&self, store: &Store) -> Option<Target> {
         let (shelf, resource) = store.find(&self.group, &self.plural)?;
         let version = resource.version(&self.version).filter(|_| resource.served)?;
@@ -155,7 +157,8 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if a flag is set, by the rules of Go's `ParseBool`; a bare name sets it too.
+    /// Returns true if the parameter is given with any value except `false`, `0` and `f`, in any case of letters; a
+    /// bare name counts.
     pub(crate) fn is_true(&self, key: &str) -> bool {
         self.has(key) && !matches!(self.get(key).to_lowercase().as_str(), "false" | "0" | "f")
     }

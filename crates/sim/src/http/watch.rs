@@ -239,7 +239,8 @@ impl Watch {
         out.extend_from_slice(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").as_bytes());
     }
 
-    /// Determines when the next bookmark is sent: at regular intervals, and shortly before the end.
+    /// Sets the time of the next bookmark: after the regular interval, or 2 s before the watch ends if that is earlier;
+    /// `None` if the client wants no bookmarks.
     fn plan_bookmark(&mut self, now: Instant) {
         if !self.bookmarks || !self.inner.does.on(Behaviour::Bookmarks) {
             self.next_bookmark = None;

@@ -243,7 +243,8 @@ impl Store {
         self.forgotten = self.version;
     }
 
-    /// Reverts the newest changes and their versions, like a restored backup. Returns the number of reverted changes.
+    /// Reverts the newest `changes` changes, or all in the log if it has fewer, and lowers the resourceVersion to that
+    /// before them, like a restored backup. Returns the number of reverted changes.
     pub(crate) fn undo(&mut self, changes: usize) -> usize {
         let mut undone = 0;
         while undone < changes {

@@ -11,7 +11,8 @@ use crate::state::Inner;
 use crate::store::Object;
 use crate::target::Target;
 
-/// Appends a Table of one object.
+/// Appends a Table of one object to `out`; `include` is the query parameter `includeObject`, and without `with_columns`
+/// the columns are `null`.
 pub(crate) fn write_one(
     out: &mut Vec<u8>,
     inner: &Inner,
@@ -26,7 +27,8 @@ pub(crate) fn write_one(
     write_body(out, inner, target, [object].into_iter(), include, with_columns);
 }
 
-/// Appends the parts of a Table that follow its metadata: columns, rows and the closing brace.
+/// Appends to `out` the parts of a Table that follow its metadata: columns (`null` without `with_columns`), rows and
+/// the closing brace. `include` is the query parameter `includeObject`.
 pub(crate) fn write_body<'a>(
     out: &mut Vec<u8>,
     inner: &Inner,

@@ -219,7 +219,8 @@ impl Api {
         Ok(Widgets { group, name, namespace, path })
     }
 
-    /// Waits until a condition holds.
+    /// Calls `test` every 25 ms until it returns true; fails after the time limit of this client with a message that
+    /// contains `what`.
     pub(crate) async fn until<F: Future<Output = Result<bool>>>(
         &self,
         what: &str,
@@ -268,7 +269,7 @@ impl Call<'_> {
         self.body(JSON, body.to_string())
     }
 
-    /// Sets another token, or none.
+    /// Sets the bearer token to send; `None` for none.
     pub(crate) fn by(mut self, token: Option<&str>) -> Self {
         self.token = token.map(str::to_owned);
         self
@@ -322,7 +323,7 @@ impl Call<'_> {
 }
 
 impl Reply {
-    /// Asserts success.
+    /// Fails unless the HTTP status is one of success (200 to 299).
     pub(crate) fn ok(self) -> Result<Reply> {
         ensure!((200..300).contains(&self.code), "{}: {} {}", self.what, self.code, self.text);
         Ok(self)
@@ -333,7 +334,8 @@ impl Reply {
         Ok(self)
     }
 
-    /// Asserts that the answer is a Status with this code, reason and message.
+    /// Fails unless the answer is a Status with this code and reason whose message contains `message`; an empty reason
+    /// is not compared.
     pub(crate) fn fails(&self, code: u16, reason: &str, message: &str) -> Result<&Reply> {
         self.code(code)?.is("/kind", "Status")?.is("/status", "Failure")?.is("/code", code)?;
         if !reason.is_empty() {
@@ -376,7 +378,7 @@ impl Reply {
         self.at("/items").as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the names of the items.
+    /// Returns the names of the items of the list that was answered.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
     }
@@ -392,7 +394,8 @@ impl Reply {
 }
 
 impl Watch {
-    /// Returns the next event, or `None` at the end.
+    /// Waits for the next event and returns it; `None` at the end of the watch. Fails after the time limit of this
+    /// client.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
         let patience = self.patience;
         tokio::time::timeout(patience, self.read()).await.context("the watch says nothing")?
@@ -416,7 +419,7 @@ impl Watch {
         }
     }
 
-    /// Asserts the type and the object of the next event.
+    /// Returns the object of the next event; fails unless the event has the type `kind`, and the object this name.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
         let event = self.next().await?.context("the watch ended")?;
         ensure!(
@@ -436,12 +439,12 @@ impl Watch {
     }
 }
 
-/// Returns a ConfigMap.
+/// Returns a ConfigMap with the data `a: "1"`.
 pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
-/// Returns a ConfigMap with labels.
+/// Returns a ConfigMap with these labels and the data `a: "1"`.
 pub(crate) fn labelled(name: &str, labels: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }

@@ -1,4 +1,4 @@
-//! The operations of a fleet's owner: time, timelines, faults, determinism.
+//! Tests of the operations of a fleet's owner: time, timelines, faults, determinism.
 
 use std::time::Duration;
 
@@ -368,7 +368,7 @@ async fn reader_is_limited_to_its_roles() {
     assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
 }
 
-/// Returns the objects of a namespace at the end of a recording, with their times filled in.
+/// Returns the objects that are left at the end of a recording, with their times filled in as if it began at `begun`.
 fn left(recording: &str, begun: &str) -> Vec<Value> {
     let mut left: Vec<Value> = Vec::new();
     let is = |one: &Value, other: &Value| {

@@ -1,4 +1,4 @@
-//! Unchanged kubectl, with the commands that people use, against a simulated cluster.
+//! Runs an unchanged kubectl, with the commands that people use, against a simulated cluster.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
-/// A cluster, and a kubectl for it.
+/// A simulated cluster, and the path and kubeconfig of a kubectl for it.
 struct Kubectl {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -75,7 +75,7 @@ impl Kubectl {
         (output.status.success(), String::from_utf8(text).unwrap())
     }
 
-    /// Asserts that a command succeeds with this output.
+    /// Asserts that kubectl succeeds with these arguments and that its output contains all `parts`; returns the output.
     async fn says(&self, arguments: &str, parts: &[&str]) -> String {
         let (worked, text) = self.run(arguments).await;
         assert!(worked, "kubectl {arguments}\n{text}");
@@ -85,7 +85,7 @@ impl Kubectl {
         text
     }
 
-    /// Asserts that a command fails with this message.
+    /// Asserts that kubectl fails with these arguments and that its output contains `part`.
     async fn fails(&self, arguments: &str, part: &str) {
         let (worked, text) = self.run(arguments).await;
         assert!(!worked && text.contains(part), "kubectl {arguments}: no {part:?} in\n{text}");

@@ -1,4 +1,4 @@
-//! The simulated API servers, as their clients see them.
+//! Tests of the simulated API servers, as their clients see them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Faults inside a simulated cluster: nodes, quotas, images, and timelines that repeat.
+//! Tests of faults inside a simulated cluster: nodes, quotas, images, and timelines that repeat.
 
 use std::time::{Duration, Instant};
 

@@ -18,19 +18,21 @@ use crate::assess::{Assessment, CauseStep, Flags, since};
 use crate::costs::{Account, Bill, Costs, elapsed};
 use crate::event::{Event, time};
 use crate::rules::ActiveRules;
-use crate::teaching::Look;
+use crate::teaching::TeachingTime;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// Maximum length of the path of objects that one assessment follows; the longest real path has about ten.
+/// Maximum length of the path of objects that one assessment follows; objects further away are not examined. The
+/// longest real path has about ten.
 const MAX_CHAIN: usize = 24;
 
-/// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
-/// object controls do not count: they form a tree. The largest real composition names some hundreds; objects that all
-/// name one another would otherwise each cost the square of their number.
+/// Maximum number of objects that one assessment looks up because others name, share or use them; further ones are left
+/// out, which is a fact of the assessment. Objects that an object controls do not count: they form a tree. The largest
+/// real composition names some hundreds; objects that all name one another would otherwise each cost the square of
+/// their number.
 pub(super) const MAX_FOLLOWED: usize = 1_000;
 
-/// Maximum number of dependents examined per owner that name it as their controller without proof that they are its
-/// own; see [`Assessor::unproven`].
+/// Maximum number of dependents read per owner that name it as their controller without proof that they are its own,
+/// see [`Assessor::unproven`]; further ones are ignored.
 const MAX_STRANGERS: usize = 100;
 
 /// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.
@@ -82,7 +84,8 @@ pub(super) struct Evaluation {
     pub(super) says_what_it_awaits: bool,
 }
 
-/// Maximum number of facts kept about one object, because an author may write any number of events about it.
+/// Maximum number of facts kept about one object, because an author may write any number of events about it; further
+/// ones are only counted.
 const MAX_FACTS: usize = 50;
 
 /// Facts about an object besides its own message, without duplicates.
@@ -351,7 +354,7 @@ impl<'e> Assessor<'e> {
             return None;
         }
         self.way.borrow_mut().push(name);
-        let mut finding = self.look(object);
+        let mut finding = self.own_evaluation(object);
         if finding.status() != Status::Unknown {
             super::examine(self, object, &mut finding);
         }
@@ -380,7 +383,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the evaluation of an object by its own fields, without the objects behind it.
-    pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
+    pub(super) fn own_evaluation(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
         let mut finding = Evaluation {
@@ -521,7 +524,7 @@ impl<'e> Assessor<'e> {
     /// the namespace of `object`.
     pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
         let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
-        let own = Look::default();
+        let own = TeachingTime::default();
         let look = self.evidence.costs().map_or(&own, Costs::scripts);
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }

@@ -20,23 +20,26 @@ use crate::assess::evidence::{Evidence, Owner, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use crate::event::time;
 
-/// Maximum number of changes that [`last_changes`] returns.
+/// Maximum number of changes that [`last_changes`] returns; older ones are left out, except the last write of
+/// `spec.replicas`.
 const MAX_LAST: usize = 5;
 
-/// Maximum time between a change and the failure: a rollout may take its progress deadline, and a container may restart
-/// late after a changed ConfigMap.
+/// Maximum time from a change to the failure; an earlier change does not count. A rollout may take its progress
+/// deadline, and a container may restart late after a changed ConfigMap.
 const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Tolerance when times are compared: they are whole seconds, and come from several clocks.
 const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
-/// Maximum number of template fields that one change names.
+/// Maximum number of fields, or of labels and annotations, that one change names; further ones are left out.
 const MAX_FIELDS: usize = 10;
 
-/// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
+/// Maximum number of a Deployment's ReplicaSets that are examined, the first ones in the order of the evidence;
+/// Kubernetes keeps ten by default.
 const MAX_SETS: usize = 1_000;
 
-/// Maximum number of owners followed: Pod, ReplicaSet, Deployment.
+/// Maximum number of owners followed upwards from an object, such as Pod, ReplicaSet, Deployment; owners above are
+/// ignored.
 const MAX_OWNERS: usize = 3;
 
 /// The kind of a change.

@@ -48,7 +48,8 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
 /// remediation is the cause.
 const REMEDIES: [&str; 2] = ["RollbackSucceeded", "UninstallSucceeded"];
 
-/// Replaces the message by the failure that led to the remediation, and keeps the remediation as a fact.
+/// If the condition Released, or else TestSuccess, is False, replaces the reason and the message by those of that
+/// condition and keeps the remediation's message as a fact; else does nothing.
 fn remedied(object: &Object<'_>, finding: &mut Evaluation) {
     let text =
         |value: Value<'_>, key| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();

@@ -183,7 +183,7 @@ pub fn assess_for(
         let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);
         return Assessment::of_nothing(&ObjectKey::of(object), verdict, "NotJudged");
     }
-    finding.unwrap_or_else(|| case.look(object)).into_assessment(Flags::of(object))
+    finding.unwrap_or_else(|| case.own_evaluation(object)).into_assessment(Flags::of(object))
 }
 
 /// Assesses a dependent like [`assess`], except that a Pod in the phase Failed is Failed, for display beside its owner.

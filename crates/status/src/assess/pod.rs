@@ -15,7 +15,7 @@ use crate::verdict::{Status, cut};
 /// resolved.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 
-/// Minimum number of mount failures: the first ones occur while a volume is still being attached.
+/// Minimum number of mount failures that count: the first ones occur while a volume is still being attached.
 const MIN_MOUNT_FAILURES: i64 = 3;
 
 /// Time that a cluster autoscaler waits for a new node before it tries another node group.
@@ -87,7 +87,7 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
 /// Returns the evaluation of a Pod in the phase Failed: status Failed, with the Pod's own reason and message, else
 /// those of the first container that failed.
 pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
-    let mut finding = case.look(pod);
+    let mut finding = case.own_evaluation(pod);
     let said = pod.text(&["status", "message"]);
     let end =
         statuses(pod).filter_map(|status| Termination::of(status, "state")).find(Termination::is_failure);
@@ -355,8 +355,8 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum time for which a Pod counts as waiting for Pods that it preempts, and the longest grace period of those that
-/// counts.
+/// Maximum time after a Pod was found to fit no node during which it counts as waiting for Pods that it preempts. A
+/// grace period of those Pods counts as no longer than this.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns `spec.priority` of a Pod, which admission writes; 0 if it has none. The scheduler preempts only Pods of a

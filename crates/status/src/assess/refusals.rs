@@ -7,7 +7,7 @@ use taffrail_object::json::Value;
 use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::event::{Event, time};
 
-/// Maximum age of a refusal: controllers retry after at most 1,000 s.
+/// Maximum age of a refusal that counts: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);
 
 /// Sets a hard cause and returns true if the object has the condition `name` with `status`, and its reason is a refused

@@ -1,4 +1,4 @@
-//! The standard conditions, written into objects.
+//! Tests of writing the standard conditions into objects.
 
 use serde_json::{Value, json};
 use taffrail_status::{AugmentError, Kstatus, augment};

@@ -1,4 +1,4 @@
-//! Config Sync's own objects: `Stalled` speaks, wherever it stands.
+//! Tests of Config Sync's own objects: `Stalled` decides, wherever it stands in the list of conditions.
 
 use serde_json::{Value, json};
 use taffrail_object::Object;

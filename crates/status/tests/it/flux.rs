@@ -1,4 +1,4 @@
-//! Flux' own objects: `Ready` speaks, also while Flux retries.
+//! Tests of Flux' own objects: `Ready` decides, also while Flux retries.
 
 use serde_json::{Value, json};
 use taffrail_object::Object;

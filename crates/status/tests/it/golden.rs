@@ -1,4 +1,4 @@
-//! The answers of Go's kstatus to 4,000 objects; see `tests/golden/kstatus/README.md`.
+//! Compares verdicts with those of Go's kstatus on 4,000 objects; see `tests/golden/kstatus/README.md`.
 
 use serde_json::{Value, json};
 use taffrail_status::{Kstatus, Verdict};

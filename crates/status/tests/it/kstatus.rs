@@ -1,4 +1,4 @@
-//! Rules that the golden cases do not reach.
+//! Tests of the rules of kstatus that the golden cases do not reach.
 
 use taffrail_object::{Object, json::Parser};
 use taffrail_status::{Fork, Kstatus, ObjectContext, Rules, Status};

@@ -23,7 +23,8 @@ use taffrail_status::{ObjectContext, Rules, Verdict};
 /// The time at which objects are judged where the time does not matter.
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
-/// Judges the object in `text`, both from its text and from a parsed tree: they must agree.
+/// Judges the object in `text`, once from its text and once from a parsed tree; asserts that both verdicts are equal
+/// and returns it.
 fn judge(rules: &dyn Rules, text: &str) -> Result<Verdict, String> {
     let mut parser = Parser::new();
     let document = parser.parse(text.as_bytes()).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Many objects, one answer.
+//! Tests of the status of many objects together.
 
 use jiff::Timestamp;
 use proptest::prelude::*;

@@ -82,7 +82,7 @@ impl ControlPlane {
         run(command.args(["--kube-context", context]).args(arguments), "")
     }
 
-    /// Applies manifests as `kubectl apply --server-side` does, without their status.
+    /// Applies manifests, without their status, as `kubectl apply --server-side --force-conflicts` does.
     pub fn apply(&self, context: &str, manifests: &str) -> Result<()> {
         run(
             self.kubectl_command(context).args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),

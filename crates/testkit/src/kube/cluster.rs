@@ -62,7 +62,7 @@ fn random() -> Result<String> {
     let mut bytes = [0_u8; 16];
     fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .context("no random bytes")?;
+        .context("cannot read random bytes from /dev/urandom")?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

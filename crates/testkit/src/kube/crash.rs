@@ -21,7 +21,7 @@ impl ControlPlane {
     fn signal(&self, context: &str, program: &str, signal: Signal) -> Result<()> {
         let record = self.record(context, program)?;
         if !process::signal(record.pid, &record.program, &self.state.folder, signal)? {
-            bail!("{program} of {} is gone", self.name());
+            bail!("the process {program} of {} is gone, so it cannot be signalled", self.name());
         }
         Ok(())
     }
@@ -71,7 +71,10 @@ impl ControlPlane {
                     || self.kubectl(&context, &["get", "--raw", "/readyz"]).is_ok())
         };
         if launch::until(serves).is_err() {
-            bail!("{program} does not serve again. Its log ends with:\n{}", process::log_tail(&log));
+            bail!(
+                "{program} does not serve requests after its restart. Its log ends with:\n{}",
+                process::log_tail(&log)
+            );
         }
         Ok(())
     }

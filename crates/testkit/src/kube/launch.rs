@@ -247,7 +247,10 @@ impl<'a> Launcher<'a> {
                 ),
             }
         }
-        bail!("{program} of {}: {MAX_PORT_ATTEMPTS} times somebody else took its port first", shown(context))
+        bail!(
+            "cannot start {program} of {}: {MAX_PORT_ATTEMPTS} times another process took its port first",
+            shown(context)
+        )
     }
 
     /// Starts a program, adds it to the guard and the state file, and returns its process id.

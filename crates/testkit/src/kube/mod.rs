@@ -77,7 +77,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks the name, the number of clusters and the kubeconfig, before anything is built.
+    /// Fails if the name is not a DNS label, there is no cluster, or the kubeconfig would overwrite a file that this
+    /// module did not write.
     fn check(&self) -> Result<()> {
         state::folder(&self.name)?;
         if self.clusters == 0 {
@@ -243,7 +244,7 @@ pub fn down(name: &str) -> Result<usize> {
     state::discard(name)
 }
 
-/// Lists every control plane that was started and not taken down, running or not.
+/// Lists every control plane that was started and not taken down, running or not, by name.
 pub fn list() -> Result<Vec<RunState>> {
     state::all()
 }

@@ -14,7 +14,7 @@ pub(super) fn free(count: usize) -> Result<Vec<u16>> {
         .collect::<Result<_, _>>()
         .context("no free port on 127.0.0.1")?;
     held.iter()
-        .map(|listener| Ok(listener.local_addr().context("a listener without an address")?.port()))
+        .map(|listener| Ok(listener.local_addr().context("cannot read the port of a listener")?.port()))
         .collect()
 }
 

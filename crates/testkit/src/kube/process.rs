@@ -37,7 +37,7 @@ pub(super) fn spawn(command: &mut Command, log: &Path) -> Result<Child> {
 /// Waits until the kernel shows the command line of a new process, which [`is_ours`] needs.
 fn await_command_line(child: &mut Child) -> Result<()> {
     while command_line(child.id()).is_empty() {
-        if child.try_wait().context("cannot look after a child process")?.is_some() {
+        if child.try_wait().context("cannot wait for a child process")?.is_some() {
             break;
         }
         std::thread::yield_now();
@@ -154,7 +154,7 @@ rm -rf -- "$1" "$1.lock"
 
 /// Sends `pid` to the guard process `guard`, which then kills that process too when this process is gone.
 pub(super) fn watch_over(guard: &mut Child, pid: u32) -> Result<()> {
-    let pipe = guard.stdin.as_mut().context("the guard's pipe is closed")?;
+    let pipe = guard.stdin.as_mut().context("the pipe to the guard of the control plane is closed")?;
     writeln!(pipe, "{pid}").and_then(|()| pipe.flush()).context("the guard of the control plane has died")
 }
 

@@ -18,7 +18,8 @@ const ACTORS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
 pub struct Held<'a>(&'a ControlPlane);
 
 impl ControlPlane {
-    /// Pauses controllers, schedulers and kubelets, so that only clients change anything.
+    /// Pauses controllers, schedulers and kubelets until the returned value is dropped, so that only clients change
+    /// anything.
     ///
     /// The pause must not be longer than a few seconds, as leases expire.
     pub fn hold(&self) -> Result<Held<'_>> {
@@ -40,10 +41,11 @@ impl ControlPlane {
         let text = self.kubectl(context, &["get", "--raw", "/api/v1/namespaces?limit=1"])?;
         let list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
         let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
-        version.context("a list without version")
+        version.context("the list of namespaces has no resourceVersion")
     }
 
-    /// Returns a command that records a cluster; its arguments are the number of seconds and the output file.
+    /// Returns a command that records a cluster. The caller adds two arguments: the number of seconds and the output
+    /// file.
     pub fn recorder(&self, context: &str) -> Result<Command> {
         let Some(member) = self.members().iter().find(|member| member.context == context) else {
             bail!("{} has no cluster {context}; it has {}", self.name(), self.contexts().join(", "));

@@ -141,7 +141,10 @@ pub(super) fn load(name: &str) -> Result<Option<RunState>> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
     serde_json::from_slice(&text).map(Some).with_context(|| {
-        format!("{} is not what `kube up` writes; remove its folder to start anew", file.display())
+        format!(
+            "{} does not have the form that `cargo xtask kube up` writes; remove its folder to start anew",
+            file.display()
+        )
     })
 }
 

@@ -35,7 +35,7 @@ pub(super) enum Opinion {
     WrongAmber,
 }
 
-/// The reasons of waiting containers that do not go away by waiting.
+/// The reasons of waiting containers with which a Pod never becomes ready by waiting.
 const HARD: [&str; 6] = [
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -119,7 +119,8 @@ fn deployment<'w>(
     }
 }
 
-/// Returns the reason a Pod that its owner counts on will not become ready by itself; `None` if it may.
+/// Returns the reason a Pod will not become ready by itself: that of a container in [`HARD`], or `Unschedulable`;
+/// `None` if it may, is being deleted or has failed.
 fn hard(pod: &Value) -> Option<String> {
     if pod["metadata"]["deletionTimestamp"].is_string() || pod["status"]["phase"] == "Failed" {
         return None;

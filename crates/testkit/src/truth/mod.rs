@@ -111,7 +111,7 @@ pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
         let noise = scope.spawn(|| disturb(plane, context, seconds, &is_over));
         let report = observe(options, eye, &mut watch);
         is_over.store(true, Ordering::Relaxed);
-        noise.join().unwrap_or_else(|_| Err(anyhow!("the noise ended in a panic")))?;
+        noise.join().unwrap_or_else(|_| Err(anyhow!("the thread that disturbs the apps panicked")))?;
         report
     })
 }
@@ -187,7 +187,8 @@ type States = BTreeMap<String, Vec<State>>;
 pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     let mut report = Report::new();
     for (shown, states) in looks {
-        let states: States = serde_json::from_value(states.clone()).context("these are no states")?;
+        let states: States =
+            serde_json::from_value(states.clone()).context("cannot parse the recorded states of the apps")?;
         report.add(jiff::Timestamp::UNIX_EPOCH, shown, &states);
     }
     Ok(report)
@@ -213,7 +214,9 @@ impl Record {
         });
         let mut record = Self { objects: Vec::new(), versions: Vec::new() };
         for (kind, mut list) in [(Kind::Deployment, deployments?), (Kind::Job, jobs?)] {
-            record.versions.push(version(&list).context("a list without version")?);
+            record
+                .versions
+                .push(version(&list).context("a list of Deployments or Jobs has no resourceVersion")?);
             if let Value::Array(items) = list["items"].take() {
                 record.objects.extend(items.into_iter().map(|item| (kind, item)));
             }
@@ -243,7 +246,10 @@ fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<Worl
         if worlds.last().is_some_and(|world| after.is_in(world)) {
             return Ok(worlds);
         }
-        ensure!(started.elapsed() < Duration::from_secs(30), "the watch stopped");
+        ensure!(
+            started.elapsed() < Duration::from_secs(30),
+            "the watches of the apps did not reach the newest version within 30 s"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! Users who may not read everything.
+//! Tests as users who may not read everything.
 
 use std::time::Instant;
 
@@ -7,7 +7,8 @@ use anyhow::ensure;
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
-/// The objects of the app `shop` except its ConfigMap.
+/// A ClusterRole that allows the user `reader` to read Flux's objects, and all objects of the app `shop` except its
+/// ConfigMap, with its binding.
 const ROLE: &str = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -1,5 +1,5 @@
 //! Actions, and the health rules of a cluster's own Argo CD, on real Kubernetes. These tests cannot be recorded, as
-//! they change the objects that they look at.
+//! they change the objects that they read.
 
 use std::collections::BTreeSet;
 

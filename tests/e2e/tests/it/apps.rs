@@ -1,4 +1,4 @@
-//! Apps shaped like Flux', and label groups.
+//! Tests of apps shaped like Flux', and of label groups.
 
 use crate::harness::CLUSTER;
 use crate::stage::Stage;

@@ -1,7 +1,7 @@
 //! Broken apps, one fault each: the output of `get apps` and `explain` from the moment at which the cluster knows.
 //!
-//! That moment is when Kubernetes' own state, as kubectl reads it, contains the decisive word. The look that starts
-//! right after it must be right; so people wait for the duration of one look, which is printed and not asserted.
+//! That moment is when Kubernetes' own state, as kubectl reads it, contains the decisive word. The run of Taffrail that
+//! starts right after it must be right; so people wait for the duration of one run, which is printed and not asserted.
 //!
 //! The right status is not always Failed. It is for a cause that waiting cannot fix. A readiness probe may still
 //! succeed before the rollout's deadline, a Job may still have retries left, and an object that is being deleted stays
@@ -26,11 +26,12 @@ struct Broken<'a> {
     name: &'static str,
 }
 
-/// A link of a chain: kind, status, and a part of its reason.
+/// A step of a cause chain as a test expects it: kind, status, and a part of its reason.
 type Link = (&'static str, &'static str, &'static str);
 
 impl Stage {
-    /// Creates the namespace of an app.
+    /// Creates the namespace [`HOME`] of declarations and the namespace `name`, and returns the app of this name, which
+    /// has no objects yet.
     fn broken(&mut self, name: &'static str) -> Broken<'_> {
         self.act(|plane| {
             // So that the first look does not have to build the binary.
@@ -42,7 +43,8 @@ impl Stage {
         Broken { stage: self, name }
     }
 
-    /// Creates an app of the Deployment `web`.
+    /// Creates the namespaces and the app `name`, whose objects are `manifests` and which declares the Deployment
+    /// `web`.
     fn broken_web(&mut self, name: &'static str, manifests: &str) -> Broken<'_> {
         let mut broken = self.broken(name);
         broken.deliver(&[WEB], manifests);
@@ -58,18 +60,19 @@ fn record(plane: &ControlPlane, kind: &str, namespace: &str) -> Result<Vec<Value
 }
 
 impl Broken<'_> {
-    /// Continues with another app.
+    /// Returns the app `name` on the same stage; creates nothing.
     fn other(&mut self, name: &'static str) -> Broken<'_> {
         Broken { stage: self.stage, name }
     }
 
-    /// Applies objects that no app declares.
+    /// Applies manifests, with the app's name in place of `${NAME}`, which no app declares.
     fn prepare(&mut self, manifests: &str) {
         let manifests = manifests.replace("${NAME}", self.name);
         self.stage.act(|plane| plane.apply(CLUSTER, &manifests));
     }
 
-    /// Creates the objects, and declares them and the namespace.
+    /// Applies manifests, and a Kustomization that declares the objects in `inventory` and the app's namespace; both
+    /// with the app's name in place of `${NAME}`.
     fn deliver(&mut self, inventory: &[&str], manifests: &str) {
         let inventory: Vec<String> = ["_${NAME}__Namespace"]
             .iter()
@@ -97,7 +100,8 @@ impl Broken<'_> {
         });
     }
 
-    /// Waits until no Pod can be created for this reason: admission learns of its policies through watches.
+    /// Tries to create a Pod until the server refuses it with a message that contains `why`; fails after a minute.
+    /// Admission learns of its policies through watches, so this takes a moment.
     fn refused(&mut self, why: &str) {
         let pod = ["run", "probe", "--image=registry.example/probe:1", "--dry-run=server", "-n", self.name];
         self.stage.act(|plane| {
@@ -111,7 +115,7 @@ impl Broken<'_> {
         });
     }
 
-    /// Waits until an object of this kind satisfies `is_so`.
+    /// Waits until an object of this kind in the app's namespace satisfies `is_so`.
     fn until(&mut self, kind: &str, is_so: impl Fn(&Value) -> bool) {
         let name = self.name;
         self.stage.act(|plane| {
@@ -129,7 +133,7 @@ impl Broken<'_> {
         });
     }
 
-    /// Looks, prints the duration, and returns the answer.
+    /// Runs `taffrail get apps`, prints how long that took, and returns the apps.
     #[expect(clippy::print_stdout, reason = "shown where the test fails, and with --show-output")]
     fn look(&mut self) -> Apps {
         let started = Instant::now();
@@ -146,7 +150,8 @@ impl Broken<'_> {
         answer
     }
 
-    /// Asserts that the app now has this status, these words, and this chain behind it.
+    /// Asserts that Taffrail now shows the app with this status and with a message that contains `words`, and that
+    /// `explain` returns this cause chain.
     #[track_caller]
     fn shows(&mut self, status: &str, words: &str, chain: &[Link]) {
         let apps = self.look();

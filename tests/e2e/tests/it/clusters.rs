@@ -1,4 +1,4 @@
-//! Several clusters, some of which do not respond.
+//! Tests with several clusters, some of which do not respond.
 
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};

@@ -66,7 +66,8 @@ pub(crate) fn built() -> &'static Path {
     BINARY.get_or_init(|| binary::build(Profile::Dev).unwrap_or_else(|error| panic!("{error:#}")))
 }
 
-/// Runs the binary with this kubeconfig.
+/// Runs the binary with this kubeconfig and these arguments, without colour and with a timeout of 60 s, and returns its
+/// exit code and output.
 pub(crate) fn run(kubeconfig: &OsStr, arguments: &[&str]) -> Answer {
     let binary = built();
     let output = Command::new(binary)
@@ -107,17 +108,17 @@ impl Apps {
         self.answer.code
     }
 
-    /// Returns all rows.
+    /// Returns the rows of all apps.
     pub(crate) fn rows(&self) -> &[Value] {
         self.list["items"].as_array().unwrap_or_else(|| panic!("no items in\n{self}"))
     }
 
-    /// Returns the scope errors.
+    /// Returns the entries of `errors`: the scopes that could not be read.
     pub(crate) fn errors(&self) -> &[Value] {
         self.list["errors"].as_array().unwrap_or_else(|| panic!("no errors in\n{self}"))
     }
 
-    /// Returns the only row of this app on this cluster.
+    /// Returns the row of this app on this cluster; fails unless there is exactly one.
     pub(crate) fn row(&self, cluster: &str, delivery: &str, namespace: &str, name: &str) -> Row<'_> {
         let found: Vec<&Value> = self
             .rows()
@@ -176,7 +177,7 @@ impl Row<'_> {
             .is("/worst/name", name)
     }
 
-    /// Returns the text at this JSON pointer.
+    /// Returns the text at this JSON pointer of the row; empty if there is none.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         self.row.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }

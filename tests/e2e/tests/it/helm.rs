@@ -1,4 +1,4 @@
-//! Real Helm releases.
+//! Tests of real Helm releases.
 
 use anyhow::ensure;
 use taffrail_testkit::examples::install_notes;

@@ -1,4 +1,4 @@
-//! Noisy apps, polled repeatedly: the short form of `cargo xtask truth`.
+//! Polls apps that change all the time: the short form of `cargo xtask truth`.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use taffrail_testkit::truth::{self, Eye};
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
-/// Looks from a stage, and keeps Kubernetes' own state of the same time.
+/// Runs Taffrail on a stage, and stores Kubernetes' own states of the same time in its recording.
 struct OnStage<'a>(&'a mut Stage);
 
 impl Eye for OnStage<'_> {

@@ -1,4 +1,4 @@
-//! Objects in Protobuf equal those in JSON: watches use the one form, lists the other.
+//! Tests that objects in Protobuf equal those in JSON: watches use the one form, lists the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -53,7 +53,7 @@ struct Change {
     object: Value,
 }
 
-/// The recorded events, in one order.
+/// An entry in the sequence of a recording: a change of an object, or a run of Taffrail, by its index in the script.
 enum Happened {
     Change(Change),
     Look(usize),
@@ -94,13 +94,14 @@ impl Recording {
         Arc::clone(&self.plane)
     }
 
-    /// Records a reply of Kubernetes.
+    /// Adds a reply of Kubernetes to the recording, and returns it.
     pub(crate) fn remember(&mut self, fact: Value) -> Value {
         self.script.push((None, Scene::Fact(fact.clone())));
         fact
     }
 
-    /// Looks while nothing changes, so that the answer belongs to one moment. A server that is `silent` may take the
+    /// Runs `taffrail` as `who` while the controllers are paused, again if something changed meanwhile, so that the
+    /// answer belongs to one moment. Records the answer and returns it. `silent` is the URL of a server that takes the
     /// place of the second cluster.
     pub(crate) fn look(
         &mut self,

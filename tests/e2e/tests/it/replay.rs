@@ -16,7 +16,7 @@ use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;
 use crate::timeline::{self, Scene, Timelines, normal};
 
-/// A simulated fleet that replays a recording, up to the moment of the next look.
+/// A simulated fleet that replays a recording, up to the moment of the next recorded run of Taffrail.
 pub(crate) struct Replay {
     name: String,
     script: VecDeque<Scene>,
@@ -109,7 +109,8 @@ impl Replay {
         self.clusters.get(1).expect("two clusters").trouble(Trouble::Blackhole);
     }
 
-    /// Looks at the moment of the recording; asserts that the answer is the same.
+    /// Advances the fleet to the moment of the next recorded run of Taffrail, runs it there, and asserts that the
+    /// answer is the recorded one. Fails if that run had another user or other arguments.
     #[track_caller]
     pub(crate) fn look(&mut self, who: Who, arguments: &[&str]) -> Answer {
         let look = match self.script.pop_front() {
@@ -169,8 +170,8 @@ impl Replay {
     }
 }
 
-/// Puts another text for people into a recording, where words were changed on purpose (`SNAPSHOTS=overwrite`). Answers for programs,
-/// and what Kubernetes did, stay as they were recorded.
+/// Puts another text for people into a recording, where words were changed on purpose (`SNAPSHOTS=overwrite`). Answers
+/// for programs, and what Kubernetes did, stay as they were recorded.
 fn rewrite(name: &str, recorded: &str, played: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.timeline"));
     let text = fs::read_to_string(&file).expect("a recording");
@@ -234,7 +235,8 @@ fn differences(recorded: &str, played: &str) -> String {
     if text.is_empty() { format!("the same lines in another order:\n{played}") } else { text }
 }
 
-/// Replays the first look of a recording without the timeline lines for which `tamper` is true.
+/// Replays the first run of Taffrail in a recording without the timeline lines for which `tamper` is true; fails if its
+/// answer differs from the recorded one.
 fn tampered(tamper: impl Fn(&str) -> bool) {
     let name = "a_container_that_crashes";
     let mut recorded = Timelines::read(name);

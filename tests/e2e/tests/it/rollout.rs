@@ -1,4 +1,4 @@
-//! Rollouts, compared at every moment with kubectl.
+//! Tests of rollouts, compared at every moment with kubectl.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,8 @@ fn is_complete(plane: &ControlPlane) -> Result<bool> {
         && ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].into_iter().all(all))
 }
 
-/// Looks repeatedly until the rollout is complete; kubectl looks before and after.
+/// Runs `taffrail get apps` until the rollout is complete, and asserts that each run shows what kubectl shows directly
+/// before and after it.
 fn follow(stage: &mut Stage) {
     let started = Instant::now();
     let mut looks = 0;

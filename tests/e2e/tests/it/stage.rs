@@ -1,7 +1,8 @@
 //! The stage of a scenario: a real control plane, or a recording of one.
 //!
 //! A scenario is written once. Its changes to a cluster happen on Kubernetes only; a recording has their results. Its
-//! looks and assertions are the same on both, and the replay must return the answers of the recording word for word.
+//! runs of Taffrail and its assertions are the same on both, and the replay must return the answers of the recording
+//! word for word.
 
 use std::fs;
 use std::net::TcpListener;
@@ -63,7 +64,7 @@ pub(crate) fn replayed(name: &str, scenario: fn(&mut Stage)) {
     }
 }
 
-/// The users who look.
+/// The users as whom Taffrail is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// A user who may do everything.
@@ -111,7 +112,7 @@ impl Stage {
         matches!(&self.world, World::Replayed(replay) if replay.is_over())
     }
 
-    /// Changes the clusters; does nothing in a replay.
+    /// Calls `act` with the control plane, to change its clusters; does nothing in a replay. Fails if `act` does.
     #[track_caller]
     pub(crate) fn act(&mut self, act: impl FnOnce(&ControlPlane) -> Result<()>) {
         if let Some(plane) = self.plane() {
@@ -119,7 +120,8 @@ impl Stage {
         }
     }
 
-    /// Returns a reply of Kubernetes itself, or its recording.
+    /// Returns the result of `ask`, a reply of Kubernetes itself, and records it if a recording is made; a replay
+    /// returns the recorded reply instead.
     #[track_caller]
     pub(crate) fn ask<T: Serialize + DeserializeOwned>(
         &mut self,
@@ -169,7 +171,8 @@ impl Stage {
         self.silent = Some(Silent { _listener: listener, _folder: folder, kubeconfig, address });
     }
 
-    /// Looks: runs the binary.
+    /// Runs the binary as `who` with these arguments and returns its answer. A recording also stores it; a replay
+    /// asserts that it is the recorded one.
     #[track_caller]
     pub(crate) fn taffrail(&mut self, who: Who, arguments: &[&str]) -> Answer {
         let kubeconfig = |plane: &ControlPlane| match (&self.silent, who) {
@@ -188,14 +191,14 @@ impl Stage {
         }
     }
 
-    /// Looks: runs `get apps -A -o json` with further arguments.
+    /// Runs `taffrail get apps -A -o json` with further arguments, and returns the apps.
     #[track_caller]
     pub(crate) fn apps(&mut self, who: Who, arguments: &[&str]) -> Apps {
         let all = [&["get", "apps", "-A", "-o", "json"], arguments].concat();
         Apps::read(self.taffrail(who, &all))
     }
 
-    /// Looks at the apps of the first cluster.
+    /// Runs `taffrail get apps` on the first cluster as the administrator, and returns the apps.
     #[track_caller]
     pub(crate) fn look(&mut self) -> Apps {
         self.apps(Who::Admin, &["--context", CLUSTER])

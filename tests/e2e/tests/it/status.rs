@@ -1,4 +1,4 @@
-//! `taffrail status` on live objects.
+//! Tests of `taffrail status` on live objects.
 
 use serde_json::Value;
 

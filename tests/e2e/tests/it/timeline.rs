@@ -1,7 +1,7 @@
 //! The file format of recordings: `tests/e2e/timelines/SCENARIO.timeline`.
 //!
 //! A text with sections. `begin` has the time and the Kubernetes version; `cluster NAME` the timeline of a cluster in
-//! the format of `taffrail-sim`; `script` the looks of the scenario and their answers, a line of JSON each.
+//! the format of `taffrail-sim`; `script` the runs of Taffrail and their answers, a line of JSON each.
 //! `base.timeline` has the objects that every new cluster begins with, which are not specific to a scenario: roles,
 //! definitions of custom resources.
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// The prefix of lines that begin a section.
 const SECTION: &str = "\n=== ";
 
-/// The first line.
+/// The head of a recording, its first line: the time at which it begins, and the version of Kubernetes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) begin: Timestamp,
@@ -23,7 +23,7 @@ pub(crate) struct Head {
     pub(crate) version: String,
 }
 
-/// The scenes of a scenario, in their order.
+/// The parts of a recording that depend on the scenario: replies of Kubernetes and runs of Taffrail.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scene {
@@ -32,7 +32,7 @@ pub(crate) enum Scene {
     Look(Look),
 }
 
-/// An answer of Taffrail.
+/// A run of Taffrail: the time, the user, the arguments, and the answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Look {
     /// The time in microseconds since the beginning: between the last visible change and the next.
@@ -48,12 +48,12 @@ pub(crate) struct Look {
 
 pub(crate) struct Timelines {
     pub(crate) head: Head,
-    /// The timeline of each cluster.
+    /// The name of each cluster, and its timeline as text.
     pub(crate) clusters: Vec<(String, String)>,
     pub(crate) script: Vec<Scene>,
 }
 
-/// Returns the folder of the recordings.
+/// Returns the path of the recording called `name`.
 pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.timeline"))
 }

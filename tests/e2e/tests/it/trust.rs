@@ -1,4 +1,4 @@
-//! Reasons to doubt a green status, on a real control plane.
+//! Tests of reasons to doubt a green status, on a real control plane.
 
 use serde_json::Value;
 

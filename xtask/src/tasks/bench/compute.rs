@@ -54,7 +54,7 @@ impl Compute {
     }
 
     fn pair(&self, name: &str, input: &Path, objects: usize, taffrail: &Path, peer: &Path) -> Result<()> {
-        let file = input.to_str().context("a path that is no text")?;
+        let file = input.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         let arguments = [&OURS[..], &["-f", file]].concat();
         same_answers(taffrail, &arguments, peer, file)?;
         let mut costs: Vec<(Cost, Cost)> = Vec::new();
@@ -90,7 +90,7 @@ fn same_answers(taffrail: &Path, arguments: &[&str], peer: &Path, file: &str) ->
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot run {}", program.display()))?;
-        let stdout = child.stdout.take().context("no output")?;
+        let stdout = child.stdout.take().context("the standard output of the program is not a pipe")?;
         Ok((child, BufReader::with_capacity(1 << 20, stdout).split(b'\n')))
     };
     let (mut our_child, mut ours) = lines(taffrail, arguments)?;
@@ -99,12 +99,12 @@ fn same_answers(taffrail: &Path, arguments: &[&str], peer: &Path, file: &str) ->
         match (ours.next().transpose()?, theirs.next().transpose()?) {
             (Some(our), Some(their)) => ensure!(
                 without_rule(&our) == their,
-                "line {number} differs\n ours: {}\n Go's: {}",
+                "line {number} of the output differs from that of Go's kstatus\n Taffrail: {}\n kstatus:  {}",
                 String::from_utf8_lossy(&our),
                 String::from_utf8_lossy(&their)
             ),
             (None, None) => break,
-            _ => anyhow::bail!("one side ends at line {number}"),
+            _ => anyhow::bail!("Taffrail or Go's kstatus printed no line {number}, and the other one did"),
         }
     }
     our_child.wait()?;

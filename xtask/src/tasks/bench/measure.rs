@@ -35,14 +35,23 @@ impl Run<'_> {
     /// Runs the command once, as the child of a new process: the kernel accounts for all children of a process
     /// together.
     pub(super) fn measure(&self) -> Result<Cost> {
-        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        let mut command = Command::new(
+            std::env::current_exe()
+                .context("cannot find the path of this program, which measures commands")?,
+        );
         command.arg("measure");
         if let Some((file, times)) = self.input {
             command.arg("--stdin").arg(file).args(["--times", &times.to_string()]);
         }
         let output = command.arg("--").arg(self.program).args(self.arguments).output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).context("the measurement cannot be read")
+        ensure!(
+            output.status.success(),
+            "`xtask measure` failed ({}): {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout)
+            .context("`xtask measure` did not print its measurement as JSON")
     }
 }
 
@@ -62,7 +71,7 @@ pub(crate) struct Measure {
 impl Measure {
     pub(crate) fn run(self) -> Result<()> {
         let started = Instant::now();
-        let (program, arguments) = self.command.split_first().context("no command")?;
+        let (program, arguments) = self.command.split_first().context("no command to measure was given")?;
         let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = Command::new(program)
             .args(arguments)

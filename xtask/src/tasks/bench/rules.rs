@@ -32,6 +32,8 @@ pub(crate) struct Rules {
 
 /// The Go module with the cases, and with the code by which the peer runs scripts.
 const ARGO_CD: &str = "github.com/argoproj/argo-cd/v3";
+
+/// The version of [`ARGO_CD`].
 const VERSION: &str = "v3.6.1";
 
 /// The minimum ratios of Taffrail's rate to the peer's, for scripts and for the library.
@@ -86,13 +88,13 @@ impl Rules {
             Some(folder) => std::path::absolute(folder)?,
             None => customizations()?,
         };
-        let scripts = scripts.to_str().context("a path that is no text")?;
+        let scripts = scripts.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         let peer = peers::build("rules")?;
         let ours = binary::build_bench("taffrail-rules", "verdicts")?;
         let folder = binary::workspace().join("target/bench");
         fs::create_dir_all(&folder)?;
         let inputs = folder.join("rules.jsonl");
-        let file = inputs.to_str().context("a path that is no text")?;
+        let file = inputs.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
 
         let theirs = answer(&peer, &["-inputs", file, scripts])?;
         let cases = read(&inputs)?;
@@ -110,7 +112,7 @@ impl Rules {
             library.push(answer(&ours, &[file, &rounds])?);
         }
         let fast = table(&runs, cases.len(), &rounds);
-        ensure!(agree && fast, "not within the bars");
+        ensure!(agree && fast, "the agreement of the cases or a rate misses its bar (see the output)");
         Ok(())
     }
 
@@ -119,7 +121,7 @@ impl Rules {
     fn agreement(&self, cases: &[Case], by_lua: &Answer, by_library: &Answer) -> Result<bool> {
         ensure!(
             [by_lua, by_library].iter().all(|answer| answer.verdicts.len() == cases.len()),
-            "a side left objects out"
+            "the two programs judged different numbers of objects"
         );
         let kinds: BTreeSet<&str> =
             cases.iter().filter_map(|case| Some(case.input.rsplit_once("/testdata")?.0)).collect();
@@ -197,23 +199,28 @@ fn answer(program: &Path, arguments: &[&str]) -> Result<Answer> {
         .with_context(|| format!("cannot run {}", program.display()))?;
     ensure!(output.status.success(), "{} failed ({})", program.display(), output.status);
     serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("the answer of {} cannot be read", program.display()))
+        .with_context(|| format!("the output of {} is not JSON of the expected form", program.display()))
 }
 
 fn read(inputs: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(inputs).with_context(|| format!("cannot read {}", inputs.display()))?;
-    text.lines().map(|line| serde_json::from_str(line).context("the peer wrote no case")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).context("a line that the peer wrote is not a test case"))
+        .collect()
 }
 
 /// Checks that Argo CD and Taffrail return the same results for the same scripts; an error if one differs.
 fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
-    ensure!(theirs.verdicts.len() == ours.verdicts.len(), "a side left objects out");
+    ensure!(
+        theirs.verdicts.len() == ours.verdicts.len(),
+        "the two programs judged different numbers of objects"
+    );
     for (their, our) in theirs.verdicts.iter().zip(&ours.verdicts) {
         let is_same = their.input == our.input
             && their.status == our.status
             && their.message == our.message
             && their.error.is_some() == our.error.is_some();
-        ensure!(is_same, "{} differs\n ours:      {our:?}\n Argo CD's: {their:?}", our.input);
+        ensure!(is_same, "the verdicts on {} differ\n Taffrail: {our:?}\n Argo CD:  {their:?}", our.input);
     }
     Ok(())
 }

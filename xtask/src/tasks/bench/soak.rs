@@ -57,8 +57,11 @@ impl Soak {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut answers = child.stdin.take().context("no standard input")?;
-        for line in BufReader::new(child.stdout.take().context("no standard output")?).lines() {
+        let mut answers = child.stdin.take().context("the standard input of the soak is not a pipe")?;
+        for line in
+            BufReader::new(child.stdout.take().context("the standard output of the soak is not a pipe")?)
+                .lines()
+        {
             let line = line?;
             let Some(what) = line.strip_prefix("do ") else {
                 println!("{line}");
@@ -87,9 +90,10 @@ fn perform(plane: &mut ControlPlane, what: &str, saved: &Path) -> Result<()> {
             let _ = fs::remove_dir_all(&unfinished);
             plane.save_store(&unfinished)?;
             let _ = fs::remove_dir_all(saved);
-            fs::rename(&unfinished, saved).context("cannot keep the saved store")
+            fs::rename(&unfinished, saved)
+                .with_context(|| format!("cannot move the saved store to {}", saved.display()))
         }
         ("restore", "") => plane.restore_store(saved),
-        _ => bail!("nobody knows how to {what}"),
+        _ => bail!("the soak requests the unknown failure '{what}'"),
     }
 }

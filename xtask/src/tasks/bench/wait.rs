@@ -56,7 +56,7 @@ struct Listening(Child);
 impl Listening {
     fn start(mut command: Command, from: usize, lines: &Sender<Line>) -> Result<Listening> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().context("a process without output")?;
+        let output = child.stdout.take().context("the standard output of the process is not a pipe")?;
         let lines = lines.clone();
         thread::spawn(move || {
             for text in BufReader::new(output).lines().map_while(Result::ok) {
@@ -117,7 +117,10 @@ impl Wait {
         let together = bench.round("one process for all", 2, std::slice::from_ref(&names))?;
         let alone: Vec<Vec<String>> = names.iter().map(|name| vec![name.clone()]).collect();
         let alone = bench.round("a process for each", 3, &alone)?;
-        ensure!(together && alone, "not within the bar, or more was asked than the watches");
+        ensure!(
+            together && alone,
+            "a report came later than the bar, or `taffrail` sent more requests than its watches need"
+        );
         Ok(())
     }
 }
@@ -140,7 +143,9 @@ impl Bench<'_> {
         // What is there comes first.
         let mut rollouts: BTreeMap<String, Rollout> = BTreeMap::new();
         while rollouts.len() < self.names.len() {
-            let line = lines.recv_timeout(PATIENCE).context("the bare watch brings nothing")?;
+            let line = lines
+                .recv_timeout(PATIENCE)
+                .context("the bare watch brought no event of a Deployment in time")?;
             rollouts.entry(deployment(&line.text)?.0).or_default();
         }
 
@@ -157,7 +162,11 @@ impl Bench<'_> {
         }
         drop(sender);
         let met = collect(&lines, &mut rollouts, groups.len())?;
-        ensure!(met == groups.len(), "{met} of {} processes saw all of theirs complete", groups.len());
+        ensure!(
+            met == groups.len(),
+            "only {met} of {} processes of `taffrail wait` reported all of their rollouts as complete",
+            groups.len()
+        );
         for Listening(child) in &mut waiting {
             let status = child.wait()?;
             ensure!(status.success(), "`taffrail wait` ended with {status}");
@@ -171,14 +180,17 @@ impl Bench<'_> {
         let waited = rollouts.values().filter(|rollout| rollout.was_waited_for).count();
         let longest = show("after the last write", of(|rollout| rollout.written));
         show("after the write that completed it", of(|rollout| rollout.complete));
-        println!("  {waited} of {} were seen before they were complete", rollouts.len());
+        println!(
+            "  {waited} of {} rollouts were reported as not complete before they were complete",
+            rollouts.len()
+        );
         let others = self.requests(audited)?;
         Ok(longest <= BAR && others == 0 && waited == rollouts.len())
     }
 
     /// Reads the API server's audit log: one JSON object for each request.
     fn audit(&self) -> Result<Vec<Value>> {
-        let folder = &self.plane.members().first().context("no cluster")?.folder;
+        let folder = &self.plane.members().first().context("the control plane has no cluster")?.folder;
         let path = folder.join(taffrail_testkit::kube::AUDIT_LOG);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         // The last line may be half written.
@@ -190,10 +202,10 @@ impl Bench<'_> {
     fn requests(&self, since: usize) -> Result<usize> {
         let events = self.audit()?;
         let (counts, others) = sort(events.get(since..).unwrap_or_default());
-        ensure!(!counts.is_empty(), "the audit log knows nothing of `taffrail`");
+        ensure!(!counts.is_empty(), "the audit log has no request of `taffrail`");
         let text: String = counts.iter().map(|(what, count)| format!("\n    {count:>4} × {what}")).collect();
         println!(
-            "  requests, by the server's audit log ({others} besides watches and their beginning):{text}"
+            "  requests, by the server's audit log ({others} are neither a watch, the list before one, nor discovery):{text}"
         );
         Ok(others)
     }
@@ -252,7 +264,10 @@ fn collect(
         let Line { at, from, text } = match lines.recv_timeout(patience) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) if ended == processes => return Ok(met),
-            Err(_) => bail!("{ended} of {processes} processes have ended after {:?}", begun.elapsed()),
+            Err(_) => bail!(
+                "only {ended} of {processes} processes of `taffrail wait` have ended after {:?}",
+                begun.elapsed()
+            ),
         };
         if from == BARE {
             let (name, is_complete) = deployment(&text)?;
@@ -265,7 +280,8 @@ fn collect(
             }
             continue;
         }
-        let told: Value = serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))?;
+        let told: Value = serde_json::from_str(&text)
+            .with_context(|| format!("a line of `taffrail wait` is not JSON: {text}"))?;
         if told["kind"] == "WaitSummary" {
             ended += 1;
             met += usize::from(told["result"] == "Met");
@@ -287,9 +303,13 @@ fn collect(
 /// Parses an event of the bare watch: the name of the Deployment, and true if `kubectl rollout status` would call it
 /// complete.
 fn deployment(text: &str) -> Result<(String, bool)> {
-    let event: Value = serde_json::from_str(text).with_context(|| format!("no event: {text}"))?;
+    let event: Value = serde_json::from_str(text)
+        .with_context(|| format!("a line of the bare watch is not JSON: {text}"))?;
     let object = &event["object"];
-    let name = object["metadata"]["name"].as_str().context("an event without a name")?.to_owned();
+    let name = object["metadata"]["name"]
+        .as_str()
+        .context("an event of the bare watch has no object with a name")?
+        .to_owned();
     let (status, wanted) = (&object["status"], &object["spec"]["replicas"]);
     let observed = status["observedGeneration"].as_i64() >= object["metadata"]["generation"].as_i64();
     let all =

@@ -119,7 +119,7 @@ const TESTKIT: &str = "taffrail-testkit";
 /// The packages that may have [`TESTKIT`] among their normal dependencies, because they are not delivered.
 const BUILT_WITH_TESTKIT: [&str; 2] = ["taffrail-e2e", "xtask"];
 
-/// The maximum number of lines of a source file.
+/// The maximum number of lines of a source file; a longer one is a fault.
 const LONGEST: usize = 800;
 
 /// Names of files and folders that are refused because they do not tell the content.
@@ -137,16 +137,20 @@ impl Tidy {
         for fault in &faults {
             println!("  {fault}");
         }
-        ensure!(faults.is_empty(), "{} things are not tidy", faults.len());
-        println!("tidy: borders, pure crates and files are as ARCHITECTURE.md says");
+        ensure!(
+            faults.is_empty(),
+            "tidy: {} faults in the dependencies, pure crates or files (listed above)",
+            faults.len()
+        );
+        println!("tidy: dependencies, pure crates and files are as ARCHITECTURE.md says");
         Ok(())
     }
 }
 
-/// The maximum number of pairs of files that use each other. The aim is 5.
+/// The maximum number of pairs of files that use each other; one more is a fault.
 const MOST_CIRCLES: usize = 0;
 
-/// The maximum number of doc comments that open with a question or a relative word. The aim is one in twenty.
+/// The maximum number of doc comments that open with a question or a relative word; one more is a fault.
 const MOST_QUESTIONS: usize = 26;
 
 /// The public types that may share their name with another public type; any further one is a fault.
@@ -195,12 +199,18 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
     for border in &BORDERS {
         for name in dependencies(border.name, Some(1))? {
             if name.starts_with("taffrail") && name != border.name && !border.uses.contains(&&*name) {
-                faults.push(format!("{} uses {name}, which is not among its arrows", border.name));
+                faults.push(format!(
+                    "the crate {} uses {name}, which BORDERS in xtask/src/tasks/tidy/mod.rs does not allow",
+                    border.name
+                ));
             }
         }
         let reached = dependencies(border.name, None)?;
         for never in border.never.iter().filter(|never| reached.contains(**never)) {
-            faults.push(format!("{} reaches {never}, which it must never", border.name));
+            faults.push(format!(
+                "the crate {} depends on {never}, which BORDERS in xtask/src/tasks/tidy/mod.rs forbids",
+                border.name
+            ));
         }
     }
     let packages = packages()?;
@@ -210,7 +220,7 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
         let inside =
             package["manifest_path"].as_str().is_some_and(|path| Path::new(path).starts_with(&folder));
         if inside && !BORDERS.iter().any(|border| border.name == name) {
-            faults.push(format!("{name} has no border in xtask/src/tasks/tidy/mod.rs"));
+            faults.push(format!("the crate {name} is missing in BORDERS in xtask/src/tasks/tidy/mod.rs"));
         }
     }
     faults.extend(
@@ -368,7 +378,7 @@ fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
     let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
     if !Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
         println!(
-            "skipped: that pure crates compile for {TARGET}, because the target is missing (rustup target add {TARGET})"
+            "skipped: the check that pure crates compile for {TARGET}, because the target is missing (rustup target add {TARGET})"
         );
         return Ok(());
     }

@@ -57,7 +57,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// SQLite could not open the file for another reason.
-    #[error("cannot open the store {}", path.display())]
+    #[error("cannot open the database file of the hub {}", path.display())]
     Database {
         /// The file.
         path: PathBuf,

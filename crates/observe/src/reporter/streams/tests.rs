@@ -1,4 +1,4 @@
-//! Streams of reports by a held clock, and what a hub knows by them.
+//! Tests of report streams, with a clock that only the test moves, and of what a hub knows by their reports.
 
 use std::collections::BTreeMap;
 
@@ -45,22 +45,22 @@ fn facts(name: &str) -> ClusterReport {
     ClusterReport { name: name.to_owned(), ..ClusterReport::default() }
 }
 
-/// A cluster that is reported, and the hub that receives the reports.
+/// A simulated cluster, its report stream, and the hub that receives the reports.
 struct World {
     now: Duration,
     streams: ReportStreams,
     hub: Received,
     epoch: u64,
-    /// The reports since the last [`World::run`], with the moment of each.
+    /// The reports sent since the last [`World::run`], each with the moment at which it was sent.
     told: Vec<(Duration, Report)>,
-    /// True while reports get lost.
+    /// True if the hub receives no reports.
     is_lossy: bool,
-    /// True if the API server proves itself all the time.
+    /// True if the API server answers all the time.
     is_up: bool,
 }
 
 impl World {
-    /// Makes a cluster with halves that are told.
+    /// Makes a cluster with these halves, and sends its first reports.
     fn new(halves: impl IntoIterator<Item = (usize, ObservedHalf)>) -> World {
         let mut world = World {
             now: seconds(1_000),
@@ -90,7 +90,7 @@ impl World {
         self.streams.set_facts(&cluster("eu"), facts, errors, self.now);
     }
 
-    /// Lets time pass; whatever is told meanwhile is taken at once, and the hub answers.
+    /// Advances the clock by `time`; the hub receives each report when it is sent, and answers. Returns the reports.
     fn run(&mut self, time: Duration) -> Vec<(Duration, Report)> {
         let end = self.now + time;
         loop {
@@ -139,7 +139,7 @@ impl World {
         self.hub.freshness(self.now, now).state
     }
 
-    /// Returns the apps that the hub holds, with status and number of objects.
+    /// Returns the apps that the hub knows, with status and number of objects.
     fn held(&self) -> BTreeMap<AppId, (Status, usize)> {
         let held = |app: &AppId| {
             let half = self.hub.observed(app)?;
@@ -153,7 +153,7 @@ fn expected(halves: &[(usize, Status, usize)]) -> BTreeMap<AppId, (Status, usize
     halves.iter().map(|(number, health, count)| (id(*number).app, (*health, *count))).collect()
 }
 
-/// Returns the moments since `start` at which changes were told, with the apps of each.
+/// Returns the moments since `start` at which changes were sent, with the apps of each.
 fn changes(start: Duration, told: &[(Duration, Report)]) -> Vec<(Duration, Vec<AppId>)> {
     let apps = |(at, report): &(Duration, Report)| match &report.content {
         Content::Changes { changed, gone } => {
@@ -561,7 +561,7 @@ fn problem_of_severity_error_is_worse_than_a_notice() {
     assert_eq!(changes(world.now, &world.run(Duration::ZERO)).len(), 1);
 }
 
-/// Random changes, losses and refusals end in the truth.
+/// After random changes, lost reports and refusals, the hub knows what the source knows.
 #[test]
 fn disturbed_streams_end_in_the_truth() {
     for seed in 0..200 {

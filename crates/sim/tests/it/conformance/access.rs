@@ -1,4 +1,4 @@
-//! Permissions, and the messages of refusals.
+//! Cases about permissions, and the messages of refusals.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -99,7 +99,8 @@ async fn discovery_is_permitted_to_authenticated_users(api: &Api) -> Result<()> 
     Ok(())
 }
 
-/// Grants a permission, and waits until it is effective.
+/// Grants the group `readers` the permission `rule`, in a namespace or in the whole cluster, through a new role and its
+/// binding.
 async fn bound(api: &Api, namespace: Option<&str>, rule: Value) -> Result<()> {
     let (place, role, binding, kind) = match namespace {
         Some(namespace) => (format!("/namespaces/{namespace}"), "roles", "rolebindings", "Role"),

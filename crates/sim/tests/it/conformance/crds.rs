@@ -1,4 +1,4 @@
-//! Custom resources.
+//! Cases about custom resources.
 
 use anyhow::{Result, ensure};
 use http::Method;

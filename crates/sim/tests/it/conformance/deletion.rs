@@ -1,4 +1,4 @@
-//! Deleting: finalizers, preconditions, propagation, namespaces.
+//! Cases about deleting: finalizers, preconditions, propagation, namespaces.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -116,7 +116,8 @@ async fn unknown_propagation_is_refused(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// Creates an owner and a dependent of it.
+/// Creates the ConfigMap `owner` and its dependent `child`, with a finalizer if `held_child`; returns the path of
+/// ConfigMaps.
 async fn family(api: &Api, held_child: bool) -> Result<String> {
     let maps = api.maps().await?;
     let owner = api.post(&maps, map("owner")).await?.ok()?;

@@ -1,4 +1,4 @@
-//! Discovery, health and OpenAPI.
+//! Cases about discovery, health and OpenAPI.
 
 use anyhow::{Result, ensure};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Lists, pages, and versions.
+//! Cases about lists, pages and versions.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Field managers: the writers of fields.
+//! Cases about field managers, which record the writer of each field.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -13,7 +13,8 @@ super::cases! { "managers":
     ManagedFields a_status_has_managers_of_its_own,
 }
 
-/// Returns the fields of a manager in an object.
+/// Returns `fieldsV1` of a manager for a subresource (empty for the object itself) in the answered object; null if the
+/// manager has no entry.
 fn fields<'r>(reply: &'r Reply, manager: &str, subresource: &str) -> &'r Value {
     let entries = reply.at("/metadata/managedFields").as_array();
     let found = entries.into_iter().flatten().find(|entry| {

@@ -29,7 +29,7 @@ use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
 use crate::api::Api;
 
-/// A case.
+/// A case of the conformance suite: a function that checks one behaviour of an API server.
 pub(crate) struct Case {
     group: &'static str,
     name: &'static str,
@@ -90,7 +90,8 @@ async fn run(case: &Case, api: &Api) -> Result<()> {
         .with_context(|| format!("{}/{}", case.group, case.name))
 }
 
-/// Runs all cases on one server, some of them in parallel, and returns those that fail.
+/// Runs the cases whose names contain the variable `CASE` (all if it is unset) on one server, `side_by_side` at a time,
+/// and returns the errors of those that fail.
 async fn run_all(api: &Api, side_by_side: usize) -> Vec<String> {
     let filter = std::env::var("CASE").unwrap_or_default();
     let cases = all().into_iter().filter(|case| case.name.contains(&filter));

@@ -1,4 +1,4 @@
-//! Merge, JSON and strategic merge patches.
+//! Cases about merge, JSON and strategic merge patches.
 
 use anyhow::{Result, ensure};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Metadata, tables, and forms that are refused.
+//! Cases about metadata, tables, and forms that are refused.
 
 use anyhow::{Result, ensure};
 use http::Method;

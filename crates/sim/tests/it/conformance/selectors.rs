@@ -1,4 +1,4 @@
-//! Label and field selectors.
+//! Cases about label and field selectors.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Streaming lists: a list that comes as events and continues as a watch.
+//! Cases about streamed lists: lists that come as events and continue as watches.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

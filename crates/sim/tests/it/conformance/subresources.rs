@@ -1,4 +1,4 @@
-//! Status and scale.
+//! Cases about the subresources status and scale.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Watches and bookmarks.
+//! Cases about watches and bookmarks.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

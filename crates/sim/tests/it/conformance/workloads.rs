@@ -1,4 +1,4 @@
-//! Controllers, as clients see them; and the subresources of Pods: logs, evictions.
+//! Cases about controllers, as clients see them, and about the subresources of Pods: logs and evictions.
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
@@ -39,7 +39,7 @@ fn set(kind: &str, name: &str, more: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// Waits until an object has all these values, and returns it.
+/// Waits until the object at `path` has all these values, each at its JSON pointer, and returns it.
 async fn says(api: &Api, path: &str, wanted: &[(&str, Value)]) -> Result<Value> {
     let what = format!("{path} has {wanted:?}");
     api.until(&what, || async {
@@ -312,7 +312,8 @@ async fn cron_job_with_forbid_starts_one_job_at_a_time(api: &Api) -> Result<()> 
     Ok(())
 }
 
-/// Creates a ready Pod, and a budget for it.
+/// Creates a ReplicaSet of two Pods that are ready, and a PodDisruptionBudget for them with the fields `budget`;
+/// returns the path of the budget and that of Pods.
 async fn guarded(api: &Api, budget: &Value) -> Result<(String, String)> {
     let namespace = api.namespace().await?;
     let sets = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
@@ -370,7 +371,7 @@ async fn logs_of_an_absent_pod(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// Creates a Pod with two containers that no node accepts.
+/// Creates a Pod with two containers and an init container that no node accepts; returns the path of its log.
 async fn nowhere(api: &Api) -> Result<String> {
     let pods = format!("/api/v1/namespaces/{}/pods", api.namespace().await?);
     let mut pod = template("nowhere");

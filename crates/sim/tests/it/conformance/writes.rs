@@ -1,4 +1,4 @@
-//! Creating and updating.
+//! Cases about creating and updating.
 
 use anyhow::{Result, ensure};
 use http::Method;

@@ -1,8 +1,8 @@
-//! What an object says against itself, where no rule for its kind listens.
+//! Tests of adverse conditions and phases of objects for whose kinds there are no rules.
 
 use super::check;
 
-/// A custom resource with these members of `status`.
+/// Returns the YAML of a custom resource with these members of `status`.
 fn widget(status: &str) -> String {
     format!(
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: blue, namespace: shop, generation: 2}}\nstatus: {status}"

@@ -1,4 +1,4 @@
-//! What an assessment may cost: lookups are counted, not seconds.
+//! Tests of the limits on the cost of assessments, counted in lookups.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use taffrail_status::{ActiveRules, ClusterState, Listing, MAX_MESSAGE, Observed,
 
 use super::{dump, now};
 
-/// Counts the objects that are looked up.
+/// A cluster state that counts the objects that are looked up in it.
 struct Counting<'a> {
     dump: Dump<'a>,
     count: Cell<usize>,
@@ -66,7 +66,7 @@ impl ClusterState for Counting<'_> {
     }
 }
 
-/// How many objects are looked up for the first of `objects`, and what is said of it.
+/// Assesses the first of `objects`; returns the number of objects that were looked up for that, and the assessment.
 fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
     let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
     let first = Object::new((&objects[0]).into()).unwrap();
@@ -74,7 +74,7 @@ fn cost(objects: &[Value]) -> (usize, taffrail_status::assess::Assessment) {
     (evidence.count.get(), told)
 }
 
-/// Objects that are not well, each of which names all of them.
+/// Returns `count` objects in the namespace `shop` that are not well, each of which names all of them.
 fn mutual(count: usize) -> Vec<Value> {
     let references: Vec<_> = (0..count)
         .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))
@@ -159,7 +159,7 @@ fn messages_are_cut_on_input() {
     }
 }
 
-/// Knots in a namespace, each of which names all of them.
+/// Returns `count` objects as [`mutual`] does, but in this namespace.
 fn knots_in(namespace: &str, count: usize) -> Vec<Value> {
     let mut knots = mutual(count);
     for knot in &mut knots {
@@ -170,13 +170,13 @@ fn knots_in(namespace: &str, count: usize) -> Vec<Value> {
     knots
 }
 
-/// A widget that waits, and of which nothing else is to be known.
+/// Returns a custom resource that is not ready, and that no other object belongs to.
 fn widget(namespace: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace},
         "status": {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}})
 }
 
-/// All of them assessed in one look, and how many lookups that took.
+/// Assesses all objects with common costs; returns the number of objects that were looked up, and the assessments.
 fn in_one_look(objects: &[Value], rules: &ActiveRules<'_>) -> (usize, Vec<Assessment>) {
     let evidence = Counting { dump: dump(objects), count: Cell::new(0) };
     let costs = Costs::default();
@@ -206,7 +206,8 @@ fn excess_of_a_namespace_does_not_affect_others() {
     assert_eq!(told[170].verdict.status, Status::InProgress);
 }
 
-/// Options that wait for so many looks at the clock, each of which takes a millisecond.
+/// Returns options with a time limit of `milliseconds`, by a clock that moves on by one millisecond each time it is
+/// read.
 fn patient(milliseconds: u64) -> Options {
     let time = AtomicU64::new(0);
     let clock = move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! The closed list of what is worse than it says, and of what is no worse.
+//! Tests which objects are assessed as worse than they report, and which are not.
 
 use super::{ROLLING, all, check, event, pod_of};
 

@@ -1,4 +1,4 @@
-//! The cases of `tests/golden/assess`: objects of a small cluster, and what is right to say of them.
+//! Tests of the cases in `tests/golden/assess`: the objects of a small cluster, and the expected result.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Case {
         self.content["objects"].as_array().unwrap()
     }
 
-    /// What is wrong in the answer that `evidence` leads to.
+    /// Assesses the declared objects of the case with `evidence`, and lists the differences from the expected result.
     fn differences(&self, evidence: &dyn ClusterState) -> Vec<String> {
         let now = self.content["now"].as_str().unwrap().parse().unwrap();
         let declared = self.content["declared"].as_array().unwrap();
@@ -67,7 +67,7 @@ impl Case {
     }
 }
 
-/// Checks what is said of the declared objects of a case.
+/// Asserts that the assessment of a golden case has the expected result.
 fn is_told_right(path: &Path) {
     let case = Case::read(path);
     let wrong = case.differences(&dump(case.objects()));
@@ -78,7 +78,7 @@ mod told {
     golden_assess!(super::is_told_right);
 }
 
-/// Gives everything in the opposite order.
+/// A cluster state that lists its objects in reverse order.
 struct Reversed<'a>(Dump<'a>);
 
 fn reversed(listing: Listing<'_>) -> Listing<'_> {
@@ -148,7 +148,8 @@ fn the_order_of_objects_does_not_matter() {
     }
 }
 
-/// What nobody looked at may not make anything green. (A CronJob without its Jobs says nothing of itself.)
+/// Asserts that no broken case is Current if its Pods, ReplicaSets, Nodes and StorageClasses were not observed.
+/// CronJobs are left out: without their Jobs they report nothing.
 #[test]
 fn unobserved_objects_are_never_green() {
     const HIDDEN: [(&str, &str); 4] =

@@ -1,4 +1,4 @@
-//! Jobs, storage, autoscaling, services, deletions, custom resources, Flux.
+//! Tests of assessments of Jobs, storage, autoscaling, services, deletions, custom resources and Flux.
 
 use taffrail_status::Status;
 

@@ -1,4 +1,4 @@
-//! Evidence: the golden cases, the rules that they do not reach, and damage.
+//! Tests of assessments by evidence: the golden cases, the rules that they do not reach, and damaged objects.
 
 mod adverse;
 mod bounds;
@@ -18,14 +18,14 @@ use taffrail_status::assess::{Assessment, Dump, assess_named};
 use taffrail_status::rollup::worst;
 use taffrail_status::{ActiveRules, ClusterState};
 
-/// The time of the tables' cases.
+/// The time at which the tests assess objects.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// Reads `group/Kind/namespace/name`.
+/// Parses the key `group/Kind/namespace/name`.
 fn name(text: &str) -> ObjectKey {
     let parts: Vec<_> = text.split('/').collect();
     let &[group, kind, namespace, name] = parts.as_slice() else { panic!("{text} names no object") };
@@ -40,14 +40,14 @@ fn assess_all(declared: &[ObjectKey], evidence: &dyn ClusterState, now: Timestam
     declared.iter().map(|name| assess_named(name, evidence, &ActiveRules::default(), now)).collect()
 }
 
-/// `Status of the first object < last link of the chain: message`.
+/// Formats the worst assessment as `status < last object of the chain: message`, without ` < …` if the chain is empty.
 fn tell(assessments: &[Assessment]) -> String {
     let speaker = worst(assessments).unwrap();
     let cause = speaker.chain.last().map(|link| format!(" < {}", link.object)).unwrap_or_default();
     format!("{}{cause}: {}", speaker.verdict.status, speaker.message)
 }
 
-/// Objects as YAML documents.
+/// Parses YAML documents to objects.
 fn read(yaml: &str) -> Vec<Value> {
     yaml.split("\n---\n")
         .filter(|text| !text.trim().is_empty())
@@ -55,7 +55,7 @@ fn read(yaml: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Assesses the first object of `yaml`; see [`tell`].
+/// Assesses the first object of `yaml` with all of them as evidence; formats the result as [`tell`] does.
 #[track_caller]
 fn told(yaml: &str) -> String {
     let objects = read(yaml);
@@ -63,7 +63,8 @@ fn told(yaml: &str) -> String {
     tell(&assess_all(&[first], &dump(&objects), now()))
 }
 
-/// Assesses the first object of `yaml` and compares `status[, cause[, part of the message]]`.
+/// Assesses the first object of `yaml`, and asserts the `expected` result: `status`, `status < cause` or `status <
+/// cause: part of the message`.
 #[track_caller]
 fn check(yaml: &str, expected: &str) {
     let told = told(yaml);
@@ -101,7 +102,7 @@ spec: {replicas: 2}
 status: {observedGeneration: 1, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2}
 "#;
 
-/// A Pod of `owner` (`Kind/name`), made at 11:50; `rest` are further members of it.
+/// Returns the YAML of a Pod of `owner` (`Kind/name`) that was created at 11:50; `rest` are further members of it.
 fn pod_of(owner: &str, name: &str, rest: &str) -> String {
     let (kind, owner) = owner.split_once('/').unwrap();
     format!(
@@ -115,7 +116,7 @@ metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "20
     )
 }
 
-/// A bare Pod, made at 11:50.
+/// Returns the YAML of a Pod without owner that was created at 11:50; `rest` are further members of it.
 fn pod(name: &str, rest: &str) -> String {
     format!(
         r#"
@@ -127,7 +128,8 @@ metadata: {{name: {name}, namespace: shop, uid: u-{name}, creationTimestamp: "20
     )
 }
 
-/// An event about the object `kind/name` in the namespace of all, `count` times, the last at `last`.
+/// Returns the YAML of an event of type `kind` about the object `about` (`Kind/name`) in the namespace `shop`, which
+/// happened `count` times, the last time at `last`.
 fn event(about: &str, kind: &str, reason: &str, count: u32, last: &str, message: &str) -> String {
     let (about_kind, about) = about.split_once('/').unwrap();
     format!(

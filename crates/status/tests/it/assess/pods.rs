@@ -1,4 +1,4 @@
-//! What a Pod says of the workload above it.
+//! Tests of the effect of Pods on the status of their workload.
 
 use taffrail_object::Object;
 use taffrail_status::assess::assess_dependent;
@@ -8,7 +8,7 @@ use super::{ROLLING, all, check, dump, event, now, pod, pod_of, read};
 
 const CAUSE: &str = " < /Pod/shop/web-2-a";
 
-/// A Deployment whose new Pod has `rest`.
+/// Returns the YAML of a Deployment in a rollout, whose new Pod has the members `rest`.
 fn rolling(rest: &str) -> String {
     all(&[ROLLING, &pod_of("ReplicaSet/web-2", "web-2-a", rest)])
 }
@@ -293,7 +293,8 @@ fn failed_dependent_pod_shows_as_failed() {
     assert_eq!(shown("Succeeded").0, Status::Current);
 }
 
-/// A Pod whose container has crashed: `state` now, `restarts` so far, and its last run.
+/// Returns the YAML of a Deployment whose Pod has a container that crashed: its state now, its restarts so far, and
+/// exit code, start and end of its last run.
 fn crashed(state: &str, ready: bool, restarts: u32, code: u32, from: &str, to: &str) -> String {
     let last = format!(
         r#"{{terminated: {{exitCode: {code}, reason: Error, startedAt: "2026-03-01T{from}Z", finishedAt: "2026-03-01T{to}Z"}}}}"#

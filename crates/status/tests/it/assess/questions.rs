@@ -1,4 +1,4 @@
-//! What evidence is asked for: listings are for what is few, and each object's own question is for an index.
+//! Tests of the lookups of an assessment: only kinds with few objects are listed as a whole.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use super::{all, event, now, pod, read};
 
-/// Notes of which kinds all objects are asked for.
+/// A cluster state that notes the kinds whose objects are all listed.
 struct Noted<'a> {
     dump: Dump<'a>,
     listed: RefCell<Vec<String>>,
@@ -58,7 +58,7 @@ impl ClusterState for Noted<'_> {
     }
 }
 
-/// Of which kinds all objects are asked for when the first object of `yaml` is assessed.
+/// Assesses the first object of `yaml`; returns the kinds whose objects were all listed for that.
 fn listed(yaml: &str) -> Vec<String> {
     let objects = read(yaml);
     let objects: Vec<_> = objects.iter().filter_map(|object| Object::new(object.into()).ok()).collect();

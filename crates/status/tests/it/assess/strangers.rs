@@ -1,9 +1,9 @@
-//! What anybody may write in a namespace of their own is no evidence about the objects of others.
+//! Tests that objects which a user can write in one namespace are not evidence about objects of other namespaces.
 
 use super::current::CRASHING;
 use super::{ROLLING, all, check, event, pod_of};
 
-/// ROLLING's Deployment without its revision, and its ReplicaSets.
+/// Returns the Deployment of [`ROLLING`] without its revision, and the ReplicaSets.
 fn rolling() -> (String, String) {
     let (deployment, sets) = ROLLING.split_once("\n---\n").unwrap();
     let revision = ", annotations: {deployment.kubernetes.io/revision: \"2\"}";
@@ -102,7 +102,7 @@ fn cluster_scoped_events_count_only_in_their_namespaces() {
     assert!(!about("tenant", "default"));
 }
 
-/// The API asks nobody before an object of a namespace names an owner that is in none.
+/// The API does not check the owner that a namespaced object names, so this may not worsen a cluster-scoped one.
 #[test]
 fn namespaced_objects_do_not_worsen_cluster_scoped_owners() {
     let widget = |status: &str| {

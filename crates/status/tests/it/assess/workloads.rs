@@ -1,4 +1,4 @@
-//! What workloads make of their Pods.
+//! Tests of the status of workloads, by their own fields and by their Pods.
 
 use jiff::Timestamp;
 use taffrail_object::Object;
@@ -229,7 +229,8 @@ fn a_daemonset_allows_as_many_lost_nodes_as_it_says() {
     );
 }
 
-/// `spec.replicas`, `status` and the replicas of the two ReplicaSets of a paused Deployment.
+/// Returns the YAML of a paused Deployment with `updated` updated replicas, and `old` and `new` replicas in its two
+/// ReplicaSets.
 fn paused(updated: u32, old: u32, new: u32) -> String {
     let status = format!("replicas: 2, updatedReplicas: {updated}, readyReplicas: 2, availableReplicas: 2");
     let set = |replicas: u32| {

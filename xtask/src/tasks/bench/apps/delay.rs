@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// A proxy on loopback that passes bytes on a fixed time after their arrival, in each direction.
+/// A proxy on a loopback address that forwards bytes a fixed time after their arrival, in each direction.
 ///
-/// It is a line and not a throttle: bytes that come one after the other are under way at the same time, as on a long
-/// wire, so only round trips cost. Opening a TCP connection is not delayed: the kernel answers for the listener. It
-/// runs until this process ends.
+/// It delays, but does not limit the rate: bytes that come one after the other are under way at the same time, as on a
+/// long wire, so only round trips cost time. Opening a TCP connection is not delayed, because the kernel accepts it.
+/// The proxy runs until this process ends.
 pub(super) struct DelayLine {
     address: SocketAddr,
 }

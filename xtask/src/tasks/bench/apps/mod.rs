@@ -61,8 +61,11 @@ pub(crate) struct Apps {
 const CLUSTER: &str = "kube-1";
 /// The delay of bytes in each direction of the delay line.
 const DELAY: Duration = Duration::from_millis(50);
+/// The maximum median wall time over loopback, in milliseconds.
 const LOOPBACK_BAR: f64 = 150.0;
+/// The maximum median wall time through the delay line, in milliseconds.
 const DELAYED_BAR: f64 = 500.0;
+/// The maximum median number of round trips one after the other.
 const ROUNDS_BAR: f64 = 4.0;
 /// The number of clusters that accept connections and never respond.
 const SILENT: usize = 3;
@@ -181,8 +184,11 @@ impl Apps {
         let near = Side { name: "loopback", bar: LOOPBACK_BAR, kubeconfig: plane.kubeconfig().to_owned() };
         near.measure(taffrail, self.runs)?;
 
-        let server = plane.server(0).context("no cluster")?;
-        let target: SocketAddr = server.trim_start_matches("https://").parse().context("no address")?;
+        let server = plane.server(0).context("the control plane has no cluster")?;
+        let target: SocketAddr = server
+            .trim_start_matches("https://")
+            .parse()
+            .context("the API server's URL does not contain an IP address and port")?;
         let line = DelayLine::open(target, DELAY)?;
         let kubeconfig = folder.join("delayed.kubeconfig");
         // The certificate is for the IP address, which is the same; only the port is another one.
@@ -207,7 +213,7 @@ impl Apps {
         let listeners: Vec<TcpListener> = (0..SILENT)
             .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .collect::<Result<_, _>>()
-            .context("no free port")?;
+            .context("no port is free for a server that never responds")?;
         let silent: Vec<String> = (1..=SILENT).map(|number| format!("silent-{number}")).collect();
         let second = folder.join("silent.kubeconfig");
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>()?;
@@ -226,7 +232,7 @@ impl Apps {
         let table = Run::new(taffrail, &kubeconfig, &arguments)?;
         for name in &silent {
             let told = table.stdout.lines().any(|line| line.starts_with(name) && line.contains("Timeout"));
-            ensure!(told, "{name} has no row that says why\n{table}");
+            ensure!(told, "the table has no row with the reason `Timeout` for the cluster {name}\n{table}");
         }
         runs.push(table);
 
@@ -256,10 +262,13 @@ impl Side {
         for _ in 0..runs {
             let run = Run::new(taffrail, kubeconfig, &["get", "apps", "-vv"])?;
             let row = run.stdout.lines().any(|line| line.starts_with("bench ") && line.contains(" Ready "));
-            ensure!(run.code == Some(0) && row, "no row of the app, or a wrong one\n{run}");
+            ensure!(
+                run.code == Some(0) && row,
+                "`taffrail get apps` did not show the app `bench` as Ready\n{run}"
+            );
             let requests = Requests::parse(&run.stderr, CLUSTER)?;
             let twice = requests.listed_twice();
-            ensure!(twice.is_empty(), "listed more than once: {}\n{run}", twice.join(", "));
+            ensure!(twice.is_empty(), "these kinds were listed more than once: {}\n{run}", twice.join(", "));
             measured.push((run, requests));
         }
         let figures = |what: &str, unit, figure: &dyn Fn(&(Run, Requests)) -> f64, bar| {
@@ -318,17 +327,26 @@ impl Run {
 
     /// Returns the items and the errors of an output in JSON.
     fn lists(&self) -> Result<(Vec<Value>, Vec<Value>)> {
-        let list: Value = serde_json::from_str(&self.stdout).context("the answer is not JSON")?;
-        let of = |field: &str| list[field].as_array().cloned().with_context(|| format!("no {field}"));
+        let list: Value =
+            serde_json::from_str(&self.stdout).context("the output of `taffrail get apps` is not JSON")?;
+        let of = |field: &str| {
+            list[field]
+                .as_array()
+                .cloned()
+                .with_context(|| format!("the output of `taffrail get apps` has no list of {field}"))
+        };
         Ok((of("items")?, of("errors")?))
     }
 }
 
 fn check_one(run: &Run) -> Result<()> {
     let (items, errors) = run.lists()?;
-    ensure!(run.code == Some(0), "exit code {:?} in place of 0", run.code);
-    ensure!(errors.is_empty(), "there are errors");
-    ensure!(items.iter().filter(|item| is_well(item)).count() == 1, "the app is not there once, and well");
+    ensure!(run.code == Some(0), "`taffrail get apps` ended with exit code {:?} in place of 0", run.code);
+    ensure!(errors.is_empty(), "the list of apps has errors: {errors:?}");
+    ensure!(
+        items.iter().filter(|item| is_well(item)).count() == 1,
+        "the list of apps does not have the app exactly once, Ready and synced"
+    );
     Ok(())
 }
 
@@ -343,17 +361,28 @@ fn is_well(item: &Value) -> bool {
 
 fn check_many(run: &Run, contexts: &[&str], silent: &[String]) -> Result<()> {
     let (items, errors) = run.lists()?;
-    ensure!(run.code == Some(3), "exit code {:?} in place of 3", run.code);
+    ensure!(run.code == Some(3), "`taffrail get apps` ended with exit code {:?} in place of 3", run.code);
     for context in contexts {
         let well = items.iter().filter(|item| item["cluster"] == *context && is_well(item)).count();
-        ensure!(well == 1, "{context} has not its one complete row");
+        ensure!(
+            well == 1,
+            "the list of apps does not have the app of the cluster {context} exactly once, Ready and synced"
+        );
     }
-    ensure!(errors.len() == silent.len(), "{} errors in place of {}", errors.len(), silent.len());
+    ensure!(
+        errors.len() == silent.len(),
+        "the list of apps has {} errors in place of {}",
+        errors.len(),
+        silent.len()
+    );
     for name in silent {
         let told = |error: &&Value| {
             error["cluster"] == **name && error["reason"] == "Timeout" && error["message"] != ""
         };
-        ensure!(errors.iter().filter(told).count() == 1, "{name} has no reason");
+        ensure!(
+            errors.iter().filter(told).count() == 1,
+            "the list of apps does not have exactly one error `Timeout` of the cluster {name}"
+        );
     }
     Ok(())
 }

@@ -25,11 +25,13 @@ impl Requests {
         let sum = stderr
             .lines()
             .find_map(|line| line.strip_prefix(&head).filter(|rest| rest.contains(" to connect (")))
-            .with_context(|| format!("no requests of {context} in:\n{stderr}"))?;
+            .with_context(|| {
+                format!("the output of `taffrail -vv` has no line about the requests to {context}:\n{stderr}")
+            })?;
         // `34 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)`
         let numbers: Vec<u64> = sum.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let &[_, rounds, size, _, connecting] = numbers.as_slice() else {
-            anyhow::bail!("not what -vv writes: {sum}");
+            anyhow::bail!("the line about requests does not have the form of `taffrail -vv`: {sum}");
         };
         let request = format!("request{{cluster={context:?} method=GET path=\"");
         let path = |line: &str| Some(line.strip_prefix(&request)?.split_once('"')?.0.to_owned());

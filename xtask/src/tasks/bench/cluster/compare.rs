@@ -15,19 +15,23 @@ pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
         counts.filter(|(kind, count)| *count > 0 && kind != "/Event").collect()
     };
     let (own, other) = (kinds(ours), kinds(theirs));
-    ensure!(own == other, "objects by kind differ\n ours: {own:?}\n {name}: {other:?}");
+    ensure!(own == other, "the numbers of objects by kind differ\n Taffrail: {own:?}\n {name}: {other:?}");
     for what in ["trees", "managed"] {
         let other = &theirs[what];
         if other.is_null() {
             continue;
         }
         for (app, own) in ours[what].as_object().into_iter().flatten() {
-            ensure!(other[app] == *own, "{what} of {app} differ\n ours: {own}\n {name}: {}", other[app]);
+            ensure!(
+                other[app] == *own,
+                "the answers differ in the {what} of the app {app}\n Taffrail: {own}\n {name}: {}",
+                other[app]
+            );
         }
         let count = |side: &Value| side.as_object().map_or(0, serde_json::Map::len);
         ensure!(
             count(&ours[what]) == count(other),
-            "{what}: {} apps, {name} {}",
+            "the answers differ in the {what}: Taffrail has {} apps, and {name} has {}",
             count(&ours[what]),
             count(other)
         );
@@ -38,7 +42,7 @@ pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
 /// Checks that two programs have the same numbers of Deployments by status.
 pub(super) fn statuses(ours: &Value, theirs: &Value) -> Result<()> {
     let (own, other) = (&ours["statuses"], &theirs["statuses"]);
-    ensure!(own == other, "statuses of Deployments differ\n ours: {own}\n kstatus: {other}");
+    ensure!(own == other, "the numbers of Deployments by status differ\n Taffrail: {own}\n kstatus: {other}");
     Ok(())
 }
 

@@ -67,7 +67,11 @@ pub(super) fn write(
     let (first, ours) = (bare.report(folder)?, subject.report(folder)?);
     let mut later: Vec<f64> =
         first.iter().filter_map(|(name, at)| Some((ours.get(name)? - at) as f64 / 1e6)).collect();
-    ensure!(later.len() == written, "of {written} updates both sides saw {}", later.len());
+    ensure!(
+        later.len() == written,
+        "only {} of the {written} updates were seen by both the bare watch and the measured program",
+        later.len()
+    );
     later.sort_by(f64::total_cmp);
     let at = |part: usize| later.get(later.len().saturating_sub(1) * part / 100).copied().unwrap_or(f64::NAN);
     Ok(Events {

@@ -30,10 +30,10 @@ pub(super) fn run(ours: &Path, folder: &Path, clusters: usize) -> Result<()> {
         .spawn()
         .with_context(|| format!("cannot run {}", program.display()))?;
     let mut line = String::new();
-    let answers = fleet.stdout.take().context("no standard output")?;
+    let answers = fleet.stdout.take().context("the standard output of the simulated fleet is not a pipe")?;
     BufReader::new(answers).read_line(&mut line)?;
     ensure!(!line.is_empty(), "the fleet did not start");
-    let kubeconfig = kubeconfig.to_str().context("a path that is no text")?;
+    let kubeconfig = kubeconfig.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
     let subject = Subject::start(ours, &[kubeconfig, "--keep", "none"])?;
     let before = subject.usage()?;
     sleep(Duration::from_secs(REST));

@@ -92,7 +92,11 @@ impl Cluster {
         let folder = binary::workspace().join("target/bench");
         fs::create_dir_all(&folder)?;
         let plane = loaded(&built, namespaces)?;
-        let kubeconfig = plane.kubeconfig().to_str().context("a path that is no text")?.to_owned();
+        let kubeconfig = plane
+            .kubeconfig()
+            .to_str()
+            .context("the path of a file of the benchmark is not valid UTF-8")?
+            .to_owned();
         let bench = Bench { plane: &plane, kubeconfig, built, folder, namespaces, events: self.events };
 
         let floor = self.wants("list").then(|| bench.list()).transpose()?;
@@ -109,7 +113,7 @@ impl Cluster {
             let side = if name == "gitopsengine" { bench.gitopsengine() } else { bench.informers(name) }?;
             bench.show(&side);
             compare::answers(&ours.answers, &side.answers, side.name)?;
-            println!("  its answers and ours are equal");
+            println!("  its answers equal those of Taffrail");
             sides.push(side);
         }
         let kstatus = self.wants("kstatus").then(|| bench.kstatus(&ours)).transpose()?;
@@ -141,10 +145,13 @@ fn loaded(built: &Built, namespaces: usize) -> Result<ControlPlane> {
     };
     let programs = Programs::ensure()?;
     let key = |path: &Path| {
-        path.file_name().map(|name| name.to_string_lossy().into_owned()).context("a program without name")
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .context("the folder of the control plane's programs has no name")
     };
     let kube = programs.path("etcd");
-    let version = key(kube.parent().and_then(Path::parent).context("a program without folder")?)?;
+    let version =
+        key(kube.parent().and_then(Path::parent).context("the program etcd has no parent folder")?)?;
     let stores = taffrail_testkit::kube::cache()?.join("stores");
     let store = stores.join(format!("{version}_{}_{namespaces}", peers::content("cluster", "load.go")?));
     if !store.is_dir() {
@@ -181,7 +188,7 @@ impl Bench<'_> {
     /// Returns the CPU time of the API server so far, in seconds.
     fn server(&self) -> Result<f64> {
         let server = self.plane.processes().iter().find(|it| it.program == "kube-apiserver");
-        Ok(Usage::of(server.context("no kube-apiserver runs")?.pid)?.cpu)
+        Ok(Usage::of(server.context("the control plane has no process kube-apiserver")?.pid)?.cpu)
     }
 
     /// Measures and prints a client that reads all objects and keeps none.
@@ -274,7 +281,7 @@ impl Bench<'_> {
 
     /// Returns the number of watches that the API server has closed so far because the client or itself was too slow.
     fn closed_watches(&self) -> Result<f64> {
-        let context = *self.plane.contexts().first().context("a control plane without clusters")?;
+        let context = *self.plane.contexts().first().context("the control plane has no cluster")?;
         let metrics = self.plane.kubectl(context, &["get", "--raw", "/metrics"])?;
         let closed = metrics.lines().filter(|line| line.starts_with("apiserver_terminated_watchers_total{"));
         Ok(closed.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())

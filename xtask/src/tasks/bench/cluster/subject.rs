@@ -32,13 +32,20 @@ impl Usage {
         };
         let status = read("status")?;
         let mebibytes = |key: &str| -> Result<f64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(key)).context("no such figure")?;
-            let kibibytes: f64 = line.split_whitespace().next().context("no figure")?.parse()?;
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            let line = line.with_context(|| format!("/proc/{pid}/status has no line {key}"))?;
+            let kibibytes: f64 = line
+                .split_whitespace()
+                .next()
+                .with_context(|| format!("the line {key} of /proc/{pid}/status has no number"))?
+                .parse()?;
             Ok(kibibytes / 1024.0)
         };
         let stat = read("stat")?;
         // The name in parentheses may hold anything.
-        let (_, rest) = stat.rsplit_once(')').context("not what /proc says of a process")?;
+        let (_, rest) = stat
+            .rsplit_once(')')
+            .with_context(|| format!("/proc/{pid}/stat has no process name in parentheses"))?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let ticks =
             |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
@@ -82,12 +89,14 @@ impl Subject {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot run {}", program.display()))?;
-        let words = child.stdin.take().context("no standard input")?;
-        let answers = BufReader::new(child.stdout.take().context("no standard output")?);
+        let words = child.stdin.take().context("the standard input of the program is not a pipe")?;
+        let answers =
+            BufReader::new(child.stdout.take().context("the standard output of the program is not a pipe")?);
         let mut subject =
             Subject { child, words, answers, synced: Value::Null, wall: 0.0, first: Usage::default() };
-        subject.synced =
-            subject.answer().with_context(|| format!("{} {}", program.display(), arguments.join(" ")))?;
+        subject.synced = subject.answer().with_context(|| {
+            format!("`{} {}` did not report its first sync", program.display(), arguments.join(" "))
+        })?;
         subject.wall = begun.elapsed().as_secs_f64();
         subject.first = subject.usage()?;
         Ok(subject)
@@ -95,13 +104,15 @@ impl Subject {
 
     fn answer(&mut self) -> Result<Value> {
         let mut line = String::new();
-        ensure!(self.answers.read_line(&mut line)? > 0, "it ended without an answer");
-        serde_json::from_str(&line).with_context(|| format!("it answered {line}"))
+        ensure!(self.answers.read_line(&mut line)? > 0, "the measured program ended without an answer");
+        serde_json::from_str(&line)
+            .with_context(|| format!("the answer of the measured program is not JSON: {line}"))
     }
 
     pub(super) fn tell(&mut self, line: &str) -> Result<Value> {
         writeln!(self.words, "{line}")?;
-        self.answer().with_context(|| format!("told to {line}"))
+        self.answer()
+            .with_context(|| format!("the command '{}' to the measured program failed", line.trim_end()))
     }
 
     pub(super) fn usage(&self) -> Result<Usage> {
@@ -112,7 +123,7 @@ impl Subject {
         self.child.id()
     }
 
-    /// Returns its objects, trees and managed objects as JSON, for comparison with another program.
+    /// Returns the objects, trees and managed objects of the program as JSON, for comparison with another program.
     pub(super) fn answers(&mut self, folder: &Path) -> Result<Value> {
         let file = folder.join("answers.json");
         self.tell(&format!("answers {}", file.display()))?;

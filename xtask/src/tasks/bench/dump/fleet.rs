@@ -110,7 +110,7 @@ impl List {
                 "metadata": metadata("kube-system", &format!("leftover-{number}"), number, json!({})),
             }))?;
         }
-        anyhow::ensure!(self.count == objects, "{} objects in place of {objects}", self.count);
+        anyhow::ensure!(self.count == objects, "the dump has {} objects in place of {objects}", self.count);
         Ok(())
     }
 

@@ -36,7 +36,8 @@ pub(crate) struct Dump {
 
 const OBJECTS: usize = 20_000;
 const APPS: usize = 300;
-/// The numbers of objects that the big app declares: such that it has 5,000 objects in all, and 5,000 declared ones.
+/// The numbers of objects that the big app declares, one for each of two measurements: with 2,250 it has 5,000 objects,
+/// dependents included; with the other it declares 5,000.
 const BIG: [usize; 2] = [2_250, 5_000];
 /// The `jq` program of the peer: it prints the Deployments with less available replicas than wanted.
 const PROGRAM: &str = r#"if .kind == "List" then .items[] else . end | select(.kind == "Deployment" and (.status.availableReplicas // 0) < .spec.replicas) | "\(.metadata.namespace)/\(.metadata.name)""#;
@@ -57,7 +58,7 @@ impl Dump {
         fs::create_dir_all(&folder)?;
         let dump = folder.join("cluster.json");
         fleet::write(&dump, APPS, OBJECTS)?;
-        let file = dump.to_str().context("a path that is no text")?;
+        let file = dump.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         println!(
             "a dump of {OBJECTS} objects and {APPS} apps, {:.0} MB",
             fs::metadata(&dump)?.len() as f64 / 1e6
@@ -80,9 +81,9 @@ impl Dump {
         for declared in BIG {
             let dump = folder.join("big.json");
             let objects = fleet::write_one(&dump, declared)?;
-            let file = dump.to_str().context("a path that is no text")?;
+            let file = dump.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
             println!(
-                "an app of {declared} declared objects, {objects} objects with what controllers made of them"
+                "an app that declares {declared} objects; with their dependents these are {objects} objects"
             );
             for arguments in
                 [&["tree", "big"][..], &["tree", "big", "--all"], &["explain", "big"], &["app", "big"]]
@@ -106,7 +107,7 @@ impl Dump {
             let started = Instant::now();
             let status = command().stdout(Stdio::null()).stderr(Stdio::null()).status()?;
             figures.push(started.elapsed().as_secs_f64() * 1e3);
-            ensure!(status.success(), "ended with {status}");
+            ensure!(status.success(), "the measured command ended with {status}");
         }
         Ok(median(figures))
     }
@@ -126,19 +127,21 @@ fn shell(line: &str) -> Command {
 fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     let output = shell(peer).output()?;
     let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
-    ensure!(output.status.success(), "{first}");
+    ensure!(output.status.success(), "`{peer}` failed ({}): {first}", output.status);
     let theirs: BTreeSet<String> = String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect();
     let arguments =
         ["get", "resources", "--kind", "deploy", "--status", "!Ready", "--from", file, "-o", "json"];
     let output = command(taffrail, &arguments).output()?;
-    let answer: Value = serde_json::from_slice(&output.stdout).context("the answer cannot be read")?;
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .context("the output of `taffrail get resources` is not JSON")?;
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
-    let items = answer["items"].as_array().context("no items")?;
+    let items =
+        answer["items"].as_array().context("the output of `taffrail get resources` has no list of items")?;
     let ours: BTreeSet<String> =
         items.iter().map(|item| format!("{}/{}", text(item, "namespace"), text(item, "name"))).collect();
     ensure!(
         !ours.is_empty() && ours == theirs,
-        "Taffrail names {} Deployments, jq {}",
+        "Taffrail and jq differ: Taffrail names {} Deployments as not ready, and jq names {}",
         ours.len(),
         theirs.len()
     );
@@ -149,6 +152,13 @@ fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
 fn after_loading(taffrail: &Path, arguments: &[&str]) -> Result<f64> {
     let output = command(taffrail, arguments).output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let line = stderr.lines().find_map(|line| line.strip_prefix("answered in ")).context("no time told")?;
-    line.split_whitespace().next().unwrap_or_default().parse().with_context(|| format!("no time in {line:?}"))
+    let line = stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("answered in "))
+        .context("`taffrail -v` did not print the time of its answer")?;
+    line.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .parse()
+        .with_context(|| format!("the line {line:?} of `taffrail -v` does not begin with a time"))
 }
