@@ -25,7 +25,8 @@ use crate::{ClusterRow, ImageUses, ResourceRow, as_text};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusFilter {
     statuses: BTreeSet<Status>,
-    /// True if rows with status Ready match although they have a problem on another axis.
+    /// True if the filter only excludes statuses (`!Ready`): rows with status Current then match if they have a
+    /// problem that is more than a notice.
     unwell: bool,
 }
 
@@ -137,8 +138,9 @@ impl StatusFilter {
         self.statuses.contains(&status)
     }
 
-    /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more
-    /// than a notice.
+    /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more than a
+    /// notice. A Current row with such a problem matches only filters that just exclude statuses, such as `!Ready` and
+    /// `!Failed`.
     pub fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }

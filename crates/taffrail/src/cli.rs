@@ -52,17 +52,17 @@ pub(crate) struct SourceArguments {
     pub(crate) from: Vec<PathBuf>,
 
     /// Judge objects and compute ages as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
-    /// [default: now; with --from the time of the newest dump]
+    /// [default: now; with --from, if every file states when it was written, the latest of these times]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long the command may take to answer, such as 30s or 2m (with -w: until its first answer). What was not read
-    /// by then is shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it is instead
-    /// how long each cluster may take, and the command may take twice as long
+    /// Limit the time of the command, such as 30s or 2m (with -w: until its first answer). What was not read by then is
+    /// shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it instead limits the time
+    /// of each cluster, and the command may take twice as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit
+    /// Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: no limit
     /// but --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
@@ -222,8 +222,8 @@ Examples:
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        read dump files instead of clusters
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
-read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready, or a namespace does not exist; 2 wrong
+usage; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct GetArguments {
     /// The list to show
     #[arg(value_enum)]
@@ -261,7 +261,8 @@ pub(crate) struct GetArguments {
     pub(crate) no_headers: bool,
 
     /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS:
-    /// on that axis); a notice (suspended, OutOfSync without automatic sync) does not count
+    /// on that axis), or when a given namespace does not exist; a notice (suspended, OutOfSync without automatic sync)
+    /// does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -407,8 +408,8 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object (such as the Kustomization) has these labels: team=web,tier!=db. An app known
-    /// only by labels has the labels that all of its objects share
+    /// Only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes it:
+    /// team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 

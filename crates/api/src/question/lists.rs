@@ -47,7 +47,8 @@ pub struct RowSelection {
     /// True for a view that follows changes: the answer then also has the rows that only the conditions about status,
     /// problems and sync leave out, and does not report namespaces that do not exist.
     pub follow: bool,
-    /// True to get the apps that have objects in the namespace, if no app is declared there.
+    /// True to get, in `elsewhere` of the answer, the apps that have objects in `namespace`, if no app is declared
+    /// there. Without effect if `names` are given or `follow` is set.
     pub elsewhere: bool,
     /// The objects that are listed as one app, in place of the apps; never serialized.
     #[serde(skip)]
@@ -157,8 +158,8 @@ pub struct ListAnswer<T> {
     /// True if the question gives a namespace in which no app is declared.
     #[serde(default)]
     pub is_none_declared: bool,
-    /// The apps that have objects in that namespace; left out if there are none, or if the question does not set
-    /// `elsewhere`.
+    /// The apps that have objects in the namespace of the question. Left out unless no app is declared there and the
+    /// question sets `elsewhere`, names no apps and does not follow changes; also left out if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<AppsElsewhere>,
 }
@@ -284,8 +285,8 @@ fn check_kinds(wanted: &[String], lists: [&AppList; 2]) -> Result<(), QuestionEr
     }
 }
 
-/// Returns the query for all apps, to find those with objects in the namespace of `rows`; `None` if the user did not
-/// ask for them, or if an app is declared there.
+/// Returns the query for the apps of all namespaces, to find those with objects in the namespace of `rows`; `None`
+/// unless `rows` sets `elsewhere`, names no apps and does not follow changes, and no app is declared there.
 fn reads_elsewhere<T>(rows: &RowSelection, answer: &ListAnswer<T>) -> Option<ReadQuery> {
     let is_wanted = rows.elsewhere && !rows.follow && rows.names.is_empty();
     (is_wanted && answer.is_none_declared).then(|| rows.reads(None))

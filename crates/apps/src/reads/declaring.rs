@@ -27,7 +27,8 @@ pub(super) const DECLARING: [Declaring; 12] = [
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
 
-/// The kinds that declare apps and are read only if discovery shows them, which is rare.
+/// The kinds of Porch that declare apps (packages) or are their sources (repositories), by group. They are read only
+/// where discovery shows them, which is rare.
 pub(super) const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
 /// Returns true if a read goes beyond the namespace of the query, so that a refusal is not reported;

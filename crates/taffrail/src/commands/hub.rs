@@ -119,7 +119,7 @@ struct ServeArguments {
     clusters: ClusterArguments,
 }
 
-/// Where a hub learns of the clusters that it follows.
+/// The places from which a hub takes the clusters that it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClusterOrigin {
     /// The contexts of the kubeconfig, which are always followed

@@ -76,7 +76,8 @@ pub(crate) struct LogsArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Keep printing what the containers write, also after a restart, until Ctrl-C
+    /// Keep printing what the containers write, also after a restart, until all of them have ended for good or Ctrl-C;
+    /// containers of Pods that start later are not followed
     #[arg(short, long)]
     pub(crate) follow: bool,
 

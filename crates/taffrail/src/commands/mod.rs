@@ -80,8 +80,8 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn
-    /// them off or on
+    /// Print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn them off
+    /// or on
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 

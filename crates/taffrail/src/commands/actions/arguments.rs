@@ -68,9 +68,9 @@ pub(crate) struct ActionArguments {
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Let a script that comes from a cluster create objects of this kind, although they may run code or grant rights.
-    /// By default it may create only Events, and ConfigMaps without labels whose name does not begin with argocd-; may
-    /// be given more than once
+    /// Let a script that comes from a cluster create objects of this kind (Job or Job.batch, in any case) in the
+    /// namespace of its object, although they may run code or grant rights; may be given more than once. [default: only
+    /// Events, and ConfigMaps without labels whose name does not begin with argocd-]
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 

@@ -25,7 +25,7 @@ use crate::source;
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
+    mut_arg("request_timeout", |it| it.help("Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
     after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
@@ -62,9 +62,9 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take for each cluster, such as 30s or 10m; objects that were not sent by then are
-    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it is instead how long one
-    /// request may take
+    /// Limit the time of the command for each cluster, such as 30s or 10m; objects that were not sent by then are
+    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it instead limits the time of
+    /// each request
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 

@@ -72,7 +72,7 @@ pub(super) struct Asker {
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// What is known of a question before any cluster is asked.
+/// The answer to a question if it needs no cluster, or else the clusters to ask.
 enum Prepared<A> {
     /// The answer.
     Answered(Result<A, QuestionError>),

@@ -111,9 +111,9 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => argument
             .default_value("5m")
-            .help("How long the command may take in all, such as 5m or 90s: reading, writing, and waiting until the app is ready. If it is not by then, the exit code is 1"),
+            .help("Limit the time of the command as a whole, such as 5m or 90s: reading, writing, and waiting until the app is ready. If it is not by then, the exit code is 1"),
         "request_timeout" => argument.default_value("5s").help(
-            "How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit. In this release also how long each cluster may take to answer first",
+            "Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit. In this release also the time that each cluster may take to answer first",
         ),
         _ => argument,
     }
@@ -124,7 +124,7 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => with_times(argument)
-            .help("How long the command may take in all, such as 5m or 90s: reading and writing"),
+            .help("Limit the time of the command as a whole, such as 5m or 90s: reading and writing"),
         "wait" => argument.hide(true),
         _ => with_times(argument),
     }
@@ -137,7 +137,8 @@ pub(crate) struct ActingArguments {
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Act on all Flux and Argo CD apps whose declaring object (such as the Kustomization) has these labels: team=web
+    /// Act on all Flux and Argo CD apps whose declaring object (such as the Kustomization) matches this label selector,
+    /// as kubectl takes it: team=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 

@@ -70,7 +70,7 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// How long the command may take, such as 30s, 5m or 1h; if the targets do not meet the condition by then it exits
+    /// Limit the time of the command, such as 30s, 5m or 1h; if the targets do not meet the condition by then it exits
     /// with 1, or with 3 if one of them was never observed
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
@@ -132,7 +132,7 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit]
+    /// Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
