@@ -84,7 +84,8 @@ struct ServeArguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7655")]
     listen: SocketAddr,
 
-    /// Serve by TLS with the certificate in this PEM file, followed by those of its issuers. It is read again each minute
+    /// Serve by TLS with the certificate in this PEM file, followed by those of its issuers. It is read again each
+    /// minute, and so is the private key
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["tls_key_file", "host"])]
     tls_cert_file: Option<PathBuf>,
 
@@ -92,8 +93,8 @@ struct ServeArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
 
-    /// Names by which others reach the hub, such as hub.example.com. Requests for another host are refused; a name without a
-    /// port stands for port 443 and that of --listen
+    /// Names by which others reach the hub, such as hub.example.com. Requests for another host are refused; a name
+    /// without a port stands for port 443 and that of --listen
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
@@ -111,7 +112,7 @@ struct ServeArguments {
     #[command(flatten)]
     data: DataArguments,
 
-    /// Keep history for this long, in days
+    /// Keep history for this long, such as 30d or 48h, but at least 1d; older history is deleted
     #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
     retain: Duration,
 

@@ -49,10 +49,11 @@ Examples:
   taffrail logs shop --all-contexts              in every cluster that has it
 
 Lines begin with POD/CONTAINER where there are several. A Pod that fails hides those that are well, unless --all-pods is
-given. Control characters are replaced, lines are cut at 16 KiB, and a log that is not followed at 16 MiB.
+given; of more than 100 containers in a cluster the rest is left out. Control characters are replaced, lines are cut at
+16 KiB, and a log that is not followed at 16 MiB.
 
-With -f each container is followed through its restarts, at most 8 in a cluster. Lines that cannot be printed in time are
-left out, the oldest first, and counted.
+With -f each container is followed through its restarts, at most 8 in a cluster; further ones are neither printed nor
+followed. Lines that cannot be printed in time are left out, the oldest first, and counted.
 
 Exit codes: 0 answered; 2 wrong usage, no match for a name, or several apps; 3 a log or a cluster could not be read (the
 rest is still shown); 130 interrupted.")]
@@ -85,16 +86,17 @@ pub(crate) struct LogsArguments {
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only the containers of this name [default: those that fail; if none fails, all but init containers]
+    /// Only the containers of this name; if some Pods fail, only in these, unless --all-pods is given [default: the
+    /// containers that fail; if none fails, all but init containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods; by default, if some Pods fail, only theirs
+    /// Print the logs of all Pods; by default, if some Pods fail, only those with the worst status
     #[arg(long)]
     pub(crate) all_pods: bool,
 
-    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container,
-    /// 10 of each of several; all with --since]
+    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container
+    /// or with --since; else 10 of each of several containers]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 

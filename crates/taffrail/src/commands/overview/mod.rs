@@ -60,15 +60,17 @@ pub(crate) struct OverviewArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only these clusters and the apps with objects in them: names as in the CLUSTER column, separated by commas
+    /// [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Print the overview once, also on a terminal
+    /// Print the overview once, also on a terminal; by default it is redrawn there until Ctrl-C
     #[arg(long, conflicts_with = "watch")]
     pub(crate) once: bool,
 
-    /// Exit with 1 when an app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when an app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 

@@ -29,8 +29,8 @@ Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeo
 the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: fetch the app's source first, then reconcile the app. A source in another namespace than the app needs a
-    /// confirmation, or --yes
+    /// Flux: fetch the app's source first, then reconcile the app; a suspended source is an error. A source in another
+    /// namespace than the app needs a confirmation, or --yes
     #[arg(long)]
     pub(crate) with_source: bool,
 
@@ -147,7 +147,7 @@ pub(crate) struct ActingArguments {
     pub(crate) all: bool,
 
     /// Do not ask for confirmation, which is needed to write to several clusters, to several apps of --all or -l, or to
-    /// sources in another namespace than the app
+    /// sources in another namespace than the app. Without a terminal and --yes such a command fails with 2
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -166,7 +166,7 @@ pub(crate) struct ActingArguments {
     pub(crate) output: TextOutput,
 
     /// After writing, wait until the tool has handled the request and the app is ready or has failed, for --timeout at
-    /// most; --wait=false does not wait
+    /// most; --wait=false does not wait, and then the exit code does not tell whether the app becomes ready
     #[arg(
         long, value_name = "TRUTH", action = ArgAction::Set, default_value_t = true, default_missing_value = "true",
         num_args = 0..=1, require_equals = true
