@@ -131,8 +131,7 @@ pub(crate) struct ClusterArguments {
     pub(crate) all_contexts: bool,
 
     /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config,
-    /// or
-    /// in a Pod its service account]
+    /// or in a Pod its service account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
