@@ -400,7 +400,7 @@ fn known(key: &str) -> String {
         .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
         .collect();
     if !inside.is_empty() {
-        return format!("set one of the settings {}", inside.join(", "));
+        return format!("'{key}' is a group: set one of the settings in it: {}", inside.join(", "));
     }
     let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
     match nearest(key, keys) {

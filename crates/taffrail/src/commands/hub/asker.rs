@@ -329,7 +329,7 @@ impl Ask for Asker {
                 ViewQuestion::Clusters(view) => self.answer(view, deadline).await.map(ViewAnswer::Clusters),
                 ViewQuestion::Resources(view) => match view.orphaned_in() {
                     Some(namespaces) if namespaces.is_empty() => {
-                        let why = "objects that no app declares are searched in namespaces: name some";
+                        let why = "a hub lists the objects that no app declares only in given namespaces: add -n or --in-namespace";
                         Err(AskError::Invalid(why.to_owned()))
                     }
                     _ => self.answer(view, deadline).await.map(ViewAnswer::Resources),
