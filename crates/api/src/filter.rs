@@ -322,11 +322,13 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
 pub enum SortField {
     /// By name, then by namespace.
     Name,
-    /// By status, the worst first; rows of one status by time, the earliest first.
+    /// By status, the worst first; apps and clusters of one status by the severity of their worst problem, the worst
+    /// first; then apps and objects by the time at which they stopped being well, the earliest first.
     Status,
     /// By the name of the cluster.
     Cluster,
-    /// By the time at which the row stopped being well, the earliest first; rows that are well last.
+    /// By the time at which the worst problem of the app, or the problem of the object, began, the earliest first; rows
+    /// without a problem, or for which that time is unknown, last.
     Since,
     /// By the delivery of the app.
     Delivery,

@@ -594,8 +594,8 @@ pub(crate) struct TreeArguments {
 
     /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
     /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
-    /// sync, source or freshness counts as '!Ready', unless that is a notice (suspended, OutOfSync without automatic
-    /// sync)
+    /// sync, source or freshness does not match Ready, but any list after '!', unless the problem is a notice
+    /// (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 

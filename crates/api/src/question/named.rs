@@ -234,7 +234,7 @@ pub struct TreeView {
     /// True to show only the app and the apps that it delivers.
     #[serde(default)]
     pub compact: bool,
-    /// True to let equal objects share a line.
+    /// True to let siblings that are alike share a line, as [`AppTree::fold`] does.
     #[serde(default)]
     pub fold: bool,
     /// The present statuses of which an app or object must have one, unless it is above one that has; `None` for any.

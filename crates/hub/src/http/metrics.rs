@@ -53,7 +53,12 @@ pub(super) fn write(
         "Reports of sources that the hub refused: of a replaced stream, repeated, or about another cluster.",
         refused,
     );
-    text.one("taffrail_hub_requests_in_flight", "gauge", "HTTP requests that the hub is answering.", in_flight);
+    text.one(
+        "taffrail_hub_requests_in_flight",
+        "gauge",
+        "HTTP requests that the hub is answering.",
+        in_flight,
+    );
     text.one("taffrail_hub_streams", "gauge", "Open event streams.", streams);
     if let Some(store) = store {
         saving(index, store, &mut text);
@@ -73,7 +78,12 @@ fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut Text) {
     );
     text.one("taffrail_hub_store_bytes", "gauge", "Size of the store on disk, in bytes.", store.bytes);
     let Some(JournalCounts { pending, lost }) = index.unsaved() else { return };
-    text.one("taffrail_hub_store_pending", "gauge", "Changes of apps and clusters that the hub has not saved yet.", pending);
+    text.one(
+        "taffrail_hub_store_pending",
+        "gauge",
+        "Changes of apps and clusters that the hub has not saved yet.",
+        pending,
+    );
     let about = "Entries of history that were dropped because the store could not be written for too long.";
     text.one("taffrail_hub_store_lost_total", "counter", about, lost);
 }

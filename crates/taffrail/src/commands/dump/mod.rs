@@ -85,7 +85,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// network, and an end for a server that answers in drops.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Maximum number of pages of one cluster that are read but not yet written.
+/// Maximum number of pages of one cluster that are read but not yet written; reading waits while there are as many.
 const MAX_WAITING: usize = 4;
 
 /// Extension of dump files.

@@ -1,4 +1,5 @@
-//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
+//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the
+//! clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,20 +23,21 @@ use tokio::time::{Instant, timeout_at};
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
 
-/// Maximum number of questions that wait for the fleet.
+/// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
 const WAITING: usize = 64;
 
-/// Maximum number of questions for which a cluster is asked at one time.
+/// Maximum number of questions for which a cluster is asked at one time; further ones wait for their turn.
 const MAX_AT_ONCE: usize = 32;
 
-/// The time for which a question waits for its turn at a cluster.
+/// The maximum time for which a question waits for its turns at clusters, then the hub refuses it as busy; half of the
+/// question's own time if that is shorter.
 const TURN: Duration = Duration::from_secs(2);
 
 /// The time that remains for computing and sending an answer after the clusters were asked.
 const SENDING: Duration = Duration::from_millis(500);
 
-/// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes. Of
-/// further such clusters the answer tells only that they do not answer.
+/// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes.
+/// Of further such clusters the answer tells only that they do not answer.
 const MAX_COPIED: u64 = 64 << 20;
 
 /// The time by which the clusters must have answered a question.

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::news::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 
-/// Minimum width, in columns, for listing names of several apps or clusters.
+/// Width of the screen, in columns, from which on the columns for names of apps and clusters are wider.
 const WIDE: usize = 110;
 /// Maximum width of the column of a cluster.
 const MAX_CLUSTER_WIDTH: usize = 44;
@@ -267,7 +267,8 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize, is_cut
     lines
 }
 
-/// Formats a change in one line of at most `columns`: its age, apps, clusters, and the states before and after.
+/// Formats a change in one line: its age, apps, clusters, and the states before and after. Names of apps or of clusters
+/// that take more than a third of `columns` are replaced by their number. The line is not cut.
 fn change(change: &Change, now: Timestamp, columns: usize) -> String {
     let colour = style(change.status);
     let ago = text::ago(change.at, now);

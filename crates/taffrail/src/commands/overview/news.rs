@@ -8,7 +8,7 @@ use taffrail_api::{AppRow, text};
 use taffrail_apps::{AppRef, FreshnessState, Problem, ProblemSeverity, Scope, SyncState, full_name};
 use taffrail_status::{Status, rollup};
 
-/// Maximum number of changes that are kept.
+/// Maximum number of changes that are kept; beyond it the oldest are dropped.
 const REMEMBERED: usize = 50;
 
 /// A group of apps that are counted together: one status, or apps that are Ready with a problem.
@@ -399,7 +399,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second 0.
+    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second
+    /// 0.
     fn after(looks: &[(i64, bool)]) -> News {
         let mut news = News::new(&[]);
         for &(second, answers) in looks {
