@@ -270,7 +270,8 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Finds objects of green apps for which a ResourceGroup reports Failed, NotFound or Terminating.
+/// Makes a finding for each green app of Config Sync or kpt of which a ResourceGroup calls objects Failed, NotFound or
+/// Terminating.
 fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {

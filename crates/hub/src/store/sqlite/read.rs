@@ -233,7 +233,8 @@ async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result
 /// id of the revision. Greater positions come first.
 type Place = (i64, i64, i64);
 
-/// Reads a page of the history of a pair.
+/// Reads a page of the transitions and syncs of a pair in `range` (without its end), the latest first; empty if the
+/// database does not have the pair.
 pub(super) async fn history(
     connection: &mut SqliteConnection,
     pair: &PairId,

@@ -226,7 +226,8 @@ impl Asker {
         answered.await.map_err(|_| AskError::Ended)
     }
 
-    /// Answers the question of `status`.
+    /// Answers the question of `status` by reading the objects in the clusters that their names begin with (in all, if
+    /// some name has none). Of clusters that do not answer, and of the others, the answer tells only the errors.
     async fn objects(&self, view: &StatusView, deadline: Deadline) -> Result<StatusAnswer, AskError> {
         let asked = ObjectsAsked::new(view, self.objects_rules.clone());
         let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;

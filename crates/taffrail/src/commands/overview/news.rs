@@ -225,7 +225,8 @@ impl News {
         self.changes.truncate(REMEMBERED);
     }
 
-    /// Returns the problems of `apps` and of the clusters; equal problems in several clusters are merged.
+    /// Returns the problems of those `apps` whose observation is live, and of the clusters that do not answer; equal
+    /// problems in several clusters are merged.
     fn concerns_of(&self, apps: &[AppRow]) -> Vec<Concern> {
         let mut concerns: Vec<Concern> = Vec::new();
         for cluster in &self.clusters {

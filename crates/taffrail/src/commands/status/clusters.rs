@@ -422,7 +422,7 @@ pub(super) async fn of_cluster(
 }
 
 /// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is
-/// asked.
+/// asked. Fails for a label selector, which only a server evaluates.
 fn of_dumps(
     arguments: &StatusArguments,
     judge: &Judge,
