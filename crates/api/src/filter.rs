@@ -355,7 +355,8 @@ fn last<T>(value: Option<T>) -> (bool, Option<T>) {
     (value.is_none(), value)
 }
 
-/// Sorts rows of objects by a field; equal rows keep their order.
+/// Sorts rows of objects by a field, those of one status by the time since when they have it; equal rows keep their
+/// order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),

@@ -54,7 +54,7 @@ struct OfCluster<'f> {
 }
 
 impl<'f> ImageUses<'f> {
-    /// Finds the Pods in `clusters` with an image whose name contains one of `parts`.
+    /// Finds the Pods in `clusters` that have not ended and have an image whose name contains one of `parts`.
     pub fn of(parts: &'f [String], clusters: &[&'f dyn Objects]) -> ImageUses<'f> {
         let of_cluster = |objects: &'f dyn Objects| {
             let mut found = OfCluster { objects, running: HashMap::new(), pods: Vec::new() };

@@ -410,7 +410,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Plans the lists for the selections of the query.
+    /// Plans the lists for the selections of the query that have not been read yet.
     fn selections(&self, catalog: &KindCatalog) -> Vec<Read> {
         let wanted = self.asked.selections.iter().filter_map(|selection| {
             let Selection { kind, namespace, labels } = selection;

@@ -192,7 +192,7 @@ impl View for AppView {
 }
 
 /// Returns the remark about differences that the cluster does not record, or that Taffrail did not look for, with Argo
-/// CD's command that shows them; `None` if no object differs.
+/// CD's command that shows them; `None` if no object differs, or the app is no Application of Argo CD.
 pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     if app.app.delivery != Delivery::ArgoApplication {
         return None;

@@ -74,7 +74,7 @@ impl Plan<'_> {
         reads
     }
 
-    /// Plans reads of the definitions of custom resources whose objects have no status.
+    /// Plans reads of the definitions of custom resources whose objects have no status, at most [`MAX_DEFINITIONS`].
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let objects = found.all().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {

@@ -124,8 +124,8 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Finds objects that are Ready by their rule although a field or condition that the rule does not read
-/// reports a failure.
+/// Finds objects that are Ready by a rule that is not built in, although a field or condition that the rule does not
+/// read reports a failure. Of the API's own kinds only PersistentVolumes are examined.
 fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -308,7 +308,8 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects that several apps claim, and declaring objects with malformed entries.
+/// Finds objects that several apps claim, not counting apps known by labels, and declaring objects with malformed
+/// entries.
 fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let errors =
         cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);

@@ -141,7 +141,7 @@ fn unread(found: &str, lost: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     let plural = if lost.len() == 1 { "" } else { "s" };
-    format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
+    format!("{found}, but cluster{plural} {named}{more} could not be read: no object there is known.")
 }
 
 /// Prints to stderr why there is nothing to explain: no apps, or no app with a problem, as far as could be read. `lost`

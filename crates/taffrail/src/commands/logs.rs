@@ -569,7 +569,8 @@ impl Failures {
     }
 }
 
-/// Prints the logs one after the other, and the failures. Returns the exit code.
+/// Prints the logs one after the other, the failures, and a warning of each log that was cut. Returns the exit code,
+/// [`Exit::Incomplete`] if a log could not be read.
 async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> {
     let mut out = console.people();
     let mut failures = Failures::default();

@@ -215,7 +215,8 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Consol
 }
 
 /// Returns the target of the dump of each cluster in `names`, from `--output`: stdout, the file, or one file per
-/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file.
+/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file, or the folder cannot
+/// be created.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {

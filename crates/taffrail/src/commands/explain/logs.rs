@@ -102,7 +102,7 @@ async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> O
     })
 }
 
-/// Prints the last lines of the container that the cause names.
+/// Prints the last lines of the container that the cause names; nothing if the explanation has no log.
 pub(super) fn print(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let Some(CauseLog { pod, container, previous, lines, cut, error }) = &explanation.logs else {
         return Ok(());

@@ -288,7 +288,8 @@ impl Asker {
         Ok(turns)
     }
 
-    /// Returns the turns at the cluster of this name.
+    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. A new one
+    /// makes those of clusters that are gone and have no question go.
     fn turn(&self, name: &str) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if !turns.contains_key(name) {

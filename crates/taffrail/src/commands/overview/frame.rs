@@ -31,7 +31,8 @@ impl Size {
     }
 }
 
-/// Returns the lines of the overview for a screen of this size; `foot` stands at its bottom.
+/// Returns the lines of the overview: the summary, the clusters, the problems and the latest changes, as far as the
+/// screen has room, then blank lines down to `foot` at its bottom.
 pub(in crate::commands) fn frame(
     name: &str,
     news: &News,

@@ -158,7 +158,8 @@ fn answer(
     Ok(if arguments.exit_status && needs_attention { exit.max(Exit::No) } else { exit })
 }
 
-/// Returns the lines at the bottom of the screen.
+/// Returns the lines at the bottom of the screen: the number of scopes that could not be read, if any, the command for
+/// the first problem (for all apps if there is none), and that Ctrl-C ends.
 fn foot(news: &News, fleet: &FleetFacts, errors: usize, columns: usize) -> Vec<String> {
     let command = command_for(news.concerns.first(), "", fleet.clusters > 1);
     let mut foot = Vec::new();

@@ -372,7 +372,8 @@ pub(super) fn absent(
     }
 }
 
-/// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`.
+/// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`. Fails if they mix words
+/// with and without a `/`, or a word with a `/` is no object.
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
