@@ -267,7 +267,8 @@ type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
 impl<'l> Grounds<'l> {
     /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps
-    /// that own it. A cluster with two names is searched once.
+    /// that own it. An object named in full is among them even if it does not exist. A cluster with two names is
+    /// searched once.
     fn objects(&self, name: &SubjectName, namespace: Option<&str>) -> Vec<Subject<'l>> {
         let mut found = Vec::new();
         for (cluster, is_alias) in self.clusters.iter().zip(&self.aliases) {

@@ -142,7 +142,8 @@ impl Access {
         }
     }
 
-    /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`.
+    /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`. If there
+    /// are [`MAX_SESSIONS`], the oldest one ends.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
         if !self.admits(token, now) {
             return Err(Refusal::unauthorized("the access token is unknown or has expired"));

@@ -238,7 +238,8 @@ fn hosts(names: &[String], port: u16) -> Vec<String> {
     each.collect()
 }
 
-/// Prints the URL of the API at `host`, and how to ask it: on loopback with the `token` of this run, else by TLS.
+/// Prints the number of clusters, the URL of the API at `host`, and how to ask it: on loopback with the `token` of this
+/// run, else by TLS with a token in a file.
 fn tell(console: &Console, host: &str, token: Option<&Token>, clusters: usize) -> io::Result<()> {
     let mut out = console.people();
     let scheme = if token.is_some() { "http" } else { "https" };

@@ -374,7 +374,7 @@ async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), St
 }
 
 /// Reads the state of a pair at a moment: the one after its last transition until then; `None` if the pair did not
-/// exist, or nothing is recorded of it until then.
+/// exist, or nothing is recorded of it until then. Fails if the history of that moment is not kept.
 pub(super) async fn state_at(
     connection: &mut SqliteConnection,
     pair: &PairId,

@@ -145,7 +145,7 @@ impl Asker {
         self.members.borrow().clone()
     }
 
-    /// Answers the question of a view.
+    /// Answers the question of a view: from what the hub follows if that suffices, else by reading the clusters.
     async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
         &self,
         view: V,

@@ -176,7 +176,8 @@ fn clusters(all: &[ClusterNews], columns: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// Lays out clusters without regions in columns.
+/// Lays out clusters without regions in columns and about `most` lines: the lost ones first, then those with problems;
+/// the last line counts those left out.
 fn grid(all: &[ClusterNews], columns: usize, most: usize) -> Vec<String> {
     let mut sorted: Vec<&ClusterNews> = all.iter().collect();
     let is_well = |cluster: &ClusterNews| {

@@ -305,8 +305,8 @@ impl News {
     }
 }
 
-/// Adds the change of an app from state `before` to `after`; apps with the same change at the same read share an
-/// entry.
+/// Adds the change of an app from state `before` to `after`. The same change of one app in several clusters, or of
+/// several apps of one cluster, shares an entry.
 fn note(changes: &mut Vec<Change>, app: &AppRow, before: &str, after: &str, at: Timestamp) {
     let (name, cluster) = (app.name.clone(), app.cluster.clone());
     let message = message(app);

@@ -378,7 +378,7 @@ impl<'a> Printer<'a> {
         )
     }
 
-    /// Prints the line with the result of the app number `at`.
+    /// Prints the line with the result of the app number `at` if the output is text.
     fn say(&self, at: usize, text: &str, style: Style) -> Result<(), CommandError> {
         if !self.is_text() {
             return Ok(());
