@@ -223,7 +223,7 @@ Examples:
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        read dump files instead of clusters
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready, or a namespace does not exist; 2 wrong
+Exit codes: 0 answered; 1 with --exit-status when something has a problem, or a namespace does not exist; 2 wrong
 usage; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct GetArguments {
     /// The list to show
@@ -300,7 +300,7 @@ Examples:
   taffrail explain shop --logs                   and the last lines of the container that is the cause
   taffrail explain shop --from dump.yaml -o json
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, no match for a name, or
+Exit codes: 0 answered; 1 with --exit-status when something has a problem; 2 wrong usage, no match for a name, or
 several apps; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
@@ -529,7 +529,7 @@ Examples:
   taffrail app flux-helmrelease/web/cache        if other apps have the same name
   taffrail app shop --all-contexts               in every cluster that has it
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
@@ -573,7 +573,7 @@ Examples:
   taffrail tree shop --status '!Ready'           only objects that are not ready, and those above them
   taffrail tree shop -o dot | dot -Tsvg > shop.svg
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
@@ -587,8 +587,8 @@ pub(crate) struct TreeArguments {
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
-    /// Show each object on its own line; by default, of five or more siblings of one kind and status all but the first
-    /// three share a line
+    /// Show each object on its own line; by default, of five or more siblings alike in kind, status and message all but
+    /// the first three share a line, and of two or more with the same note, such as old ReplicaSets, all do
     #[arg(long)]
     pub(crate) all: bool,
 

@@ -78,7 +78,8 @@ Commands with --hub read the token from $TAFFRAIL_HUB_TOKEN, or from the file of
 keeps the rows of apps and their history on disk: after a restart it shows them at once, as Unknown
 until their clusters answer. One hub can use a folder at one time.
 
-Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
+Exit codes: 2 wrong usage; 3 it could not be started, or a part of it failed; 130 Ctrl-C (SIGINT) ended it; 143 SIGTERM
+ended it.")]
 struct ServeArguments {
     /// Listen on this address; port 0 takes any free port. Addresses that other machines can reach need TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7655")]
@@ -112,7 +113,7 @@ struct ServeArguments {
     #[command(flatten)]
     data: DataArguments,
 
-    /// Keep history for this long, such as 30d or 48h, but at least 1d; older history is deleted
+    /// Keep history for this long, such as 30d or 48h, but at least 1d; older history is deleted by whole days (UTC)
     #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
     retain: Duration,
 

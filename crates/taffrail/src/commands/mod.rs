@@ -69,7 +69,7 @@ Examples:
   taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
-Exit codes: 0 answered; 1 something is not ready (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
+Exit codes: 0 answered; 1 something has a problem (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
 data could not be read (the rest is still shown); 130 interrupted."
 )]
 pub(crate) struct Cli {

@@ -46,8 +46,9 @@ Examples:
   taffrail overview --from dumps/                of dump files
   taffrail overview --hub http://127.0.0.1:7655  of the clusters that a hub follows
 
-An app that needs attention is not ready, or has a problem with its sync or source. Equal problems of one app in several
-clusters, or of several apps in one cluster, are one line. What changed is told since the command was started.
+An app that needs attention is not ready, or has a problem with its sync or source; a cluster that does not answer needs
+it, too. Equal problems of one app in several clusters, or of several apps in one cluster, are one line. What changed is
+told since the command was started.
 
 Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
 (the rest is still shown); 130 interrupted.")]

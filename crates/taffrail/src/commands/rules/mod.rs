@@ -102,7 +102,7 @@ pub(crate) struct WhyArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 

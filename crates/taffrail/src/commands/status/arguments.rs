@@ -40,7 +40,7 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     pub(crate) namespace: Option<String>,
 
@@ -117,7 +117,7 @@ pub(crate) enum InputFormat {
     Yaml,
     /// JSON values, one after the other
     Json,
-    /// One JSON object per line; each input line gets exactly one line of output
+    /// One JSON object per line; with -o jsonl each line of input gets exactly one line of output
     Jsonl,
 }
 

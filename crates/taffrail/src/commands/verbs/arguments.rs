@@ -25,8 +25,8 @@ Examples:
 Written fields: for Flux the annotation reconcile.fluxcd.io/requestedAt (with --force and --reset also forceAt and
 resetAt); for Argo CD the annotation argocd.argoproj.io/refresh, with --sync the field operation.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
-the app's tool; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
+supported by the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
     /// Flux: fetch the app's source first, then reconcile the app; a suspended source is an error. A source in another
@@ -75,7 +75,8 @@ Written fields: for Flux spec.suspend; for Argo CD spec.syncPolicy.automated.ena
 field, the policy is moved to the annotation taffrail.dev/suspended-automated. If a tool delivers the object itself, it
 may revert the change; a warning says so.
 
-Exit codes: 0 done; 2 wrong usage, or not supported by the app's tool; 3 something could not be read or written."
+Exit codes: 0 done; 2 wrong usage, not confirmed, or not supported by the app's tool; 3 something could not be read or
+written."
 )]
 pub(crate) struct SuspendArguments {
     #[command(flatten)]
@@ -94,8 +95,8 @@ Examples:
 
 Written fields: those of `taffrail suspend` are reverted, and a reconciliation is requested.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
-the app's tool; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
+supported by the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ResumeArguments {
     #[command(flatten)]
@@ -147,7 +148,8 @@ pub(crate) struct ActingArguments {
     pub(crate) all: bool,
 
     /// Do not ask for confirmation, which is needed to write to several clusters, to several apps of --all or -l, or to
-    /// sources in another namespace than the app. Without a terminal and --yes such a command fails with 2
+    /// sources in another namespace than the app. Such a command exits with 2, and writes nothing, if it is not
+    /// confirmed, or if there is neither a terminal nor --yes
     #[arg(short, long)]
     pub(crate) yes: bool,
 
