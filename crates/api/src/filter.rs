@@ -334,7 +334,8 @@ pub enum SortField {
     Delivery,
 }
 
-/// Sorts apps by a field; equal apps keep their order.
+/// Sorts apps by a field, those of one status by the severity and then the time of their worst problem; equal apps keep
+/// their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
     let since = |app: &App| app.problem()?.since;
     let severity = |app: &App| last(app.problem().map(|problem| problem.severity));

@@ -647,7 +647,8 @@ enum Fate {
     Gone,
 }
 
-/// The properties in which children are equal that share a line.
+/// The properties in which children are equal that share a line; texts are compared without digits and the object's
+/// own name.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,

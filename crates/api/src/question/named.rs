@@ -140,7 +140,7 @@ pub struct AppAnswer {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if the app has no problem but notices, in any of the clusters.
+    /// True if the app has no problem but notices in all of the clusters.
     pub is_well: bool,
 }
 
@@ -255,7 +255,7 @@ pub struct TreeAnswer {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if the app has no problem but notices, in any of the clusters.
+    /// True if the app has no problem but notices in all of the clusters.
     pub is_well: bool,
 }
 
