@@ -628,7 +628,7 @@ async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError>
     }
     if unfollowed > 0 {
         let what =
-            format!("{unfollowed} more containers are not followed: at most {MAX_FOLLOWED} in a cluster");
+            format!("{unfollowed} more containers are left out: with -f at most {MAX_FOLLOWED} in a cluster");
         CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
     }
     let mut followed = stream::select_all(followed);
