@@ -69,7 +69,8 @@ pub struct Explanation {
     /// The declared objects that users suspended or paused, in part or whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
-    /// Who suspended the app, and when; left out if it is not suspended, or if managed fields do not tell.
+    /// The field manager that suspended the app, and the time; left out if it is not suspended, or if managed fields
+    /// do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
     /// The message of the worst object or, if the objects are well, of the delivery tool.

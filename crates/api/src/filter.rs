@@ -25,7 +25,8 @@ use crate::{ClusterRow, ImageUses, ResourceRow, as_text};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusFilter {
     statuses: BTreeSet<Status>,
-    /// True if rows with status Ready match although they have a problem on another axis.
+    /// True if the filter only excludes statuses (`!Ready`): rows with status Current then match if they have a
+    /// problem that is more than a notice.
     unwell: bool,
 }
 
@@ -140,8 +141,9 @@ impl StatusFilter {
         self.statuses.contains(&status)
     }
 
-    /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more
-    /// than a notice.
+    /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more than a
+    /// notice. A Current row with such a problem matches only filters that just exclude statuses, such as `!Ready` and
+    /// `!Failed`.
     pub fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }
@@ -323,17 +325,20 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
 pub enum SortField {
     /// By name, then by namespace.
     Name,
-    /// By status, the worst first; rows of one status by time, the earliest first.
+    /// By status, the worst first; apps and clusters of one status by the severity of their worst problem, the worst
+    /// first; then apps and objects by the time at which they stopped being well, the earliest first.
     Status,
     /// By the name of the cluster.
     Cluster,
-    /// By the time at which the row stopped being well, the earliest first; rows that are well last.
+    /// By the time at which the worst problem of the app, or the problem of the object, began, the earliest first; rows
+    /// without a problem, or for which that time is unknown, last.
     Since,
     /// By the delivery of the app.
     Delivery,
 }
 
-/// Sorts apps by a field; equal apps keep their order.
+/// Sorts apps by a field, those of one status by the severity and then the time of their worst problem; equal apps keep
+/// their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
     let since = |app: &App| app.problem()?.since;
     let severity = |app: &App| last(app.problem().map(|problem| problem.severity));
@@ -354,7 +359,8 @@ fn last<T>(value: Option<T>) -> (bool, Option<T>) {
     (value.is_none(), value)
 }
 
-/// Sorts rows of objects by a field; equal rows keep their order.
+/// Sorts rows of objects by a field, those of one status by the time since when they have it; equal rows keep their
+/// order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),

@@ -110,12 +110,12 @@ pub struct AppGroup {
     pub problems: usize,
     /// Number of rows by present status.
     pub counts: Counts,
-    /// The worst present status among rows whose cluster is live; left out if none is.
+    /// The worst present status among rows whose objects are observed live; left out if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Status>,
-    /// Number of rows whose cluster is stale.
+    /// Number of rows with a stale observation of their objects.
     pub stale: usize,
-    /// Number of rows whose cluster is lost.
+    /// Number of rows with a lost observation of their objects.
     pub lost: usize,
 }
 
@@ -374,7 +374,7 @@ pub enum HistoryRow {
     },
     /// A sync: an attempt of the delivery tool to apply a revision.
     Sync {
-        /// The time at which the sync began.
+        /// The time at which the sync began; if the tool does not record that, the time at which it ended.
         at: Timestamp,
         /// The time at which the sync ended; left out while it runs, or if the tool does not record it.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,8 +12,7 @@ use taffrail_status::Presence;
 
 use crate::question::AskedFleet;
 
-/// Maximum length of an image's name in bytes: that of its parts in the OCI specification, and some. Longer names can
-/// run nowhere and are ignored.
+/// Maximum length of an image's name in bytes; images with longer names are ignored. No valid name is as long.
 const MAX_NAME: usize = 1024;
 
 /// Maximum number of images of one object; of more, the first by name are kept.
@@ -56,7 +55,7 @@ struct OfCluster<'f> {
 }
 
 impl<'f> ImageUses<'f> {
-    /// Finds the Pods in `clusters` with an image whose name contains one of `parts`.
+    /// Finds the Pods in `clusters` that have not ended and have an image whose name contains one of `parts`.
     pub fn of(parts: &'f [String], clusters: &[&'f dyn Objects]) -> ImageUses<'f> {
         let of_cluster = |objects: &'f dyn Objects| {
             let mut found = OfCluster { objects, running: HashMap::new(), pods: Vec::new() };
@@ -104,9 +103,9 @@ impl<'f> ImageUses<'f> {
         all.into_iter().take(MAX_IMAGES).map(of_image).collect()
     }
 
-    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod that belongs to no app the
-    /// topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods. `belongings` are
-    /// those of all apps of `fleet`.
+    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod that belongs to no app
+    /// the topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods.
+    /// `belongings` are those of all apps of `fleet`.
     pub(crate) fn beside(&self, fleet: &dyn AskedFleet, belongings: &Ownerships<'_>, pods: bool) -> AppList {
         let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));

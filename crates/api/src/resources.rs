@@ -76,14 +76,14 @@ pub struct ResourceRow {
     /// True if a user suspended the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// True if the object exists but carries no mark of the app that claims it.
+    /// True if the object exists outside of the author's own namespace and carries no mark of the app that claims it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
     /// The time since when the object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The images for which the question asked (`--image`), at most 8: those that the object declares, and those that its
-    /// Pods run.
+    /// The images for which the question asked (`--image`), at most 8: those that the object declares, and those that
+    /// its Pods run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageUse>,
     /// The app that declares it; absent if none does (`--orphaned`, `--image`).

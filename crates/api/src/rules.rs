@@ -138,7 +138,7 @@ pub struct RuleFaultRow {
     pub case: Option<String>,
     /// The message, for people.
     pub message: String,
-    /// What the user can do about it; left out if there is nothing to say.
+    /// Advice on how to correct the fault; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

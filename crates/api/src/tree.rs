@@ -19,15 +19,16 @@ use taffrail_status::{ActiveRules, Observed, Presence, Status};
 use crate::filter::StatusFilter;
 use crate::{AppName, List, ListItem, text};
 
-/// The maximum number of levels of a tree: apps that deliver apps, and objects that own objects. Real trees have ten,
-/// but a cluster may hold circular references.
+/// The maximum number of levels of a tree: apps that deliver apps, and objects that own objects. Nodes below are left
+/// out, and the last node says so. Real trees have ten levels, but a cluster may hold circular references.
 const DEEPEST: usize = 50;
 
-/// The maximum number of nodes of an answer that repeat an object or app of another tree: an author who may list one
-/// object may do so in many apps.
+/// The maximum number of nodes of an answer that repeat an object or app of another tree; further repetitions are left
+/// out. An author who may list one object may do so in many apps.
 const MOST_REPEATED: usize = 10_000;
 
-/// The number of equal children without a note that have a line of their own; the others share one.
+/// The number of equal children without a note that have a line of their own; the others share one if they are at least
+/// two.
 const SHOWN: usize = 3;
 
 /// The options that decide which nodes a tree shows.
@@ -35,7 +36,8 @@ const SHOWN: usize = 3;
 pub struct TreeOptions {
     /// True to show only the app and the apps that it delivers, without other objects.
     pub compact: bool,
-    /// True to let children that are alike share a line (folding), if they are many.
+    /// True to fold: of five or more children that are alike, all but the first three share a line; of two or more with
+    /// the same note, all do.
     pub fold: bool,
     /// True to show also the objects of the apps that the app delivers.
     pub nest: bool,
@@ -84,7 +86,8 @@ impl AppTree {
         children.retain_mut(|child| keep(child, status, is_pressing, &mut self.left_out));
     }
 
-    /// Replaces siblings that are alike by a shared line, at all levels, where they are many.
+    /// Replaces siblings that are alike by a shared line, at all levels: of five or more all but the first three, of
+    /// two or more with the same note all.
     pub fn fold(&mut self) {
         fold(&mut self.root);
     }
@@ -644,7 +647,8 @@ enum Fate {
     Gone,
 }
 
-/// The properties in which children are equal that share a line.
+/// The properties in which children are equal that share a line; texts are compared without digits and the object's
+/// own name.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,

@@ -51,7 +51,7 @@ pub struct ClusterFacts {
 }
 
 impl ClusterFacts {
-    /// Makes the facts about a cluster of which only the name is known.
+    /// Makes the facts about a cluster or dump of which nothing is known but the name and the freshness.
     pub(crate) fn new(name: String, freshness: Freshness, is_dump: bool) -> ClusterFacts {
         ClusterFacts {
             name,

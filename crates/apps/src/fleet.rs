@@ -231,8 +231,8 @@ fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 
-/// Returns true if two copies of an object are equal apart from managed fields; `None` if they cannot be compared
-/// because their API versions differ.
+/// Returns true if two copies of an object are equal apart from managed fields; if one is only metadata, compares the
+/// metadata. `None` if the copies cannot be compared, such as two of different API versions.
 fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
     if one.projection == Projection::Full

@@ -179,9 +179,9 @@ pub enum AppKey {
 }
 
 impl AppKey {
-    /// Returns the key that an app shares with its copies in other clusters: the name that `declaring` gives
-    /// in [`APP_ANNOTATION`], else its ApplicationSet or package, else `delivery`, `namespace` and `name`
-    /// alone.
+    /// Returns the key that an app shares with its copies in other clusters: the name that `declaring` gives in
+    /// [`APP_ANNOTATION`], as an annotation or label, if the name is short and has no slash; else its ApplicationSet or
+    /// package, else `delivery`, `namespace` and `name` alone.
     pub fn of(delivery: Delivery, namespace: &str, name: &str, declaring: Option<&Object<'_>>) -> AppKey {
         let own = || AppKey::Own { delivery, namespace: namespace.to_owned(), name: name.to_owned() };
         let Some(object) = declaring else { return own() };

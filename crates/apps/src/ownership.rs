@@ -87,7 +87,8 @@ impl<'l> Ownerships<'l> {
         Ownership { apps, listed, declares, owners, marked }
     }
 
-    /// Returns phrases for the apps that an object's marks name, without `apps`, to which it belongs.
+    /// Returns phrases for the apps that an object's marks name, without `apps`, to which it belongs; only for marks
+    /// that only a delivery tool writes.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
         let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {

@@ -46,7 +46,7 @@ fn homes(fleet: &Fleet<'_>, cluster: usize, names: &BTreeSet<String>) -> Vec<usi
     (0..fleet.members.len()).filter(|home| *home != cluster).filter(is_named).collect()
 }
 
-/// Returns those of `scopes` that hold an object of the cluster's own apps.
+/// Returns those of `scopes` that hold an object of an app whose home and target are both this cluster.
 fn needed_here<'s>(
     found: &Declarations,
     cluster: usize,

@@ -274,10 +274,11 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the apps whose objects the query needs.
+    /// Returns the apps whose objects the query needs: if [`ReadQuery::only`] is not empty, the apps that match it and
+    /// those that deliver in their place; else all, if the query has no namespace.
     ///
-    /// With a namespace in the query, these are its apps, those that deliver them, and, if dependents are
-    /// wanted, those that they deliver. Other apps were only read to know more about these.
+    /// With a namespace in the query, these are its apps, those that deliver in their place, and, if dependents are
+    /// wanted, those that they declare. Other apps were only read to know more about these.
     fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
         let means = |app: &&Declaration, query: &AppQuery| {
             query.means(&app.key, app.delivery, &app.namespace, &app.name)
@@ -409,7 +410,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Plans the lists for the selections of the query.
+    /// Plans the lists for the selections of the query that have not been read yet.
     fn selections(&self, catalog: &KindCatalog) -> Vec<Read> {
         let wanted = self.asked.selections.iter().filter_map(|selection| {
             let Selection { kind, namespace, labels } = selection;

@@ -64,12 +64,13 @@ pub struct ClusterSecret {
 pub struct ClusterSecrets {
     /// The Secrets, at most [`MAX_CLUSTER_SECRETS`], sorted by name.
     pub secrets: Vec<ClusterSecret>,
-    /// Number of Secrets beyond the maximum, by namespace. Namespaces take turns, so that one with many displaces none of
-    /// the others.
+    /// Number of Secrets beyond the maximum, by namespace. Namespaces take turns, so that one with many displaces none
+    /// of the others.
     pub left_out: BTreeMap<String, usize>,
 }
 
-/// Finds the Secrets of the cluster `home` that give the tools in `tools` access to other clusters.
+/// Finds the Secrets of the cluster `home` that give the tools in `tools` access to other clusters; of Argo CDs only
+/// those whose standing is Known.
 pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecretTool]) -> ClusterSecrets {
     // By Secret and key, so that a kubeconfig which several objects name is one cluster; the first tool counts.
     let mut found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool> = BTreeMap::new();

@@ -33,7 +33,8 @@ pub(crate) enum Color {
 #[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct SourceArguments {
     /// Read the clusters of these contexts of the kubeconfig: names separated by commas, in which * stands for any text
-    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: the current context]
+    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: those of the setting
+    /// context, else the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
@@ -41,34 +42,34 @@ pub(crate) struct SourceArguments {
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config, or
-    /// in a Pod its service account]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config,
+    /// or in a Pod its service account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Read dump files instead of clusters, or - for stdin: each file is one cluster, and a folder stands for all YAML,
-    /// JSON and JSONL files directly in it; may be given more than once
+    /// Read dumps (also any objects in YAML or JSON) instead of clusters: each file, or - for stdin, is one cluster,
+    /// and a folder stands for all YAML, JSON and JSONL files directly in it; may be given more than once
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
     pub(crate) from: Vec<PathBuf>,
 
     /// Judge objects and compute ages as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
-    /// [default: now; with --from the time of the newest dump]
+    /// [default: now; with --from, if every file states when it was written, the latest of these times]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long the command may take to answer, such as 30s or 2m (with -w: until its first answer). What was not read
-    /// by then is shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it is instead
-    /// how long each cluster may take, and the command may take twice as long
+    /// Limit the time of the command, such as 30s or 2m (with -w: until its first answer). What was not read by then is
+    /// shown as Unknown, and the exit code is 3. In this release, without --request-timeout, it instead limits the time
+    /// of each cluster, and the command may take twice as long
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit
+    /// Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: no limit
     /// but --timeout]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print to stderr how many requests each cluster got, and how long reading and answering took; -vv: also each
-    /// request; -vvv: also the purpose of each request
+    /// Print at the end to stderr how many requests each cluster got, and how long reading and answering took; -vv:
+    /// also each request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -222,8 +223,8 @@ Examples:
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        read dump files instead of clusters
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
-read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something has a problem, or a namespace does not exist; 2 wrong
+usage; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct GetArguments {
     /// The list to show
     #[arg(value_enum)]
@@ -231,7 +232,7 @@ pub(crate) struct GetArguments {
 
     /// Only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
     /// [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by `get apps -o name`. A name that several apps have selects all
-    /// of them [default: all apps]
+    /// of them; one that no app has is an error. Not with `clusters` [default: all apps]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
@@ -261,12 +262,14 @@ pub(crate) struct GetArguments {
     pub(crate) no_headers: bool,
 
     /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS:
-    /// on that axis); a notice (suspended, OutOfSync without automatic sync) does not count
+    /// on that axis), or when the namespace of -n does not exist; a notice (suspended, OutOfSync without automatic
+    /// sync) does not count. With --orphaned, or `resources` selected by --status, --kind, --image or --in-namespace:
+    /// when an object that is shown is not Ready
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Show only these columns of the table, in this order: names as in the header row, in any case, separated by
-    /// commas [default: those of the output format]
+    /// Show only these columns, in this order: names as in the header row, in any case, with - for a space, separated
+    /// by commas. Only with -o table or wide [default: those of the output format]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
@@ -297,12 +300,12 @@ Examples:
   taffrail explain shop --logs                   and the last lines of the container that is the cause
   taffrail explain shop --from dump.yaml -o json
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, no match for a name, or
+Exit codes: 0 answered; 1 with --exit-status when something has a problem; 2 wrong usage, no match for a name, or
 several apps; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
-    /// [CLUSTER/]group/Kind/namespace/name) to explain [default: every app that is not ready, or whose sync or source
-    /// has a problem]
+    /// [CLUSTER/]group/Kind/namespace/name) to explain [default: every app with a problem of health, sync, source or
+    /// freshness that is more than a notice]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
@@ -320,12 +323,13 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Without names: show one explanation for each cluster; by default, those that are equal in several clusters are
-    /// merged into one. What is named is always explained for each cluster
+    /// Without names: show one explanation for each app and cluster; by default, those that are equal in several
+    /// clusters are merged into one. An app or object that is named is always explained for each cluster
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Print also the last ten lines of the log of the container that is the cause; of its previous run if that crashed
+    /// Print also the last ten lines of the log of the container that is the cause, in the first cluster of each
+    /// explanation; if the container crashed, of the run before. A log that cannot be read makes the exit code 3
     #[arg(long, conflicts_with_all = ["watch", "hub"])]
     pub(crate) logs: bool,
 
@@ -364,8 +368,9 @@ pub(crate) enum ExplainOutput {
 /// The option for grouping objects that no tool declares into apps.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Labels whose value names the app of an object that no tool declares, separated by commas; of several the first
-    /// one that the object has counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
+    /// Labels that group the objects that no tool declares into apps, separated by commas: the value of the first of
+    /// these labels that an object has is the name of its app [default: app.kubernetes.io/instance,
+    /// app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -381,20 +386,21 @@ impl GroupingArguments {
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
     /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
-    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness counts as
-    /// '!Ready', unless that is a notice (suspended, OutOfSync without automatic sync)
+    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness does not match
+    /// Ready, but any list after '!', unless the problem is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Only apps with a problem, notices included, on one of these axes: --problems=sync,source; --problems alone
-    /// stands for any axis. --exit-status then judges these axes alone
+    /// With `apps`: only apps with a problem, notices included, on one of these axes: --problems=sync,source;
+    /// --problems alone stands for any axis. --exit-status then judges these axes alone
     #[arg(
         long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
     )]
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
-    /// Only apps with one of these sync states, separated by commas, or after '!' with none of them: Synced, OutOfSync,
-    /// Syncing, Failed, Suspended, Unknown. Apps known only by labels have no sync state and are left out
+    /// With `apps`: only apps with one of these sync states, separated by commas, or after '!' with none of them:
+    /// Synced, OutOfSync, Syncing, Failed, Suspended, Unknown. Apps known only by labels have no sync state and are
+    /// left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
@@ -407,12 +413,13 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object (such as the Kustomization) has these labels: team=web,tier!=db. An app known
-    /// only by labels has the labels that all of its objects share
+    /// Only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes it:
+    /// team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Only rows of these clusters: names as in the CLUSTER column, separated by commas [default: all that are read]
+    /// Only rows of these clusters (of apps: those that hold their objects): names as in the CLUSTER column, separated
+    /// by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -421,14 +428,15 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n, of the apps
-    /// declared in that namespace; for the Deployments in a namespace: --kind deploy --in-namespace shop
+    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only those of
+    /// apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace shop). A kind
+    /// of which no app has an object is an error, unless something could not be read
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
-    /// With `resources`: list the objects that no app declares and no other object owns, instead of the objects of
-    /// apps. Live clusters need --in-namespace or -n; dumps are searched in all namespaces but kube-system, kube-public
-    /// and kube-node-lease
+    /// With `resources`: list the namespaced objects that no app declares and no other object owns, instead of the
+    /// objects of apps; those that controllers or Kubernetes itself make are left out. Live clusters need
+    /// --in-namespace or -n; dumps are searched in all namespaces but kube-system, kube-public and kube-node-lease
     #[arg(
         long,
         conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
@@ -470,13 +478,13 @@ impl From<ProblemAxis> for Axis {
 pub(crate) enum SortBy {
     /// Name, then namespace, in alphabetical order
     Name,
-    /// Worst status first; of one status, the oldest first
+    /// Worst status first; of apps and objects with one status, the oldest problem first
     Status,
     /// Name of the cluster, in alphabetical order
     Cluster,
-    /// Oldest problem first; rows without a problem last
+    /// Oldest problem first, rows without a problem last; not for clusters
     Since,
-    /// Delivery tool, so that apps of one tool are together
+    /// Delivery tool, so that apps of one tool are together; not for clusters
     Delivery,
 }
 
@@ -521,7 +529,7 @@ Examples:
   taffrail app flux-helmrelease/web/cache        if other apps have the same name
   taffrail app shop --all-contexts               in every cluster that has it
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
@@ -565,7 +573,7 @@ Examples:
   taffrail tree shop --status '!Ready'           only objects that are not ready, and those above them
   taffrail tree shop -o dot | dot -Tsvg > shop.svg
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
 data could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
@@ -579,14 +587,15 @@ pub(crate) struct TreeArguments {
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
-    /// Show each object on its own line; by default, siblings of one kind and status share a line if they are many
+    /// Show each object on its own line; by default, of five or more siblings alike in kind, status and message all but
+    /// the first three share a line, and of two or more with the same note, such as old ReplicaSets, all do
     #[arg(long)]
     pub(crate) all: bool,
 
     /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
     /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
-    /// sync, source or freshness counts as '!Ready', unless that is a notice (suspended, OutOfSync without automatic
-    /// sync)
+    /// sync, source or freshness does not match Ready, but any list after '!', unless the problem is a notice
+    /// (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
@@ -615,7 +624,7 @@ pub(crate) enum TreeOutput {
     Dot,
 }
 
-/// Show the warning events of apps' objects, newest last.
+/// Show the warning events about apps: about their objects and dependents, and Flux sources; newest last.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -640,7 +649,8 @@ pub(crate) struct EventsArguments {
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only warnings that last occurred in this time, such as 10m or 1h
+    /// Only warnings whose last occurrence is at most this long ago, such as 10m or 1h [default: all that the cluster
+    /// keeps]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) since: Option<Duration>,
 
@@ -708,7 +718,8 @@ pub(crate) struct TrustArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a finding of high or medium severity that is shown concerns at least one green app
+    /// Exit with 1 when a finding of high or medium severity that is shown concerns at least one green app; findings
+    /// that --category leaves out do not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 

@@ -186,7 +186,7 @@ fn the_table_of_errors_is_up_to_date() {
     text.push_str(
         "\n## Exit codes\n\n| code | |\n|---|---|\n\
          | 0 | Answered. |\n\
-         | 1 | The answer is no: with `--exit-status`, when something is not ready; with `get apps --exit-status --problems=sync`, when something has a problem on that axis (`health`, `sync`, `source`, `freshness`), whatever the others say. Notices (suspended, OutOfSync without automatic sync) do not count. |\n\
+         | 1 | The answer is no: with `--exit-status`, when something has a problem; with `get apps --exit-status --problems=sync`, when something has a problem on that axis (`health`, `sync`, `source`, `freshness`), whatever the others say. Notices (suspended, OutOfSync without automatic sync) do not count. |\n\
          | 2 | The command line or a setting is invalid. |\n\
          | 3 | Some data could not be read; the rest is shown. |\n\
          | 130 | Interrupted. |\n",

@@ -165,8 +165,8 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
-/// Reads the health rules in a folder that other tools define: `healthCheckExprs` of Flux objects and `waitRules`
-/// of kapp's configurations.
+/// Reads the health rules of other tools from the YAML files of a folder: `healthCheckExprs` of Flux objects and
+/// `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
 fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];

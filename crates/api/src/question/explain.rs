@@ -30,7 +30,7 @@ pub use subject::{InvalidSubject, SubjectName};
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ExplainView {
     /// Names of apps (`NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`) or objects (`KIND/NAME` or
-    /// `[CLUSTER/]group/Kind/namespace/name`); empty for every app that is not ready.
+    /// `[CLUSTER/]group/Kind/namespace/name`); empty for every app with a problem that is more than a notice.
     #[serde(with = "as_text::list")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub names: Vec<SubjectName>,
@@ -189,7 +189,7 @@ impl ExplainView {
         self.clusters.is_empty() || self.clusters.iter().any(|it| it == name)
     }
 
-    /// Iterates over the apps that are not well, in the namespace and clusters of the question.
+    /// Iterates over the apps with a problem that is more than a notice, in the namespace and clusters of the question.
     fn unwell<'l>(&self, list: &'l AppList) -> impl Iterator<Item = &'l App> {
         let is_inside = |app: &&App| self.namespace.as_ref().is_none_or(|own| *own == app.app.namespace);
         let is_unwell = |app: &&App| app.pressing().is_some() && self.in_cluster(&app.app.target);
@@ -203,8 +203,8 @@ impl ExplainView {
         check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
     }
 
-    /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name
-    /// that was not found.
+    /// Returns the subjects to explain (the named ones; without names, the apps with a problem that is more than a
+    /// notice, the worst first), and an error for each name that was not found.
     fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
         let namespace = self.namespace.as_deref();
         if !self.declared.is_empty() {
@@ -267,7 +267,8 @@ type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
 impl<'l> Grounds<'l> {
     /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps
-    /// that own it. A cluster with two names is searched once.
+    /// that own it. An object named in full is among them even if it does not exist. A cluster with two names is
+    /// searched once.
     fn objects(&self, name: &SubjectName, namespace: Option<&str>) -> Vec<Subject<'l>> {
         let mut found = Vec::new();
         for (cluster, is_alias) in self.clusters.iter().zip(&self.aliases) {

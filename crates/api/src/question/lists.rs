@@ -33,8 +33,8 @@ const RUN_BY: [(&str, &str); 6] = [
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RowSelection {
-    /// Names of the apps to list, or their objects: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`;
-    /// empty for all.
+    /// Names of the apps that are listed, or whose objects are: `NAME`, `NAMESPACE/NAME` or
+    /// `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; empty for all apps.
     #[serde(with = "as_text::list")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub names: Vec<AppQuery>,
@@ -47,7 +47,8 @@ pub struct RowSelection {
     /// True for a view that follows changes: the answer then also has the rows that only the conditions about status,
     /// problems and sync leave out, and does not report namespaces that do not exist.
     pub follow: bool,
-    /// True to get the apps that have objects in the namespace, if no app is declared there.
+    /// True to get, in `elsewhere` of the answer, the apps that have objects in `namespace`, if no app is declared
+    /// there. Without effect if `names` are given or `follow` is set.
     pub elsewhere: bool,
     /// The objects that are listed as one app, in place of the apps; never serialized.
     #[serde(skip)]
@@ -96,7 +97,7 @@ pub struct ClustersView {
 pub struct OverviewView {
     /// The namespace in which the apps are declared; `null` for all.
     pub namespace: Option<String>,
-    /// Names of the clusters of which the apps are told; empty for all.
+    /// Names of the clusters to which the answer is limited, with the apps whose objects they hold; empty for all.
     pub clusters: Vec<String>,
     /// The labels by which undeclared objects are grouped into apps; never serialized.
     #[serde(skip)]
@@ -147,18 +148,19 @@ pub struct ListAnswer<T> {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if no row has a problem other than a notice. If the question selects objects, only their own status
-    /// counts, not that of their apps.
+    /// True if no row has a problem other than a notice, on the axes of the filter's `problems` if that names some. If
+    /// the question selects objects by status, kind, image or namespace, or orphaned ones, true if all of these are
+    /// Ready, whatever their apps are.
     pub is_well: bool,
-    /// The requested namespaces of which neither the Namespace nor an object exists; only filled if the question
-    /// selects no object and does not follow changes.
+    /// The requested namespaces of which neither the Namespace nor an object exists. Empty for a question that follows
+    /// changes, and if an app that is declared in the requested namespace has an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_namespaces: Vec<String>,
     /// True if the question gives a namespace in which no app is declared.
     #[serde(default)]
     pub is_none_declared: bool,
-    /// The apps that have objects in that namespace; left out if there are none, or if the question does not set
-    /// `elsewhere`.
+    /// The apps that have objects in the namespace of the question. Left out unless no app is declared there and the
+    /// question sets `elsewhere`, names no apps and does not follow changes; also left out if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<AppsElsewhere>,
 }
@@ -284,8 +286,8 @@ fn check_kinds(wanted: &[String], lists: [&AppList; 2]) -> Result<(), QuestionEr
     }
 }
 
-/// Returns the query for all apps, to find those with objects in the namespace of `rows`; `None` if the user did not
-/// ask for them, or if an app is declared there.
+/// Returns the query for the apps of all namespaces, to find those with objects in the namespace of `rows`; `None`
+/// unless `rows` sets `elsewhere`, names no apps and does not follow changes, and no app is declared there.
 fn reads_elsewhere<T>(rows: &RowSelection, answer: &ListAnswer<T>) -> Option<ReadQuery> {
     let is_wanted = rows.elsewhere && !rows.follow && rows.names.is_empty();
     (is_wanted && answer.is_none_declared).then(|| rows.reads(None))

@@ -140,7 +140,7 @@ pub struct AppAnswer {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if the app has no problem but notices, in any of the clusters.
+    /// True if the app has no problem but notices in all of the clusters.
     pub is_well: bool,
 }
 
@@ -192,7 +192,7 @@ impl View for AppView {
 }
 
 /// Returns the remark about differences that the cluster does not record, or that Taffrail did not look for, with Argo
-/// CD's command that shows them; `None` if no object differs.
+/// CD's command that shows them; `None` if no object differs, or the app is no Application of Argo CD.
 pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     if app.app.delivery != Delivery::ArgoApplication {
         return None;
@@ -234,7 +234,7 @@ pub struct TreeView {
     /// True to show only the app and the apps that it delivers.
     #[serde(default)]
     pub compact: bool,
-    /// True to let equal objects share a line.
+    /// True to let siblings that are alike share a line, as [`AppTree::fold`] does.
     #[serde(default)]
     pub fold: bool,
     /// The present statuses of which an app or object must have one, unless it is above one that has; `None` for any.
@@ -255,7 +255,7 @@ pub struct TreeAnswer {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if the app has no problem but notices, in any of the clusters.
+    /// True if the app has no problem but notices in all of the clusters.
     pub is_well: bool,
 }
 

@@ -133,8 +133,9 @@ pub fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns the errors of `list` to show in a view of `namespace`: those of that namespace and its objects, those of no
-/// namespace, and those that concern the apps in `shown`. Returns all errors if `namespace` is `None`.
+/// Returns the errors of `list` to show in a view of `namespace`: those of that namespace and its objects, those of
+/// cluster-scoped objects, kinds, groups and clusters, and those that concern the apps in `shown`. Returns all errors
+/// if `namespace` is `None`.
 pub fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);

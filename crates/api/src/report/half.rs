@@ -117,7 +117,7 @@ pub struct ObservedHalf {
     pub worst: Option<Speaker>,
     /// Number of declared objects by status.
     pub counts: Counts,
-    /// Number of declared objects that exist but carry no mark of this app.
+    /// Number of declared objects that exist outside of the author's own namespace and carry no mark of this app.
     pub unconfirmed: usize,
     /// The notice that objects carry no mark of this app; `None` if all do.
     pub unmarked: Option<Problem>,
@@ -134,7 +134,7 @@ pub struct Speaker {
     pub status: Status,
     /// The name of the rule that decided.
     pub rule: String,
-    /// True if the object exists but carries no mark of this app.
+    /// True if the object exists outside of the author's own namespace and carries no mark of this app.
     pub unconfirmed: bool,
     /// The problem of the object: its key, the message of the root cause in one line, and the time since when it
     /// exists.

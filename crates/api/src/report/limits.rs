@@ -13,16 +13,18 @@ use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
-/// The maximum length in bytes of names, keys, revisions and all other texts but messages.
+/// The maximum length in bytes of names, keys, revisions and all other texts but messages; longer ones are cut, but an
+/// app whose identity is longer is left out.
 pub const MAX_NAME: usize = 512;
 
-/// The maximum number of labels that are kept of an app.
+/// The maximum number of labels that are kept of an app; the others are dropped.
 pub const MAX_LABELS: usize = 64;
 
-/// The maximum number of problems that are kept of an app, besides the one of its objects.
+/// The maximum number of problems that are kept of an app, besides the one of its objects; the others are dropped.
 const MAX_PROBLEMS: usize = 16;
 
-/// The maximum number of further names that are kept of a cluster, and of its scopes that are not live.
+/// The maximum number of further names that are kept of a cluster, and of its scopes that are not live; the others are
+/// dropped.
 const MAX_LISTED: usize = 256;
 
 /// A part of a report whose size the hub limits before it keeps the part.

@@ -16,10 +16,11 @@ use super::{AppId, Content, Report, StreamPosition};
 use crate::ErrorRow;
 
 /// The maximum number of apps that are kept of those that a cluster declares itself, and the same number again of those
-/// that other clusters declare for it, so that others cannot displace its own.
+/// that other clusters declare for it, so that others cannot displace its own. Halves of further apps are refused and
+/// counted.
 pub const MAX_APPS: usize = 20_000;
 
-/// The maximum number of failures that are kept of one cluster.
+/// The maximum number of failures that are kept of one cluster; the others are dropped.
 const MAX_ERRORS: usize = 1_000;
 
 /// Everything that one source has reported about one cluster.

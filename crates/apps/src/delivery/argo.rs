@@ -113,7 +113,8 @@ fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     wanted.into_iter().take(MAX_CONTROLLERS).map(|(namespace, _)| namespace).collect()
 }
 
-/// Returns the app that an Application declares.
+/// Returns the app that an Application declares, and the cluster that it names as its target. The app's objects are
+/// those that the status of the Application lists, except hooks; entries that are malformed are reported in `notes`.
 pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
     let Declaring { home, objects, observed, addresses, homes, .. } = *declaring;
     let (key, object) = (observed.key, &observed.object);
@@ -444,8 +445,9 @@ pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
 /// those that did not fail.
 const MAX_UNSYNCED: usize = 1000;
 
-/// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, and those that
-/// differ from the wanted state; with the message of that operation for the object, if it could not sync it.
+/// Returns at most [`MAX_UNSYNCED`] objects that Argo CD reports as not synced: first those that the last operation
+/// failed on, if it ended with a failure, then those that differ from the wanted state or wait for pruning; each with
+/// the message of that operation for the object, if it could not sync it.
 pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let key = |entry: Value<'_>| {
         let field = |name| text(entry, &[name]);

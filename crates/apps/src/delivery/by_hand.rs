@@ -1,4 +1,4 @@
-//! What people changed by hand in an object since its delivery tool applied it, by its field managers.
+//! Finds the fields of an object that people changed by hand since its delivery tool applied it, by its field managers.
 //!
 //! The API server gives a field to the manager that changed its value, so a field that a tool had set and a person
 //! changed is no longer the tool's. A later write by the tool takes it back.

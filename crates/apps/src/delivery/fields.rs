@@ -336,8 +336,9 @@ fn is_empty(value: Value<'_>, depth: usize) -> bool {
     }
 }
 
-/// Returns the fields that managers other than Argo CD and the controllers of Kubernetes wrote after the time `synced`:
-/// one entry per manager, for at most [`MAX_FIELDS`] managers.
+/// Returns the fields outside the status that managers other than Argo CD and the controllers of Kubernetes wrote after
+/// the time `synced`, or by a scale, whose time is not recorded: one entry per manager, for at most [`MAX_FIELDS`]
+/// managers.
 fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
     let written = object.managed_fields().filter_map(|entry| {
         let manager = text(entry, &["manager"])?;

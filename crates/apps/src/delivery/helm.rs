@@ -188,7 +188,7 @@ fn is_marked(
 }
 
 /// Returns the newest stored version of a release as an applied revision, with the object that stores it; `None` if
-/// none is stored.
+/// none is stored, or its time is not known.
 pub(crate) fn applied(
     storage: &Storage<'_>,
     namespace: &str,

@@ -11,8 +11,8 @@ use crate::names;
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";
 
-/// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are
-/// reported in `notes`.
+/// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are left
+/// out, and those of objects are reported in `notes`.
 pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, notes);

@@ -155,7 +155,8 @@ fn of_helm_release(object: &Object<'_>) -> Vec<SyncAttempt> {
     found
 }
 
-/// Returns the syncs of an Application: the last operation, and those that succeeded before it.
+/// Returns the syncs of an Application: the last operation, if it is a sync, and the syncs in its history, all of which
+/// succeeded.
 fn of_application(object: &Object<'_>) -> Vec<SyncAttempt> {
     let operation = |state: Value<'_>| {
         let result = match text(state, &["phase"])?.as_str() {

@@ -27,13 +27,14 @@ pub(super) const DECLARING: [Declaring; 12] = [
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
 
-/// The kinds that declare apps and are read only if discovery shows them, which is rare.
+/// The kinds of Porch that declare apps (packages) or are their sources (repositories), by group. They are read only
+/// where discovery shows them, which is rare.
 pub(super) const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
-/// Returns true if a read goes beyond the namespace of the query, so that a refusal is not reported;
-/// `is_listed_in_some` is true if its kind was already listed in single namespaces.
+/// Returns true for a list in all namespaces, without a selector, of one of the [`DECLARING`] kinds, if that kind was
+/// already listed in single namespaces (`is_listed_in_some`): such a list goes beyond the namespace of the query.
 ///
-/// If such a read is forbidden, the user is shown the result without it.
+/// If it is forbidden, that is not reported, and the user is shown the result without it.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     let is_list =
         read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });

@@ -387,8 +387,9 @@ impl Plan<'_> {
         reads.extend(named.grant(wanted.into_values().flatten().collect()));
     }
 
-    /// Replaces reads by name, if they are more than `room`, with one list of each kind of which metadata suffices,
-    /// those with the most reads first. A reader who asks for one namespace may not be allowed to list all.
+    /// Replaces reads by name with one list of their kind, until at most `room` are left: only for kinds of which
+    /// metadata suffices and with more than [`MAX_SINGLE_GETS`] reads, the most reads first. Does nothing for a reader
+    /// who asks for one namespace, who may not be allowed to list all.
     fn widen(
         &self,
         catalog: &KindCatalog,

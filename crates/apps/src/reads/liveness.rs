@@ -27,8 +27,8 @@ const UNLABELLED: [(&str, &str); 2] = [
 const MAX_DEFINITIONS: usize = 20;
 
 impl Plan<'_> {
-    /// Plans the reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without
-    /// a status.
+    /// Plans the reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without a status,
+    /// if the query sets [`ReadQuery::liveness`](super::ReadQuery::liveness); else none.
     pub(super) fn liveness(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.liveness {
             return Vec::new();
@@ -74,7 +74,7 @@ impl Plan<'_> {
         reads
     }
 
-    /// Plans reads of the definitions of custom resources whose objects have no status.
+    /// Plans reads of the definitions of custom resources whose objects have no status, at most [`MAX_DEFINITIONS`].
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let objects = found.all().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {

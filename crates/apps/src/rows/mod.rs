@@ -485,7 +485,8 @@ impl Look<'_, '_> {
         kept.freshness = freshness;
     }
 
-    /// Computes the label groups in the cluster with the index `home` in the fleet.
+    /// Computes the label groups in the cluster with the index `home` in the fleet. Adds the objects with questions to
+    /// `graph`, and their nodes to `labelled`.
     fn groups(
         &self,
         home: usize,

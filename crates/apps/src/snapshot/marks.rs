@@ -118,7 +118,8 @@ impl KindMarks {
         marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body).or_else(part)
     }
 
-    /// Records `mark` as the result of the list `read`.
+    /// Records `mark` as the result of the list `read`, which replaces an earlier result for the same namespace and
+    /// projection; but the result of a list with a selector does not replace that of a successful list of all objects.
     pub(super) fn take(&mut self, read: &Read, mark: ListOutcome) {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();

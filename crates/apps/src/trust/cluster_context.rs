@@ -478,7 +478,8 @@ fn renews(object: &Object<'_>) -> bool {
     namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
 }
 
-/// Calls `each` with the times in an object: of its creation, of writes, and in its status.
+/// Calls `each` with the times in an object: of its creation, of writes, in its status, of an event, and of the renewal
+/// of a Lease that no tenant can write.
 fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
     const PLACES: [&[&str]; 8] = [
         &["metadata", "creationTimestamp"],

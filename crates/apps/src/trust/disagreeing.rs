@@ -124,8 +124,8 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Finds objects that are Ready by their rule although a field or condition that the rule does not read
-/// reports a failure.
+/// Finds objects that are Ready by a rule that is not built in, although a field or condition that the rule does not
+/// read reports a failure. Of the API's own kinds only PersistentVolumes are examined.
 fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -270,7 +270,8 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Finds objects of green apps for which a ResourceGroup reports Failed, NotFound or Terminating.
+/// Makes a finding for each green app of Config Sync or kpt of which a ResourceGroup calls objects Failed, NotFound or
+/// Terminating.
 fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {
@@ -307,7 +308,8 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects that several apps claim, and declaring objects with malformed entries.
+/// Finds objects that several apps claim, not counting apps known by labels, and declaring objects with malformed
+/// entries.
 fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let errors =
         cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);

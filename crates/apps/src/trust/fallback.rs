@@ -39,8 +39,8 @@ pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>
     served.or_else(|| cluster.is_defined_with_status(object))
 }
 
-/// Finds custom resources that are Ready by the fallback rule, only because they exist; without those that have no
-/// status although their kind has one.
+/// Finds custom resources that are Ready by the fallback rule, only because they exist; without those that declare
+/// apps, and those that have no status although their kind has one.
 fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();

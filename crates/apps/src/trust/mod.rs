@@ -292,7 +292,8 @@ pub fn findings(
     selections.iter().map(&mut of_selection).collect()
 }
 
-/// Joins findings that differ only in the objects that they are about.
+/// Joins findings that are each about one object, of one kind, and have the same category, severity, reason and
+/// message; leaves others as they are.
 fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
 

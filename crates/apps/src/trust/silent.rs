@@ -164,7 +164,7 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 }
 
 /// Finds objects whose newest generation the controller has not observed for [`MAX_REACTION_TIME`], or since an unknown
-/// time.
+/// time; leaves out suspended and paused ones. Makes one finding for each kind.
 fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 

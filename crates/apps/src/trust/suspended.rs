@@ -24,7 +24,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Suspended, severity, reason)
 }
 
-/// Finds apps that are suspended.
+/// Makes one finding for each delivery tool about its suspended apps that are declared in this cluster.
 fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in cluster.declared().filter(|(_, app, _)| app.suspended) {

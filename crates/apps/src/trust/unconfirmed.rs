@@ -7,8 +7,8 @@ use super::cluster_context::ClusterContext;
 use super::{Concerned, Finding, FindingCategory, Severity};
 use crate::identity::Delivery;
 
-/// Finds apps that list objects of other namespaces or clusters although the objects do not carry the apps'
-/// marks.
+/// Finds apps that list objects of other namespaces or clusters although the objects do not carry the apps' marks.
+/// Returns one finding for each delivery tool.
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {

@@ -86,7 +86,8 @@ const EVIDENCE: [(&str, &str); 6] = [
     ("coordination.k8s.io", "Lease"),
 ];
 
-/// Finds scopes to which access was denied, or that could not be read.
+/// Finds scopes to which access was denied, or that could not be read. Leaves out errors about single objects for one
+/// of the reasons [`NOT_UNREAD`].
 fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 

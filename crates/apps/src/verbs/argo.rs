@@ -116,9 +116,10 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// Returns the fields to write to start a sync of an Application with its own revision and sync options.
+/// Returns the fields to write to start a sync of an Application, each as its path and value: with the target revision,
+/// sync options and retry of its spec, as far as it sets them.
 ///
-/// Objects that are no longer declared are pruned only if the sync policy says so.
+/// Argo CD then prunes objects that are no longer declared only if automatic sync is on and prunes.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
     let sync = |name| vec!["operation", "sync", name];
     let mut fields = vec![

@@ -78,7 +78,7 @@ fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
 ///
 /// # Errors
 ///
-/// When the object is not a Flux source, cannot be read, or is suspended.
+/// When the object is not a Flux source, does not exist, cannot be read, or is suspended.
 fn source(
     app: &App,
     home: &dyn Objects,

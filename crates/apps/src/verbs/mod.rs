@@ -245,8 +245,8 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Returns a warning if another tool may revert a write to `fields` of `object`, the declaring object of `app`;
-/// else `None`.
+/// Returns a warning if a write to `fields` of `object`, the declaring object of `app`, may be reverted: by the
+/// ApplicationSet that made the object, or by another app, not suspended, that declares it; else `None`.
 fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList) -> Option<String> {
     let field = fields.first()?;
     let path = field.join(".");

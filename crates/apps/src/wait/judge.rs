@@ -648,7 +648,8 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
 }
 
-/// Returns the state of an object when waiting for the condition `name` to have the status `value`.
+/// Returns the state of an object when waiting for the condition `name` to have the status `value`, both in any case;
+/// `Waiting` while the condition is of an older generation.
 fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
     let text = |condition: Value<'_>, key: &str| {

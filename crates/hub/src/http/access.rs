@@ -67,8 +67,8 @@ impl Access {
         }
     }
 
-    /// Replaces all tokens but that of this run. If they are others than before, all sessions end, because a removed token
-    /// may have opened them.
+    /// Replaces all tokens but that of this run. If they are others than before, all sessions end, because a removed
+    /// token may have opened them.
     pub fn set_tokens(&self, tokens: Vec<TokenRecord>) {
         let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         if *known == tokens {
@@ -78,8 +78,8 @@ impl Access {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Refuses a request (with 403) whose `Host` is not one of the hub's, or whose `Origin` is another one than the
-    /// hub's.
+    /// Refuses a request (with 403) whose host is missing, repeated, contradictory or not one of the hub's, or whose
+    /// `Origin` is not the hub's.
     pub(super) fn check_origin(&self, parts: &Parts) -> Result<(), Refusal> {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let mut hosts = parts.headers.get_all(header::HOST).iter().map(HeaderValue::to_str);
@@ -142,7 +142,8 @@ impl Access {
         }
     }
 
-    /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`.
+    /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`. If there
+    /// are [`MAX_SESSIONS`], the oldest one ends.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
         if !self.admits(token, now) {
             return Err(Refusal::unauthorized("the access token is unknown or has expired"));

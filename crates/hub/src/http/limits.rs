@@ -18,7 +18,7 @@ pub struct Limits {
     pub drill_down: usize,
     /// The greatest number of requests that the hub answers at one time; it refuses further ones with 503.
     pub requests: usize,
-    /// The greatest number of event streams.
+    /// The greatest number of event streams; the hub refuses further ones with 503.
     pub streams: usize,
     /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,

@@ -125,7 +125,8 @@ struct ClusterKey {
     place: usize,
 }
 
-/// Answers with a page of clusters; of past numbers of apps if the query has `at`.
+/// Answers with a page of the clusters that match the filter's clusters, text and status; of past numbers of apps if
+/// the query has `at`. Refuses an order other than by name, cluster or status.
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
@@ -186,7 +187,8 @@ pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&request.view.attention(&request.query.filter, request.query.limit))
 }
 
-/// Answers with a page of the last changes of apps, the latest first.
+/// Answers with a page of the last changes of apps, the latest first: those that the filter's clusters, deliveries,
+/// namespaces and names admit.
 pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let before: Option<u64> = request.cursor("changes")?;

@@ -46,14 +46,19 @@ pub(super) fn write(
     text.sample(&format!("{visible}_bucket"), &[("le", &"+Inf")], latencies.count);
     text.sample(&format!("{visible}_sum"), &[], latencies.sum);
     text.sample(&format!("{visible}_count"), &[], latencies.count);
-    text.one("taffrail_hub_reports_total", "counter", "Reports taken.", reports);
+    text.one("taffrail_hub_reports_total", "counter", "Reports of sources that the hub accepted.", reports);
     text.one(
         "taffrail_hub_reports_refused_total",
         "counter",
-        "Reports refused as old, repeated or foreign.",
+        "Reports of sources that the hub refused: of a replaced stream, repeated, or about another cluster.",
         refused,
     );
-    text.one("taffrail_hub_requests_in_flight", "gauge", "HTTP requests that are being answered.", in_flight);
+    text.one(
+        "taffrail_hub_requests_in_flight",
+        "gauge",
+        "HTTP requests that the hub is answering.",
+        in_flight,
+    );
     text.one("taffrail_hub_streams", "gauge", "Open event streams.", streams);
     if let Some(store) = store {
         saving(index, store, &mut text);
@@ -71,9 +76,14 @@ fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut Text) {
         "1 if the last write failed because no space is left.",
         full,
     );
-    text.one("taffrail_hub_store_bytes", "gauge", "Size of the store.", store.bytes);
+    text.one("taffrail_hub_store_bytes", "gauge", "Size of the store on disk, in bytes.", store.bytes);
     let Some(JournalCounts { pending, lost }) = index.unsaved() else { return };
-    text.one("taffrail_hub_store_pending", "gauge", "Changes that are not saved yet.", pending);
+    text.one(
+        "taffrail_hub_store_pending",
+        "gauge",
+        "Changes of apps and clusters that the hub has not saved yet.",
+        pending,
+    );
     let about = "Entries of history that were dropped because the store could not be written for too long.";
     text.one("taffrail_hub_store_lost_total", "counter", about, lost);
 }

@@ -141,7 +141,7 @@ pub(super) fn document() -> Value {
     }
     let subscribe = json!({
         "name": "subscribe", "in": "query", "required": true,
-        "description": "A page to follow, as `NAME:VIEW?QUERY`, up to 20 of them. VIEW is `apps` (the first rows of a filter, at most 100, and the numbers of all), `counts` (the numbers alone) or `clusters`. QUERY has the filters, `sort` and `limit` of `listApps`.",
+        "description": "A page to follow, as `NAME:VIEW?QUERY`, up to 20 of them. VIEW is `apps` (the first rows of a filter, at most 100, and the numbers of all), `counts` (the numbers alone), `clusters` (their numbers by freshness) or `changes` (the number of the state of the fleet, which grows with each change). QUERY has for `apps` the filters, `sort` and `limit` of `listApps`, for `counts` the filters; the others have none.",
         "schema": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 20 },
     });
     let last = json!({

@@ -311,7 +311,8 @@ pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refu
     past.list("PastAppList", items, PageExtent { total, next })
 }
 
-/// Answers with a page of clusters, each with the numbers of its apps by status at a past time.
+/// Answers with a page of clusters, each with the numbers of its apps by status at a past time. Refuses the parameter
+/// `status`.
 pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let filter = &request.query.filter;
     if filter.status.is_some() {
@@ -336,7 +337,8 @@ pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, 
     past.list("PastClusterList", items, PageExtent { total, next })
 }
 
-/// Answers with the matrix at a past time. Its columns are the clusters that had apps then.
+/// Answers with a page of the matrix at a past time. Its columns are the clusters that then had apps which the filter
+/// admits.
 pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let mut past = Past::new(request, at)?;
     let cursors = past.cursors("matrix");

@@ -98,7 +98,7 @@ const GROUPS: &[&str] =
 pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "status",
-        about: "Only rows with one of these statuses, or after '!' with none: `Ready,InProgress` or `!Ready`. A healthy app with another problem does not count as Ready, unless it is a notice.",
+        about: "Only rows with one of these statuses, or after '!' with none: `Ready,InProgress` or `!Ready`. A healthy app with another problem does not match Ready, but any list after '!', unless the problem is a notice.",
         form: Form::Text,
         set: |query, value| {
             query.filter.status = Some(value.parse().map_err(why)?);
@@ -154,7 +154,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "selector",
-        about: "Only apps whose declaring object has these labels, such as `team=web`.",
+        about: "Only apps whose declaring object matches this label selector, as kubectl takes it: `team=web,tier!=db`.",
         form: Form::Text,
         set: |query, value| {
             let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;

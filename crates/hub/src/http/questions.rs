@@ -41,7 +41,7 @@ fn patience(headers: &HeaderMap) -> Duration {
 async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec<u8>, Refusal> {
     let patience = patience(request.headers());
     let Some(asker) = hub.asker.clone() else {
-        return Err(Refusal::not_found("the hub answers no questions of views"));
+        return Err(Refusal::not_found("this hub does not answer the commands of taffrail with --hub"));
     };
     let Some(bytes) = whole(request.into_body()).await else {
         let why = format!("the body is longer than {} bytes, or was not sent whole", hub.limits.body);

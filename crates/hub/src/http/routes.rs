@@ -45,7 +45,7 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
     }
 
     let Some(access) = &hub.access else {
-        return Refusal::not_found("the hub has no sessions").into_response();
+        return Refusal::not_found("this hub needs no token, and so opens no sessions").into_response();
     };
     let Some(bytes) = whole(request.into_body()).await else {
         let why = format!("the body is longer than {} bytes, or was not sent whole", hub.limits.body);

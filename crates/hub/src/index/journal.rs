@@ -372,7 +372,8 @@ impl Pending {
         self.pairs.insert(pair, is_gone);
     }
 
-    /// Drops removals and transitions beyond the limits; `pairs` is the number of pairs of the fleet.
+    /// Drops removals beyond the limit. Merges the transitions if they are too many for `pairs`, the number of pairs of
+    /// the fleet, and drops the earliest if that does not suffice.
     fn bound(&mut self, pairs: usize) {
         if self.gone > MAX_GONE {
             // The next start shows them as lost until their clusters were heard.

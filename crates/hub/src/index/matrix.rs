@@ -25,7 +25,8 @@ const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::St
 
 impl FleetView {
     /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits. A page has at most
-    /// `limit` rows, those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
+    /// `limit` rows (fewer beyond [`MAX_CELLS`] cells), those with keys after `after`; [`PageExtent::next`] is its last
+    /// key if others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
         let mut places: FxHashMap<Place, usize> = FxHashMap::default();

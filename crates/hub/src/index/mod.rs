@@ -61,7 +61,8 @@ const UNCHANGED: Duration = Duration::from_millis(500);
 /// The greatest number of reports between two publications whose time to publication is measured.
 const MAX_RECEIVED: usize = 10_000;
 
-/// The number of names that the table may hold beside those in use before it is made again without unused ones.
+/// The number of names that the table may hold beyond six for each pair before it is made again without unused ones; a
+/// pair uses three.
 const MIN_NAMES: usize = 1_000;
 
 /// The fleet of a hub: holds the reports of all sources, and publishes states made of them.

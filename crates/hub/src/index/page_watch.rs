@@ -95,7 +95,8 @@ impl PageWatch {
     }
 
     /// Updates the page from the view `old`, which it shows, to the later view `new`. `changes` are those of all
-    /// publications between them. Searches the page again if they are `None`, too many, or a cluster was renamed.
+    /// publications between them. Searches the page again if they are `None` or too many, a cluster was renamed, or too
+    /// few rows are left.
     pub(crate) fn follow(
         &mut self,
         old: &FleetView,

@@ -147,7 +147,7 @@ fn was_heard(old: &FleetView, pair: &Pair) -> bool {
 }
 
 /// Makes the state of a pair that the history keeps: health, effective status, sync, and the words of the worst
-/// problem.
+/// problem, or the freshness of a pair that is not live.
 pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     let PairNow { health, effective, sync, .. } = now;
     let dark = |state: FreshnessState| match state {

@@ -194,8 +194,9 @@ impl FleetView {
     }
 
     /// Returns the Unix time in microseconds by which pairs are sorted by the time since which they are not well: for a
-    /// pair that is not live the time at which it was observed last. Stays the same while the problem does: moments of the
-    /// hub's clock are converted by what both clocks showed when the index was made, whatever the wall clock does since.
+    /// pair that is not live the time at which it was observed last. Stays the same while the problem does: moments of
+    /// the hub's clock are converted by what both clocks showed when the index was made, whatever the wall clock does
+    /// since.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return summary.since;
@@ -253,7 +254,7 @@ impl FleetView {
         self.speaker(cluster).map_or("", |source| &source.facts.name)
     }
 
-    /// Returns true if a cluster has the identity, the name or the alias `name`.
+    /// Returns true if a cluster has the identity `name`, or, by its best source, the name or an alias `name`.
     pub(crate) fn is_called(&self, cluster: &PublishedCluster, name: &str) -> bool {
         let facts = self.speaker(cluster).map(|source| &*source.facts);
         let is_name = |it: &taffrail_api::report::ClusterReport| {
@@ -350,7 +351,8 @@ impl FleetView {
         Some((status, pressing))
     }
 
-    /// Returns the number of apps by present status, in all clusters.
+    /// Counts the pairs of an app and a target cluster by the effective status at the moment of this view: one that is
+    /// not live counts as Unknown.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (place, cluster) in self.fleet.all() {

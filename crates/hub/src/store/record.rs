@@ -85,7 +85,7 @@ pub struct SyncRecord {
     pub pair: PairId,
     /// The revision.
     pub revision: String,
-    /// The time at which the sync began.
+    /// The time at which the sync began; if the tool does not record that, the time at which it ended.
     pub began: Timestamp,
     /// The time at which the sync ended; `None` while it runs, or if the tool does not tell.
     pub ended: Option<Timestamp>,

@@ -57,7 +57,7 @@ Examples:
 
 Exit codes: 0 shown; 2 a setting is invalid.")]
 pub(crate) struct ViewArguments {
-    /// Show also where each value comes from: file and line, environment variable, or default
+    /// Show also the origin of each value: file and line, environment variable, or default; JSON always contains it
     #[arg(long)]
     show_origin: bool,
 

@@ -104,7 +104,7 @@ pub(crate) fn run(
     Ok(exit)
 }
 
-/// Parses the name of what to explain.
+/// Parses the name of an app or object to explain; the error about another text has a hint with the possible forms.
 fn name(text: &str) -> Result<SubjectName, CommandError> {
     text.parse().map_err(|error| {
         CommandError::usage(error)
@@ -122,7 +122,7 @@ fn unchecked(apps: usize) -> Option<CommandError> {
     })
 }
 
-/// Maximum number of lost clusters that one line names.
+/// Maximum number of lost clusters that one line names; the others are counted.
 const MAX_LOST: usize = 5;
 
 /// Returns the names of clusters that could not be read at all: those among `asked`, or all if `asked` is empty.
@@ -141,11 +141,11 @@ fn unread(found: &str, lost: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     let plural = if lost.len() == 1 { "" } else { "s" };
-    format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
+    format!("{found}, but cluster{plural} {named}{more} could not be read: no object there is known.")
 }
 
-/// Tells that there is nothing to explain. `lost` are the clusters that could not be read; with `is_hidden` apps may be
-/// in a part that could not be read.
+/// Prints to stderr why there is nothing to explain: no apps, or no app with a problem, as far as could be read. `lost`
+/// are the clusters that could not be read; with `is_hidden` apps may be in a part that could not be read.
 fn nothing(has_apps: bool, lost: &[&str], is_hidden: bool, console: &Console) {
     if !lost.is_empty() {
         let found = if has_apps { "No problem found" } else { "No apps found" };
@@ -177,8 +177,8 @@ fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &
     out.flush()
 }
 
-/// Returns the explanations, each with the later ones that have the same cause and say nothing else: the worst first, and
-/// of equally bad ones those first that concern most apps in clusters.
+/// Returns the explanations, each with the later ones that have the same cause and say nothing else: the worst first,
+/// and of equally bad ones those first that concern most apps in clusters.
 fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> {
     let mut groups: Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> = Vec::new();
     let mut places = HashMap::new();
@@ -398,7 +398,7 @@ fn problems<'e>(
     Ok(())
 }
 
-/// Prints the changes before the failure, each with its distance from it.
+/// Prints the changes before the failure, each with the time by which it came before; nothing if there are none.
 fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let bold = Style::new().bold();
     if explanation.changed.is_empty() {
@@ -418,7 +418,8 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints the signs that a green status is wrong.
+/// Prints the first [`MAX_NAMED`] signs that a green status is wrong, and the number of the others; nothing without
+/// signs.
 fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     if explanation.doubts.is_empty() {
         return Ok(());
@@ -493,7 +494,7 @@ fn more(out: &mut impl Write, app: &AppRow, number: usize) -> io::Result<()> {
     }
 }
 
-/// Maximum number of objects that a section lists one by one.
+/// Maximum number of objects or signs that a section lists one by one; the others are counted.
 const MAX_NAMED: usize = 5;
 
 /// Prints the objects of an app that are suspended or paused, at most [`MAX_NAMED`].

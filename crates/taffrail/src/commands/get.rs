@@ -454,10 +454,11 @@ const MAX_APP_MESSAGE: usize = 30;
 /// Number of screen columns kept for the messages of clusters; the other columns of their table are short.
 const CLUSTER_MESSAGE: usize = 60;
 
-/// Maximum number of unreadable kinds that one line names.
+/// Maximum number of unreadable kinds that one line names; the others are counted.
 const MAX_KINDS: usize = 10;
 
-/// Maximum number of errors of one cluster that are printed, since a cluster can make any number of them.
+/// Maximum number of errors of one cluster that are printed, since a cluster can make any number of them; the others
+/// are counted.
 const MAX_LINES: usize = 50;
 
 /// The end of the error about a cluster that was never observed: what that means for the answer.

@@ -8,7 +8,7 @@ use crate::output::answer::Console;
 use crate::output::printable;
 use crate::phrase;
 
-/// Maximum number of names that a question lists.
+/// Maximum number of names that a question lists; the others are counted.
 const MAX_NAMED: usize = 10;
 
 /// Asks for confirmation before a write to several things, of which the user did not name each. `what` is the verb,

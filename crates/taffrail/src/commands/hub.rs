@@ -78,13 +78,15 @@ Commands with --hub read the token from $TAFFRAIL_HUB_TOKEN, or from the file of
 keeps the rows of apps and their history on disk: after a restart it shows them at once, as Unknown
 until their clusters answer. One hub can use a folder at one time.
 
-Exit codes: 2 wrong usage; 3 it could not be started; 130 it was interrupted.")]
+Exit codes: 2 wrong usage; 3 it could not be started, or a part of it failed; 130 Ctrl-C (SIGINT) ended it; 143 SIGTERM
+ended it.")]
 struct ServeArguments {
     /// Listen on this address; port 0 takes any free port. Addresses that other machines can reach need TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7655")]
     listen: SocketAddr,
 
-    /// Serve by TLS with the certificate in this PEM file, followed by those of its issuers. It is read again each minute
+    /// Serve by TLS with the certificate in this PEM file, followed by those of its issuers. It is read again each
+    /// minute, and so is the private key
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["tls_key_file", "host"])]
     tls_cert_file: Option<PathBuf>,
 
@@ -92,8 +94,8 @@ struct ServeArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
 
-    /// Names by which others reach the hub, such as hub.example.com. Requests for another host are refused; a name without a
-    /// port stands for port 443 and that of --listen
+    /// Names by which others reach the hub, such as hub.example.com. Requests for another host are refused; a name
+    /// without a port stands for port 443 and that of --listen
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
@@ -111,7 +113,7 @@ struct ServeArguments {
     #[command(flatten)]
     data: DataArguments,
 
-    /// Keep history for this long, in days
+    /// Keep history for this long, such as 30d or 48h, but at least 1d; older history is deleted by whole days (UTC)
     #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
     retain: Duration,
 
@@ -119,7 +121,7 @@ struct ServeArguments {
     clusters: ClusterArguments,
 }
 
-/// Where a hub learns of the clusters that it follows.
+/// The places from which a hub takes the clusters that it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClusterOrigin {
     /// The contexts of the kubeconfig, which are always followed
@@ -237,7 +239,8 @@ fn hosts(names: &[String], port: u16) -> Vec<String> {
     each.collect()
 }
 
-/// Prints the URL of the API at `host`, and how to ask it: on loopback with the `token` of this run, else by TLS.
+/// Prints the number of clusters, the URL of the API at `host`, and how to ask it: on loopback with the `token` of this
+/// run, else by TLS with a token in a file.
 fn tell(console: &Console, host: &str, token: Option<&Token>, clusters: usize) -> io::Result<()> {
     let mut out = console.people();
     let scheme = if token.is_some() { "http" } else { "https" };

@@ -49,10 +49,11 @@ Examples:
   taffrail logs shop --all-contexts              in every cluster that has it
 
 Lines begin with POD/CONTAINER where there are several. A Pod that fails hides those that are well, unless --all-pods is
-given. Control characters are replaced, lines are cut at 16 KiB, and a log that is not followed at 16 MiB.
+given; of more than 100 containers in a cluster the rest is left out. Control characters are replaced, lines are cut at
+16 KiB, and a log that is not followed at 16 MiB.
 
-With -f each container is followed through its restarts, at most 8 in a cluster. Lines that cannot be printed in time are
-left out, the oldest first, and counted.
+With -f each container is followed through its restarts, at most 8 in a cluster; further ones are neither printed nor
+followed. Lines that cannot be printed in time are left out, the oldest first, and counted.
 
 Exit codes: 0 answered; 2 wrong usage, no match for a name, or several apps; 3 a log or a cluster could not be read (the
 rest is still shown); 130 interrupted.")]
@@ -76,7 +77,8 @@ pub(crate) struct LogsArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Keep printing what the containers write, also after a restart, until Ctrl-C
+    /// Keep printing what the containers write, also after a restart, until all of them have ended for good or Ctrl-C;
+    /// containers of Pods that start later are not followed
     #[arg(short, long)]
     pub(crate) follow: bool,
 
@@ -84,16 +86,17 @@ pub(crate) struct LogsArguments {
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only the containers of this name [default: those that fail; if none fails, all but init containers]
+    /// Only the containers of this name; if some Pods fail, only in these, unless --all-pods is given [default: the
+    /// containers that fail; if none fails, all but init containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods; by default, if some Pods fail, only theirs
+    /// Print the logs of all Pods; by default, if some Pods fail, only those with the worst status
     #[arg(long)]
     pub(crate) all_pods: bool,
 
-    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container,
-    /// 10 of each of several; all with --since]
+    /// Print only this many lines from the end of each log; -1 for all lines [default: all lines of a single container
+    /// or with --since; else 10 of each of several containers]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 
@@ -566,7 +569,8 @@ impl Failures {
     }
 }
 
-/// Prints the logs one after the other, and the failures. Returns the exit code.
+/// Prints the logs one after the other, the failures, and a warning of each log that was cut. Returns the exit code,
+/// [`Exit::Incomplete`] if a log could not be read.
 async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> {
     let mut out = console.people();
     let mut failures = Failures::default();
@@ -624,7 +628,7 @@ async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError>
     }
     if unfollowed > 0 {
         let what =
-            format!("{unfollowed} more containers are not followed: at most {MAX_FOLLOWED} in a cluster");
+            format!("{unfollowed} more containers are left out: with -f at most {MAX_FOLLOWED} in a cluster");
         CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
     }
     let mut followed = stream::select_all(followed);

@@ -69,7 +69,7 @@ Examples:
   taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
-Exit codes: 0 answered; 1 something is not ready (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
+Exit codes: 0 answered; 1 something has a problem (with --exit-status), or a condition was not met; 2 wrong usage; 3 some
 data could not be read (the rest is still shown); 130 interrupted."
 )]
 pub(crate) struct Cli {
@@ -80,8 +80,8 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn
-    /// them off or on
+    /// Print colours; auto: if the output is a terminal, unless NO_COLOR or CLICOLOR_FORCE is set, which turn them off
+    /// or on
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 

@@ -81,7 +81,7 @@ pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: boo
     }
 }
 
-/// Maximum number of namespaces that a hint names.
+/// Maximum number of namespaces that a hint names; the others are left out.
 const MAX_NAMESPACES: usize = 5;
 
 /// Converts the reason why a view has no answer into an error for the user, with a hint at what to ask instead; the

@@ -260,7 +260,7 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
     })
 }
 
-/// Maximum number of names of apps or clusters on a line.
+/// Maximum number of names of apps or clusters on a line; the others are counted, or stand for `…`.
 const MAX_NAMED: usize = 5;
 
 fn listed(mut names: Vec<String>, all: usize) -> String {
@@ -272,7 +272,7 @@ fn listed(mut names: Vec<String>, all: usize) -> String {
     names.join(", ")
 }
 
-/// Maximum number of clusters summarised one by one.
+/// Maximum number of clusters summarised one by one; more are summed up in one line.
 const MAX_CLUSTERS: usize = 10;
 
 fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {

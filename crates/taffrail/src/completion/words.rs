@@ -31,7 +31,7 @@ use crate::source;
 /// Time limit for reading each cluster for candidates.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of candidates from one cluster: users do not read more, and the next letter narrows them down.
+/// Maximum number of candidates from one cluster; further ones are left out, as the next letter narrows them down.
 const MOST: usize = 1000;
 
 /// Returns `root` with functions that find candidates at the arguments of all commands; options are hidden unless

@@ -58,13 +58,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "timeout",
         "timeout",
         Of::All,
-        "How long a command that only reads may take to answer; if request-timeout is not set, how long each cluster may take",
+        "Time limit of a command that only reads; if request-timeout is not set, that of each cluster",
     ),
     one(
         "request-timeout",
         "request_timeout",
         Of::All,
-        "How long one request to a cluster may take before it fails; 0 for no limit",
+        "Time limit of each request to a cluster; a longer one fails; 0 for no limit",
     ),
     list(
         "app-label",
@@ -98,7 +98,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Of::All,
         "Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects",
     ),
-    one("color", "color", Of::All, "When to print colours: auto (on a terminal), always or never"),
+    one("color", "color", Of::All, "Print colours: auto (on a terminal), always or never"),
     Setting {
         key: "pager",
         about: "Program that shows answers longer than the screen; `never` prints them directly [default: $PAGER, or less]",
@@ -415,7 +415,7 @@ fn known(key: &str) -> String {
         .filter(|known| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
         .collect();
     if !inside.is_empty() {
-        return format!("set one of the settings {}", inside.join(", "));
+        return format!("'{key}' is a group: set one of the settings in it: {}", inside.join(", "));
     }
     let keys = SETTINGS.iter().map(|setting| setting.key).chain(["fleets"]);
     match nearest(key, keys) {

@@ -325,7 +325,8 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Prints a row, and below it the cells of columns that did not fit.
+    /// Prints a row; if the table is [`whole`](Table::whole), also prints below it the cells of columns that did not
+    /// fit, and the last cell in full if the row cuts it.
     fn print_whole(&mut self, row: &[Cell]) -> io::Result<()> {
         self.print(row)?;
         let Some(screen) = self.screen.filter(|_| self.is_whole) else { return Ok(()) };

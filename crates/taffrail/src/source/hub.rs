@@ -24,10 +24,10 @@ use crate::runtime::block_on;
 /// The environment variable with the token of the hub.
 const TOKEN: &str = "TAFFRAIL_HUB_TOKEN";
 
-/// Maximum length of an answer, in bytes; a hub sends no longer ones.
+/// Maximum length of an answer, in bytes; reading a longer one fails. A hub sends no longer ones.
 const MAX_ANSWER: usize = 80 << 20;
 
-/// Maximum length of a token, in bytes.
+/// Maximum length of a token, in bytes; a longer one is an error.
 const MAX_TOKEN: usize = 1024;
 
 /// The reason why a response of a hub holds no answer: the question has none, or another error.

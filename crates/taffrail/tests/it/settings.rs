@@ -95,7 +95,7 @@ fn every_setting_takes_effect_or_is_an_error() {
     for (file, said) in [
         ("timeout: 5s\ntimout: 6s\n", "config.yaml:2: there is no setting 'timout'"),
         ("timout: 6s\n", "did you mean timeout?"),
-        ("output: wide\n", "set one of the settings output.apps"),
+        ("output: wide\n", "set one of the settings in it: output.apps"),
         ("\noutput:\n  apps: wid\n", "config.yaml:3: setting 'output.apps': 'wid' is not one of"),
         ("timeout: soon\n", "config.yaml:1: setting 'timeout'"),
         ("timeout: [5s, 6s]\n", "takes one value"),

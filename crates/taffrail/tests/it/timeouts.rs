@@ -137,7 +137,7 @@ fn every_command_that_reads_clusters_has_both_times() {
         &["rules", "why"],
     ] {
         let help = taffrail(&[command, &["--help"]].concat(), "").stdout;
-        for meaning in ["How long the command may take", "How long one request to a cluster may take"] {
+        for meaning in ["Limit the time of the command", "Limit the time of each request to a cluster"] {
             assert!(help.contains(meaning), "{command:?}: {meaning}\n{help}");
         }
     }

@@ -56,7 +56,7 @@ fn half(number: u8, health: Status, key: u64) -> Half {
 struct World {
     random: Random,
     now: Duration,
-    /// What runs, and since when: each status of each app with the moment at which it began.
+    /// The true state: each status of each app, with the moment at which it began.
     truth: BTreeMap<u8, Vec<(Duration, Option<Status>)>>,
     /// False while the API server answers nobody.
     is_up: bool,

@@ -239,8 +239,8 @@ impl Carrier {
         if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
     }
 
-    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository.
-    /// `parted` caches the division of the app's objects.
+    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository; if
+    /// the app does not record which ones do, none and the doubt. `parted` caches the division of the app's objects.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,

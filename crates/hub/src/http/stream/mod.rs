@@ -45,7 +45,7 @@ const MAX_VIEW_AGE: Duration = Duration::from_secs(2);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Responds with the event stream of the subscriptions in `query`: the parked one that `Last-Event-ID` names, if it is
-/// still there, else a new one.
+/// still there with the same subscriptions, else a new one.
 pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Response {
     let subscriptions = match Subscription::read_all(query) {
         Ok(subscriptions) => subscriptions,

@@ -181,7 +181,8 @@ impl SentPage {
         Some(StreamPage { apps, order, rows, ..StreamPage::default() })
     }
 
-    /// Returns the numbers of clusters by freshness; `None` if they are those of the last frame.
+    /// Returns the numbers of clusters by freshness, and the worst of their states; `None` if all are those of the last
+    /// frame.
     fn clusters(&mut self, view: &FleetView) -> Option<StreamPage> {
         let state = view.coverage(&AppFilter::default()).state;
         let mut counts = ClusterCounts { live: 0, stale: 0, lost: 0, state: AnswerState::Complete };

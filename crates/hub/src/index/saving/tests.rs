@@ -161,7 +161,7 @@ async fn cluster_that_was_saved_before_it_told_its_apps_is_stale_after_a_restart
     assert_eq!(coverage.state, taffrail_api::hub::AnswerState::Stale, "{coverage:?}");
 }
 
-/// What the store must answer: each state that the views showed, from the moment at which they did.
+/// The answers that the store must give: each state that the views showed, from the moment at which they did.
 #[derive(Default, Clone)]
 struct Log(BTreeMap<PairId, BTreeMap<Timestamp, Option<PairState>>>);
 

@@ -233,7 +233,8 @@ async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result
 /// id of the revision. Greater positions come first.
 type Place = (i64, i64, i64);
 
-/// Reads a page of the history of a pair.
+/// Reads a page of the transitions and syncs of a pair in `range` (without its end), the latest first; empty if the
+/// database does not have the pair.
 pub(super) async fn history(
     connection: &mut SqliteConnection,
     pair: &PairId,
@@ -373,7 +374,7 @@ async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), St
 }
 
 /// Reads the state of a pair at a moment: the one after its last transition until then; `None` if the pair did not
-/// exist, or nothing is recorded of it until then.
+/// exist, or nothing is recorded of it until then. Fails if the history of that moment is not kept.
 pub(super) async fn state_at(
     connection: &mut SqliteConnection,
     pair: &PairId,

@@ -130,8 +130,8 @@ impl<'b> Group<'b> {
         ids.into_iter().collect()
     }
 
-    /// Makes the rows to save. `pairs` has the ids of all pairs, except in the first pass, which only collects the
-    /// texts.
+    /// Makes the rows to save, without transitions and syncs before `since` (microseconds). `pairs` has the ids of all
+    /// pairs, except in the first pass, which only collects the texts.
     fn changes(
         &self,
         texts: &mut TextIds,

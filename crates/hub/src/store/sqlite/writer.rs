@@ -112,8 +112,8 @@ impl Task {
         closing.into_iter().for_each(|reply| answer(reply, Ok(())));
     }
 
-    /// Saves a batch and all further ones that come within the group time in one commit. Returns a command of another
-    /// kind that ended the group early; `None` if there was none.
+    /// Saves a batch and the further ones that come within the group time, until these are [`MAX_CHANGES`] changes, in
+    /// one commit. Returns a command of another kind that ended the group early; `None` if there was none.
     async fn write(&mut self, batch: Batch, reply: Reply<()>) -> Option<Command> {
         let end = Instant::now() + self.group;
         let mut changes = batch.len();

@@ -49,8 +49,8 @@ Examples:
   taffrail action abort rollout/web -n shop --context prod
   taffrail action cluster/promote rollout/web -n shop --yes
 
-Exit codes: 0 done, or nothing to do; 2 wrong usage, no such object, or no such action for its current state;
-3 something could not be read or written.")]
+Exit codes: 0 done, or nothing to do; 2 wrong usage, not confirmed, no such object, or no such action for its current
+state; 3 something could not be read or written.")]
 pub(crate) struct ActionArguments {
     /// Name of the action; `taffrail actions OBJECT` lists them
     #[arg(value_name = "ACTION")]
@@ -64,13 +64,14 @@ pub(crate) struct ActionArguments {
     pub(crate) parameters: Vec<(String, String)>,
 
     /// Do not ask for confirmation, which is needed if the object is in several clusters or namespaces, or if the
-    /// script comes from a cluster
+    /// script comes from a cluster. What is not confirmed is not written, and the exit code is 2, also where there is
+    /// neither a terminal nor --yes
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Let a script that comes from a cluster create objects of this kind, although they may run code or grant rights.
-    /// By default it may create only Events, and ConfigMaps without labels whose name does not begin with argocd-; may
-    /// be given more than once
+    /// Let a script that comes from a cluster create objects of this kind (Job or Job.batch, in any case) in the
+    /// namespace of its object, although they may run code or grant rights; may be given more than once. [default: only
+    /// Events, and ConfigMaps without labels whose name does not begin with argocd-]
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 

@@ -264,7 +264,8 @@ impl Printer<'_> {
         written(out.flush())
     }
 
-    /// Records the result of item number `item`, and prints it if the output is text.
+    /// Records the result of item number `item`, and prints it if the output is text, except for a refusal and for an
+    /// error after which nothing was written.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
         row.result = result.into();

@@ -25,7 +25,7 @@ use crate::source;
 /// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("request_timeout", |it| it.help("How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
+    mut_arg("request_timeout", |it| it.help("Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: 30s]")),
     after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
@@ -62,9 +62,9 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long the command may take for each cluster, such as 30s or 10m; objects that were not sent by then are
-    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it is instead how long one
-    /// request may take
+    /// Limit the time of the command for each cluster, such as 30s or 10m; objects that were not sent by then are
+    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it instead limits the time of
+    /// each request
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
@@ -85,7 +85,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// network, and an end for a server that answers in drops.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Maximum number of pages of one cluster that are read but not yet written.
+/// Maximum number of pages of one cluster that are read but not yet written; reading waits while there are as many.
 const MAX_WAITING: usize = 4;
 
 /// Extension of dump files.
@@ -215,7 +215,8 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Consol
 }
 
 /// Returns the target of the dump of each cluster in `names`, from `--output`: stdout, the file, or one file per
-/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file.
+/// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file, or the folder cannot
+/// be created.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
@@ -250,8 +251,8 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     Ok(names.iter().map(place).collect())
 }
 
-/// Returns a file name, without extension, for the cluster of a context: other characters than letters, digits and
-/// `-_.@` become `_`, and it never begins with a dot.
+/// Returns a file name, without extension, for the cluster of a context, from its first 200 characters: others than
+/// letters, digits and `-_.@` become `_`. The name is never empty and never begins with a dot.
 fn file_name(context: &str) -> String {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,

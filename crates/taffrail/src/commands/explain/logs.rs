@@ -64,7 +64,8 @@ fn of_containers(explanation: &Explanation) -> Option<&ObjectKey> {
     pod.or_else(|| objects().next().filter(|key| matches!(&*key.group, "apps" | "batch")))
 }
 
-/// Reads the last lines of the container of a Pod or workload that fails; `None` if it has no Pods.
+/// Reads the last lines of the container of a Pod or workload that has the worst status, of its previous run if that
+/// crashed. `None` if there are no Pods, or they could not be read.
 async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> Option<(CauseLog, Exit)> {
     let object = ObjectArg::Key { cluster: None, key: key.clone() };
     let request = PodsRequest { object, namespace: None, all_namespaces: false };
@@ -101,7 +102,7 @@ async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> O
     })
 }
 
-/// Prints the last lines of the container that the cause names.
+/// Prints the last lines of the container that the cause names; nothing if the explanation has no log.
 pub(super) fn print(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let Some(CauseLog { pod, container, previous, lines, cut, error }) = &explanation.logs else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
+//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the
+//! clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,20 +23,21 @@ use tokio::time::{Instant, timeout_at};
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
 
-/// Maximum number of questions that wait for the fleet.
+/// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
 const WAITING: usize = 64;
 
-/// Maximum number of questions for which a cluster is asked at one time.
+/// Maximum number of questions for which a cluster is asked at one time; further ones wait for their turn.
 const MAX_AT_ONCE: usize = 32;
 
-/// The time for which a question waits for its turn at a cluster.
+/// The maximum time for which a question waits for its turns at clusters, then the hub refuses it as busy; half of the
+/// question's own time if that is shorter.
 const TURN: Duration = Duration::from_secs(2);
 
 /// The time that remains for computing and sending an answer after the clusters were asked.
 const SENDING: Duration = Duration::from_millis(500);
 
-/// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes. Of
-/// further such clusters the answer tells only that they do not answer.
+/// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes.
+/// Of further such clusters the answer tells only that they do not answer.
 const MAX_COPIED: u64 = 64 << 20;
 
 /// The time by which the clusters must have answered a question.
@@ -72,7 +74,7 @@ pub(super) struct Asker {
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// What is known of a question before any cluster is asked.
+/// The answer to a question if it needs no cluster, or else the clusters to ask.
 enum Prepared<A> {
     /// The answer.
     Answered(Result<A, QuestionError>),
@@ -143,7 +145,7 @@ impl Asker {
         self.members.borrow().clone()
     }
 
-    /// Answers the question of a view.
+    /// Answers the question of a view: from what the hub follows if that suffices, else by reading the clusters.
     async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
         &self,
         view: V,
@@ -224,7 +226,8 @@ impl Asker {
         answered.await.map_err(|_| AskError::Ended)
     }
 
-    /// Answers the question of `status`.
+    /// Answers the question of `status` by reading the objects in the clusters that their names begin with (in all, if
+    /// some name has none). Of clusters that do not answer, and of the others, the answer tells only the errors.
     async fn objects(&self, view: &StatusView, deadline: Deadline) -> Result<StatusAnswer, AskError> {
         let asked = ObjectsAsked::new(view, self.objects_rules.clone());
         let asked = asked.map_err(|error| AskError::Invalid(error.to_string()))?;
@@ -285,7 +288,8 @@ impl Asker {
         Ok(turns)
     }
 
-    /// Returns the turns at the cluster of this name.
+    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. A new one
+    /// makes those of clusters that are gone and have no question go.
     fn turn(&self, name: &str) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if !turns.contains_key(name) {
@@ -329,7 +333,7 @@ impl Ask for Asker {
                 ViewQuestion::Clusters(view) => self.answer(view, deadline).await.map(ViewAnswer::Clusters),
                 ViewQuestion::Resources(view) => match view.orphaned_in() {
                     Some(namespaces) if namespaces.is_empty() => {
-                        let why = "objects that no app declares are searched in namespaces: name some";
+                        let why = "a hub lists the objects that no app declares only in given namespaces: add -n or --in-namespace";
                         Err(AskError::Invalid(why.to_owned()))
                     }
                     _ => self.answer(view, deadline).await.map(ViewAnswer::Resources),

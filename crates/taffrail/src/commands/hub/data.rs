@@ -25,7 +25,8 @@ const MIN_RETAIN: Duration = Duration::from_secs(86_400);
 /// The data folder of a hub.
 #[derive(Debug, Args)]
 pub(super) struct DataArguments {
-    /// Folder in which the hub stores the fleet and its history [default: taffrail/hub in $XDG_DATA_HOME, else in ~/.local/share]
+    /// Folder in which the hub stores the fleet, its history and the tokens [default: taffrail/hub in $XDG_DATA_HOME,
+    /// else in ~/.local/share; if `hub serve` cannot use that, it warns and keeps nothing]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 }
@@ -92,8 +93,8 @@ impl DataArguments {
         opened.map_err(|error| cannot_open(&folder, &error))
     }
 
-    /// Opens the store of a hub that begins to run. Without a usable usual folder the hub keeps nothing, and a warning says
-    /// so.
+    /// Opens the store of a hub that begins to run. Without a usable usual folder the hub keeps nothing, and a warning
+    /// says so.
     ///
     /// # Errors
     /// If the folder that is given cannot be used.

@@ -144,7 +144,7 @@ impl HubProcess {
         });
         parts.spawn(async move {
             reporter.run().await;
-            "the clusters are no longer followed"
+            "the hub stopped following its clusters"
         });
         let admitting = Arc::clone(&api);
         parts.spawn(async move {

@@ -51,7 +51,7 @@ Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written."
         #[arg(value_parser = name)]
         name: String,
 
-        /// The token is valid for this long, in days [default: until it is revoked]
+        /// The token is valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = retain)]
         expires: Option<Duration>,
 

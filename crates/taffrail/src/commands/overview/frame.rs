@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::news::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 
-/// Minimum width, in columns, for listing names of several apps or clusters.
+/// Width of the screen, in columns, from which on the columns for names of apps and clusters are wider.
 const WIDE: usize = 110;
 /// Maximum width of the column of a cluster.
 const MAX_CLUSTER_WIDTH: usize = 44;
@@ -31,7 +31,8 @@ impl Size {
     }
 }
 
-/// Returns the lines of the overview for a screen of this size; `foot` stands at its bottom.
+/// Returns the lines of the overview: the summary, the clusters, the problems and the latest changes, as far as the
+/// screen has room, then blank lines down to `foot` at its bottom.
 pub(in crate::commands) fn frame(
     name: &str,
     news: &News,
@@ -175,7 +176,8 @@ fn clusters(all: &[ClusterNews], columns: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// Lays out clusters without regions in columns.
+/// Lays out clusters without regions in columns and about `most` lines: the lost ones first, then those with problems;
+/// the last line counts those left out.
 fn grid(all: &[ClusterNews], columns: usize, most: usize) -> Vec<String> {
     let mut sorted: Vec<&ClusterNews> = all.iter().collect();
     let is_well = |cluster: &ClusterNews| {
@@ -267,7 +269,8 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize, is_cut
     lines
 }
 
-/// Formats a change in one line of at most `columns`: its age, apps, clusters, and the states before and after.
+/// Formats a change in one line: its age, apps, clusters, and the states before and after. Names of apps or of clusters
+/// that take more than a third of `columns` are replaced by their number. The line is not cut.
 fn change(change: &Change, now: Timestamp, columns: usize) -> String {
     let colour = style(change.status);
     let ago = text::ago(change.at, now);

@@ -46,8 +46,9 @@ Examples:
   taffrail overview --from dumps/                of dump files
   taffrail overview --hub http://127.0.0.1:7655  of the clusters that a hub follows
 
-An app that needs attention is not ready, or has a problem with its sync or source. Equal problems of one app in several
-clusters, or of several apps in one cluster, are one line. What changed is told since the command was started.
+An app that needs attention is not ready, or has a problem with its sync or source; a cluster that does not answer needs
+it, too. Equal problems of one app in several clusters, or of several apps in one cluster, are one line. What changed is
+told since the command was started.
 
 Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
 (the rest is still shown); 130 interrupted.")]
@@ -60,15 +61,17 @@ pub(crate) struct OverviewArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps of these clusters, named as in the CLUSTER column
+    /// Only these clusters and the apps with objects in them: names as in the CLUSTER column, separated by commas
+    /// [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Print the overview once, also on a terminal
+    /// Print the overview once, also on a terminal; by default it is redrawn there until Ctrl-C
     #[arg(long, conflicts_with = "watch")]
     pub(crate) once: bool,
 
-    /// Exit with 1 when an app has a problem on any axis: health, sync, source or freshness
+    /// Exit with 1 when an app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
+    /// without automatic sync) does not count
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -156,7 +159,8 @@ fn answer(
     Ok(if arguments.exit_status && needs_attention { exit.max(Exit::No) } else { exit })
 }
 
-/// Returns the lines at the bottom of the screen.
+/// Returns the lines at the bottom of the screen: the number of scopes that could not be read, if any, the command for
+/// the first problem (for all apps if there is none), and that Ctrl-C ends.
 fn foot(news: &News, fleet: &FleetFacts, errors: usize, columns: usize) -> Vec<String> {
     let command = command_for(news.concerns.first(), "", fleet.clusters > 1);
     let mut foot = Vec::new();

@@ -8,7 +8,7 @@ use taffrail_api::{AppRow, text};
 use taffrail_apps::{AppRef, FreshnessState, Problem, ProblemSeverity, Scope, SyncState, full_name};
 use taffrail_status::{Status, rollup};
 
-/// Maximum number of changes that are kept.
+/// Maximum number of changes that are kept; beyond it the oldest are dropped.
 const REMEMBERED: usize = 50;
 
 /// A group of apps that are counted together: one status, or apps that are Ready with a problem.
@@ -225,7 +225,8 @@ impl News {
         self.changes.truncate(REMEMBERED);
     }
 
-    /// Returns the problems of `apps` and of the clusters; equal problems in several clusters are merged.
+    /// Returns the problems of those `apps` whose observation is live, and of the clusters that do not answer; equal
+    /// problems in several clusters are merged.
     fn concerns_of(&self, apps: &[AppRow]) -> Vec<Concern> {
         let mut concerns: Vec<Concern> = Vec::new();
         for cluster in &self.clusters {
@@ -304,8 +305,8 @@ impl News {
     }
 }
 
-/// Adds the change of an app from state `before` to `after`; apps with the same change at the same read share an
-/// entry.
+/// Adds the change of an app from state `before` to `after`. The same change of one app in several clusters, or of
+/// several apps of one cluster, shares an entry.
 fn note(changes: &mut Vec<Change>, app: &AppRow, before: &str, after: &str, at: Timestamp) {
     let (name, cluster) = (app.name.clone(), app.cluster.clone());
     let message = message(app);
@@ -399,7 +400,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second 0.
+    /// The news after looks at a cluster at these seconds, at which it answers or does not; it was read last at second
+    /// 0.
     fn after(looks: &[(i64, bool)]) -> News {
         let mut news = News::new(&[]);
         for &(second, answers) in looks {

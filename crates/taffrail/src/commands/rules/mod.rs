@@ -53,7 +53,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage.")]
 pub(crate) struct ListArguments {
-    /// Only kinds whose name or group contains one of these words, in any case [default: all]
+    /// Only kinds whose full name, KIND.GROUP, contains one of these words, in any case [default: all]
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
@@ -102,7 +102,7 @@ pub(crate) struct WhyArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 
@@ -132,7 +132,8 @@ Examples:
   taffrail rules test my-rules/ -o json
   taffrail rules test argo-cd/resource_customizations/
 
-Exit codes: 0 all cases hold; 1 one fails; 2 wrong usage; 3 the folder could not be read, or has no cases.")]
+Exit codes: 0 all cases hold; 1 one fails, or a file is wrong; 2 wrong usage; 3 the folder could not be read, or has no
+cases.")]
 pub(crate) struct TestArguments {
     /// Folder with rules.yaml and cases.yaml, or with folders that have these files
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -143,8 +144,8 @@ pub(crate) struct TestArguments {
     output: TextOutput,
 }
 
-/// Check rules for mistakes: files that cannot be read, branches that no object reaches or no case tests, and kinds
-/// without a source.
+/// Check rules for mistakes: files that cannot be read, test cases that fail, branches that no object reaches or no
+/// case tests, and kinds without a source.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

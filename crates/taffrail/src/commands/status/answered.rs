@@ -18,7 +18,7 @@ use super::judge::{Form, Judge};
 use crate::command_error::CommandError;
 use crate::rule_source::RulesWithOptions;
 
-/// Maximum number of served kinds that the error about an unknown kind names.
+/// Maximum number of served kinds that the error about an unknown kind names; the others are left out.
 const MAX_KINDS: usize = 1_000;
 
 /// A parsed question of `status`, with the rules that judge its objects.

@@ -36,11 +36,11 @@ pub(crate) struct StatusArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With a kind: only its objects with these labels, such as team=blue
+    /// With kinds, without names: only their objects that match this label selector, such as team=blue,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     pub(crate) namespace: Option<String>,
 
@@ -74,7 +74,7 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) augment: bool,
 
-    /// Exit with 1 when the status of an object is not Ready
+    /// Exit with 1 when the status of an object that is shown is not Ready
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -117,7 +117,7 @@ pub(crate) enum InputFormat {
     Yaml,
     /// JSON values, one after the other
     Json,
-    /// One JSON object per line; each input line gets exactly one line of output
+    /// One JSON object per line; with -o jsonl each line of input gets exactly one line of output
     Jsonl,
 }
 

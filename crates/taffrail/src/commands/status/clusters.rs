@@ -372,7 +372,8 @@ pub(super) fn absent(
     }
 }
 
-/// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`.
+/// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`. Fails if they mix words
+/// with and without a `/`, or a word with a `/` is no object.
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
@@ -422,7 +423,7 @@ pub(super) async fn of_cluster(
 }
 
 /// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is
-/// asked.
+/// asked. Fails for a label selector, which only a server evaluates.
 fn of_dumps(
     arguments: &StatusArguments,
     judge: &Judge,

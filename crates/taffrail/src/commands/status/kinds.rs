@@ -9,7 +9,7 @@ use taffrail_status::ClusterState as _;
 
 use crate::command_error::CommandError;
 
-/// Maximum number of kinds that a hint names.
+/// Maximum number of kinds up to which a hint names all of them; with more it names none but similar ones.
 const MAX_NAMED: usize = 12;
 
 /// Returns the kinds that `word` names among those of a dump: of its objects, its CustomResourceDefinitions and its

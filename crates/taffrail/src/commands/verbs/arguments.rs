@@ -25,12 +25,12 @@ Examples:
 Written fields: for Flux the annotation reconcile.fluxcd.io/requestedAt (with --force and --reset also forceAt and
 resetAt); for Argo CD the annotation argocd.argoproj.io/refresh, with --sync the field operation.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
-the app's tool; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
+supported by the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: fetch the app's source first, then reconcile the app. A source in another namespace than the app needs a
-    /// confirmation, or --yes
+    /// Flux: fetch the app's source first, then reconcile the app; a suspended source is an error. A source in another
+    /// namespace than the app needs a confirmation, or --yes
     #[arg(long)]
     pub(crate) with_source: bool,
 
@@ -75,7 +75,8 @@ Written fields: for Flux spec.suspend; for Argo CD spec.syncPolicy.automated.ena
 field, the policy is moved to the annotation taffrail.dev/suspended-automated. If a tool delivers the object itself, it
 may revert the change; a warning says so.
 
-Exit codes: 0 done; 2 wrong usage, or not supported by the app's tool; 3 something could not be read or written."
+Exit codes: 0 done; 2 wrong usage, not confirmed, or not supported by the app's tool; 3 something could not be read or
+written."
 )]
 pub(crate) struct SuspendArguments {
     #[command(flatten)]
@@ -94,8 +95,8 @@ Examples:
 
 Written fields: those of `taffrail suspend` are reverted, and a reconciliation is requested.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
-the app's tool; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
+supported by the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ResumeArguments {
     #[command(flatten)]
@@ -111,9 +112,9 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => argument
             .default_value("5m")
-            .help("How long the command may take in all, such as 5m or 90s: reading, writing, and waiting until the app is ready. If it is not by then, the exit code is 1"),
+            .help("Limit the time of the command as a whole, such as 5m or 90s: reading, writing, and waiting until the app is ready. If it is not by then, the exit code is 1"),
         "request_timeout" => argument.default_value("5s").help(
-            "How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit. In this release also how long each cluster may take to answer first",
+            "Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit. In this release also the time that each cluster may take to answer first",
         ),
         _ => argument,
     }
@@ -124,7 +125,7 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => with_times(argument)
-            .help("How long the command may take in all, such as 5m or 90s: reading and writing"),
+            .help("Limit the time of the command as a whole, such as 5m or 90s: reading and writing"),
         "wait" => argument.hide(true),
         _ => with_times(argument),
     }
@@ -137,7 +138,8 @@ pub(crate) struct ActingArguments {
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Act on all Flux and Argo CD apps whose declaring object (such as the Kustomization) has these labels: team=web
+    /// Act on all Flux and Argo CD apps whose declaring object (such as the Kustomization) matches this label selector,
+    /// as kubectl takes it: team=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
@@ -146,7 +148,8 @@ pub(crate) struct ActingArguments {
     pub(crate) all: bool,
 
     /// Do not ask for confirmation, which is needed to write to several clusters, to several apps of --all or -l, or to
-    /// sources in another namespace than the app
+    /// sources in another namespace than the app. Such a command exits with 2, and writes nothing, if it is not
+    /// confirmed, or if there is neither a terminal nor --yes
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -165,7 +168,7 @@ pub(crate) struct ActingArguments {
     pub(crate) output: TextOutput,
 
     /// After writing, wait until the tool has handled the request and the app is ready or has failed, for --timeout at
-    /// most; --wait=false does not wait
+    /// most; --wait=false does not wait, and then the exit code does not tell whether the app becomes ready
     #[arg(
         long, value_name = "TRUTH", action = ArgAction::Set, default_value_t = true, default_missing_value = "true",
         num_args = 0..=1, require_equals = true

@@ -125,8 +125,8 @@ fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
-/// Returns the apps that the arguments name, or select with --all or -l. Fails if a name matches none or several, or
-/// may match one that could not be read, and if the selection is empty.
+/// Returns the apps that the arguments name, or the Flux and Argo CD apps that they select with --all or -l. Fails if a
+/// name matches none or several, or may match one that could not be read, and if the selection is empty.
 fn chosen<'l>(
     verb: Verb,
     arguments: &ActingArguments,

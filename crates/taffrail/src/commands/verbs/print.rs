@@ -23,9 +23,9 @@ use crate::output::progress::{self, Progress};
 use crate::program;
 use crate::{phrase, say};
 
-/// Maximum number of apps that a request for confirmation names.
+/// Maximum number of apps that a request for confirmation names; the others are counted.
 const MAX_NAMED: usize = 5;
-/// Maximum number of apps whose changes are shown before a request for confirmation.
+/// Maximum number of apps whose changes are shown before a request for confirmation; the others are counted.
 const MAX_PREVIEWED: usize = 10;
 
 /// The result of one app, as it is printed and put into the document.
@@ -271,8 +271,8 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Shows the text about the first app in `waiting` in the progress line; if stderr is no terminal, prints a line
-    /// for each app instead, once.
+    /// Shows the text about the first app in `waiting` in the progress line; if stderr is not a terminal, prints a line
+    /// for each app instead, once, from a second after the start on.
     fn wait_for(&mut self, waiting: &[(usize, String)]) {
         for (item, _) in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE) {
             if !std::mem::replace(&mut self.items[*item].is_awaited, true) {
@@ -378,7 +378,7 @@ impl<'a> Printer<'a> {
         )
     }
 
-    /// Prints the line with the result of the app number `at`.
+    /// Prints the line with the result of the app number `at` if the output is text.
     fn say(&self, at: usize, text: &str, style: Style) -> Result<(), CommandError> {
         if !self.is_text() {
             return Ok(());

@@ -38,9 +38,10 @@ pub(crate) struct WaitArguments {
     )]
     pub(crate) targets: Vec<String>,
 
-    /// Condition that all targets must meet: current (the status is Ready), deleted, exists, failed,
-    /// condition=NAME[=VALUE] (VALUE is True if left out), jsonpath='{.field}'[=VALUE] (any value if left out),
-    /// cel='EXPRESSION' about `object`, or, for apps, revision=REVISION
+    /// Condition that all targets must meet: current (the status is Ready, and an app is synced), deleted (or replaced
+    /// by a new object of that name), exists, failed, condition=NAME[=VALUE] (VALUE is True if left out),
+    /// jsonpath='{.field}'[=VALUE] (any value if left out), cel='EXPRESSION' about `object`, or, for apps,
+    /// revision=REVISION (applied, and all objects are ready)
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
 
@@ -58,7 +59,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,
 
-    /// If a target is a kind: wait only for its objects with these labels, such as app=web
+    /// If a target is a kind: wait only for its objects that match this label selector, such as app=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
     pub(crate) selector: Option<String>,
 
@@ -70,7 +71,7 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// How long the command may take, such as 30s, 5m or 1h; if the targets do not meet the condition by then it exits
+    /// Limit the time of the command, such as 30s, 5m or 1h; if the targets do not meet the condition by then it exits
     /// with 1, or with 3 if one of them was never observed
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
@@ -120,7 +121,8 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {
     /// Read the clusters of these contexts of the kubeconfig: names separated by commas, in which * stands for any text
-    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: the current context]
+    /// ('prod-*'), or @FLEET for a fleet of the settings; may be given more than once [default: those of the setting
+    /// context, else the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
@@ -128,11 +130,12 @@ pub(crate) struct ClusterArguments {
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config]
+    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config,
+    /// or in a Pod its service account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// How long one request to a cluster may take, such as 5s; a longer one fails; 0 for no limit [default: no limit]
+    /// Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 

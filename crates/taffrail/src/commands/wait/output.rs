@@ -85,7 +85,8 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Prints the rows that changed, or redraws the table on a terminal. Returns `false` once stdout is closed.
+    /// Prints the rows that changed, but those of unobserved targets only after [`UNSEEN`]; or redraws the table on a
+    /// terminal. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,

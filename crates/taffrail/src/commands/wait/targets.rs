@@ -97,7 +97,8 @@ impl ReadQuery {
         Ok(())
     }
 
-    /// Adds the targets of the words `KIND,… NAME …`, or of `KIND,…` alone; fails if a name contains a slash.
+    /// Adds the targets of the words `KIND,… NAME …` (apps for the kind `app`), or of `KIND,…` alone; fails if a name
+    /// contains a slash.
     fn kind_and_names(&mut self, words: &[String]) -> Result<(), CommandError> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
