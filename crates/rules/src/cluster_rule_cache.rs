@@ -203,7 +203,9 @@ impl ClusterRuleCache {
         let teaching = Teaching { home: "", namespace: &namespace, target: "", payer: Payer::Teacher };
         let author = Author { spent, home: "", namespace: &namespace };
         let began = computed();
-        let Ok(own) = object.root().to_tree() else { return Vec::new() };
+        let Ok(own) = object.root().to_tree() else {
+            return vec!["readyExpr was not evaluated: the object nests deeper than 128 levels".to_owned()];
+        };
         let mut own_took = computed_since(began);
         let mut unmet = Vec::new();
         let mut count = 0;

@@ -217,7 +217,7 @@ Examples:
   taffrail get clusters --context prod --context edge
   taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
   taffrail get apps --problems=sync --exit-status     exit with 1 when a sync has failed, whatever the health
-  taffrail get resources --kind deploy --image nginx   Deployments that declare or run an image
+  taffrail get resources --kind deploy --image nginx   Deployments with an image, in spec or Pods
   taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
@@ -443,9 +443,9 @@ pub(crate) struct FilterArguments {
     )]
     pub(crate) orphaned: bool,
 
-    /// With `resources`: only objects that declare a container image whose name contains one of these texts, separated
-    /// by commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition
-    /// about apps is given. With --kind pod: the Pods that run one
+    /// With `resources`: only objects whose spec names a container image that contains one of these texts, separated by
+    /// commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition about
+    /// apps is given. With --kind pod: the Pods that run one
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }

@@ -548,7 +548,7 @@ pub(crate) fn problems(
         }
         SyncState::OutOfSync if !is_skipped => {
             let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
-            found.push(out_of_sync(home, declaring, &sync, unsynced, drifted, now));
+            found.extend(out_of_sync(home, declaring, &sync, unsynced, drifted, now));
         }
         _ => {}
     }
@@ -569,7 +569,8 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
 }
 
 /// Returns the problem of an Application that is OutOfSync; its severity depends on whether Argo CD will sync
-/// it automatically.
+/// it automatically. `None` if it will, and its last operation ended less than [`MAX_UNTRIED_TIME`] ago: the desired
+/// revision is younger than that.
 fn out_of_sync(
     home: &dyn Objects,
     declaring: &Observed<'_>,
@@ -577,7 +578,7 @@ fn out_of_sync(
     unsynced: &[ObjectSync],
     drifted: impl Fn(Timestamp) -> Option<Timestamp>,
     now: Timestamp,
-) -> Problem {
+) -> Option<Problem> {
     let object = &declaring.object;
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     let flag = |name| policy.and_then(|policy| policy.get(name)).and_then(Value::as_bool);
@@ -588,6 +589,7 @@ fn out_of_sync(
     // so. Only the field managers of the objects show it.
     let drifted = || drifted(failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
+    let ended = object.at(&["status", "operationState", "finishedAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| elapsed(home, at, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME;
     let (severity, since, says) = if is_manual {
         let since = is_tried.then(drifted).flatten();
@@ -604,13 +606,16 @@ fn out_of_sync(
             since,
             "the desired revision was synced, but these objects still differ from it".to_owned(),
         )
+    } else if complaint(object, &GIVEN_UP).is_none() && ended.is_some_and(|at| !is_long(at)) {
+        return None;
     } else {
         let is_old = compared.is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
         (severity, None, "Argo CD has not tried to sync the desired revision".to_owned())
     };
     let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
-    problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
+    let problem = problem::untried(severity, since);
+    Some(problem.says(format!("OutOfSync{colon}; {says}")).about(declaring.key))
 }
 
 /// Returns true if Argo CD syncs an Application only on request: it has no policy for automated sync, or one with

@@ -497,6 +497,21 @@ fn drift_is_dated_by_the_field_manager_or_not_at_all() {
     );
 }
 
+/// Argo CD records no time for a new revision; before the end of the last operation it was not the desired one.
+#[test]
+fn a_revision_that_is_new_to_argo_cd_is_not_late() {
+    let untried = |finished: &str| {
+        let mut app = application(argo_status("OutOfSync", "Succeeded"));
+        app["spec"]["syncPolicy"] = json!({"automated": {"selfHeal": true}});
+        app["status"]["sync"]["revision"] = json!("c3");
+        app["status"]["operationState"]["finishedAt"] = json!(finished);
+        worst(&[app, settings()])
+    };
+    assert_eq!(untried("2026-03-01T11:59:40Z"), None);
+    let late = (Axis::Sync, "OutOfSync".to_owned(), ProblemSeverity::Waiting);
+    assert_eq!(untried("2026-03-01T11:45:00Z"), Some(late));
+}
+
 #[test]
 fn new_apps_are_not_late() {
     let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T09:00:00Z", "main@sha1:2");

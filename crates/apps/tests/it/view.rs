@@ -90,6 +90,10 @@ fn lists_serialize_to_the_documented_json() {
     let mut cluster = holding("prod", &[release("data", "pg", 1, "deployed", MANIFEST), secret]);
     cluster.set_version("v1.34.1");
     let list = apps_of(&cluster);
+    let problem = json!({
+        "axis": "health", "state": "NotFound", "severity": "error", "message": "Deployment data/pg not found",
+        "object": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
+    });
     assert_eq!(
         json(&taffrail_api::List::<taffrail_api::AppRow>::from(&list)),
         json!({
@@ -97,10 +101,7 @@ fn lists_serialize_to_the_documented_json() {
             "items": [{
                 "key": "helm/data/pg", "cluster": "prod", "home": "prod", "delivery": "helm", "namespace": "data", "name": "pg",
                 "health": "NotFound", "effective": "NotFound", "message": "Deployment data/pg not found",
-                "problem": {
-                    "axis": "health", "state": "NotFound", "severity": "error", "message": "Deployment data/pg not found",
-                    "object": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
-                },
+                "problem": problem, "problems": [problem],
                 "worst": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
                 "counts": {"Current": 1, "InProgress": 0, "Failed": 0, "Terminating": 0, "NotFound": 1, "Unknown": 0},
                 "objects": 2,

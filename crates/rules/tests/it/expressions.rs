@@ -169,6 +169,20 @@ fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     assert!(said[0].starts_with("readyExpr is not true of Kustomization tenant/d0"), "{}", said[0]);
 }
 
+/// What cannot be evaluated is not met.
+#[test]
+fn ready_exprs_of_an_object_that_nests_too_deep_are_unmet() {
+    let rules = RuleSet::bare().teachable(reading);
+    let deep = (0..130).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let entries = json!([{"name": "d0", "readyExpr": "true"}]);
+    let object = of_flux("apps", json!({"dependsOn": entries, "deep": deep}));
+    let tree = of_flux("d0", json!({}));
+    let dependencies = [Object::new((&tree).into()).unwrap()];
+    let object = Object::new((&object).into()).unwrap();
+    let said = rules.unmet_dependency(&object, &dependencies, &TeachingTime::default(), &|| true);
+    assert_eq!(said, ["readyExpr was not evaluated: the object nests deeper than 128 levels"]);
+}
+
 #[test]
 fn unmet_dependency_evaluates_nothing_after_the_deadline() {
     let rules = RuleSet::bare().teachable(reading);

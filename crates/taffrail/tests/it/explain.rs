@@ -180,10 +180,10 @@ fn explain_own(case: &str, arguments: &[&str]) -> Answer {
 
 #[test]
 fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
-    for (name, sync) in [("docs", "Unknown"), ("api", "Failed")] {
+    for (name, sync, words) in [("docs", "Unknown", "source failed"), ("api", "Failed", "sync failed")] {
         let answer = explain("argo-failures", &[name]);
         let (first, rest) = answer.stdout.split_once('\n').unwrap();
-        assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {}", sync.to_lowercase()));
+        assert_eq!(first, format!("argo-application argocd/{name} is Ready, {words}"));
         let next = format!("\n\nNext steps\n  kubectl describe application.argoproj.io {name} -n argocd\n");
         assert!(rest.ends_with(&next), "{rest}");
         let json = explain("argo-failures", &[name, "-o", "json"]).json();

@@ -49,7 +49,13 @@ pub(in crate::commands) fn frame(
     // The rest is for problems; recent changes get at least one line.
     let room = rows.saturating_sub(lines.len() + foot.len() + 1);
     let least = if room >= 6 { 3 } else { 0 };
-    let concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least), is_cut);
+    let mut concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least), is_cut);
+    if news.concerns.is_empty() {
+        let has_apps = news.counts.iter().any(|(_, count)| *count > 0);
+        let words =
+            if has_apps { "nothing: no app has a problem" } else { "nothing is known: no apps were found" };
+        concerns.push(dim(&format!("  {words}")));
+    }
     let left = room.saturating_sub(concerns.len());
     lines.extend(concerns);
     if left >= 3 {
@@ -221,11 +227,10 @@ fn named(names: &[String], columns: usize, what: &str) -> String {
     if all.width() <= columns { all } else { format!("{} {what}", names.len()) }
 }
 
-/// Formats the problems in at most `room` lines; the last one counts those left out.
+/// Formats the problems in at most `room` lines, a title first; the last one counts those left out.
 fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize, is_cut: bool) -> Vec<String> {
     let mut lines = vec![title("Needs attention")];
     if all.is_empty() {
-        lines.push(dim("  nothing: no app has a problem"));
         return lines;
     }
     let places = room.saturating_sub(1);
@@ -301,6 +306,19 @@ mod tests {
             });
         }
         news
+    }
+
+    #[test]
+    fn a_fleet_without_apps_is_not_called_well() {
+        let shown = |news: &News| {
+            let size = Size::screen((80, 24));
+            let lines = frame("Taffrail", news, Timestamp::UNIX_EPOCH, size, Vec::new()).join("\n");
+            anstream::adapter::strip_str(&lines).to_string()
+        };
+        let mut news = News::new(&[]);
+        assert!(shown(&news).contains("nothing is known: no apps were found"), "{}", shown(&news));
+        news.counts = vec![(Tally::Of(Status::Current), 1)];
+        assert!(shown(&news).contains("nothing: no app has a problem"), "{}", shown(&news));
     }
 
     #[test]
