@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
-    App, Axis, CONTROLLER_STOPPED, Delivery, Freshness, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership, Problem, Resource, Source,
-    Suspension, SyncState, UNREADABLE, Words,
+    App, Axis, CONTROLLER_STOPPED, Delivery, Freshness, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership,
+    Problem, Resource, Source, Suspension, SyncState, UNREADABLE, Words,
     command::{helm, kubectl, of_app, of_connection, resource, taffrail},
     full_name,
     trust::{CHANGED_BY_HAND, FindingCategory, Severity},
@@ -201,7 +201,10 @@ impl Explanation {
     /// answers; if `must_name`, with `--context` and the app's home and target cluster.
     #[must_use]
     pub fn resumable(mut self, app: &App, must_name: bool) -> Explanation {
-        if app.suspended && app.home_freshness.state != FreshnessState::Lost && takes_requests(app.app.delivery) {
+        if app.suspended
+            && app.home_freshness.state != FreshnessState::Lost
+            && takes_requests(app.app.delivery)
+        {
             let command = of_app("resume", &app.app, must_name);
             // The cause of a failure comes before the remedy of something else.
             let at = if self.chain.is_empty() { 0 } else { self.next.len() };

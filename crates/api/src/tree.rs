@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, Axis, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words,
-    dependents, members, suffices,
+    self as apps, App, Axis, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED,
+    Words, dependents, members, suffices,
 };
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};

@@ -94,7 +94,8 @@ impl AppList {
             objects.push(Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key });
         }
         objects.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        let undecided = undecided.into_iter().map(|(namespace, (count, unread))| undecided_in(namespace, count, &unread));
+        let undecided =
+            undecided.into_iter().map(|(namespace, (count, unread))| undecided_in(namespace, count, &unread));
         Orphans { objects, undecided: undecided.collect() }
     }
 

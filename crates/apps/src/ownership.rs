@@ -115,9 +115,8 @@ impl<'l> Ownerships<'l> {
                 Scope::Kind { kind, .. } => Some(kind),
                 _ => None,
             };
-            let is_marked = || {
-                marks.iter().any(|mark| kind.is_none_or(|kind| may_declare(kind, mark.app().0)))
-            };
+            let is_marked =
+                || marks.iter().any(|mark| kind.is_none_or(|kind| may_declare(kind, mark.app().0)));
             // What another cluster delivers, and what Helm does, carries a mark.
             let needs_mark = home != cluster.name() || kind.is_some_and(|kind| kind.kind == "Secret");
             if !needs_mark || is_marked() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_api::question::{AskedFleet, FleetProblem};
 use taffrail_apps::{
-    App, AppError, AppLabels, AppList, ChangedRows, FleetMember, Objects, Orphans, Snapshot, apps_by, declared,
-    members,
+    App, AppError, AppLabels, AppList, ChangedRows, FleetMember, Objects, Orphans, Snapshot, apps_by,
+    declared, members,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, ClusterState as _, Status};

@@ -351,7 +351,12 @@ mod tests {
         assert_eq!(of(&status), format!("1.1.0 10:00:00- Failed {failed}; {rolled_back}"));
         // A test that failed is what was remedied where the upgrade succeeded.
         status["conditions"][1] = condition("Released", "True", "UpgradeSucceeded", "done");
-        status["conditions"].as_array_mut().unwrap().push(condition("TestSuccess", "False", "TestFailed", "test failed"));
+        status["conditions"].as_array_mut().unwrap().push(condition(
+            "TestSuccess",
+            "False",
+            "TestFailed",
+            "test failed",
+        ));
         assert_eq!(of(&status), format!("1.1.0 10:00:00- Failed test failed; {rolled_back}"));
     }
 

@@ -1,8 +1,8 @@
 //! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
 use anstyle::Style;

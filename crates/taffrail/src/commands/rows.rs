@@ -180,7 +180,10 @@ impl ListRow for ResourceRow {
             ("SYNC", Cell::new(self.sync.map_or(text::NONE, ObjectSyncState::as_str))),
             ("SINCE", Cell::new(text::since(self.since, now))),
             ("DELIVERY", Cell::new(app.map_or(text::NONE, |app| app.delivery.as_str()))),
-            ("APP", Cell::new(app.map_or(no_app.to_owned(), |app| format!("{}/{}", app.namespace, app.name)))),
+            (
+                "APP",
+                Cell::new(app.map_or(no_app.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
+            ),
             ("RULE", Cell::new(&self.rule)),
             (IMAGES, Cell::new(text::images(self))),
             ("MESSAGE", Cell::new(self.told())),

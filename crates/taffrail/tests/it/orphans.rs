@@ -186,7 +186,7 @@ fn an_object_is_orphaned_only_if_all_that_may_own_it_was_read() {
     assert!(all.stderr.contains(why), "{}", all.stderr);
 
     // What its own cluster may own needs no mark.
-    let fault = Fault::new(Trouble::ServerError("no".to_owned())).verb("list").resource("kustomizations");
+    let fault = Fault::new(Trouble::ServerError("no".to_owned())).resource("kustomizations");
     unread.served.clusters[0].fault(fault);
     let kind = "one (kustomize.toolkit.fluxcd.io/Kustomization)";
     let own = unread.explained("cm/by-hand", &["--context", "one"]);
@@ -195,7 +195,10 @@ fn an_object_is_orphaned_only_if_all_that_may_own_it_was_read() {
     assert_eq!((none.code, &*none.stdout), (3, ""), "{}", none.stderr);
     let why = format!("2 objects of namespace shop may belong to apps of {kind}, which could not be read");
     assert!(none.stderr.contains(&why), "{}", none.stderr);
-    assert!(none.stderr.contains("No orphaned objects found in namespace shop, but not everything could be read."));
+    assert!(
+        none.stderr
+            .contains("No orphaned objects found in namespace shop, but not everything could be read.")
+    );
 }
 
 #[test]
