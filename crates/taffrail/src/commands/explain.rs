@@ -92,7 +92,8 @@ pub(crate) fn run(
         exit = exit.max(complaint.exit);
     }
     let problems = fleet.problems.iter().map(CommandError::from);
-    let missing = missing.iter().map(|error| named::refused("explain", error));
+    let mut told = if in_answer { Vec::new() } else { errors };
+    let missing = missing.iter().map(|error| named::refused_after(&mut told, "explain", error));
     for complaint in problems.chain(missing).chain(unchecked(undoubted)) {
         complaint.print(console);
         exit = exit.max(complaint.exit);
