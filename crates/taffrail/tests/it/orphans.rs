@@ -186,8 +186,8 @@ fn an_object_is_orphaned_only_if_all_that_may_own_it_was_read() {
     assert!(all.stderr.contains(why), "{}", all.stderr);
 
     // What its own cluster may own needs no mark.
-    let fault = Fault::new(Trouble::ServerError("no".to_owned())).resource("kustomizations");
-    unread.served.clusters[0].fault(fault);
+    let fault = Fault::new(Trouble::ServerError("no".to_owned()));
+    unread.served.clusters[0].fault(fault.resource("kustomizations.kustomize.toolkit.fluxcd.io"));
     let kind = "one (kustomize.toolkit.fluxcd.io/Kustomization)";
     let own = unread.explained("cm/by-hand", &["--context", "one"]);
     assert_eq!(own, format!("its app is not known: apps of {kind} could not be read"));
