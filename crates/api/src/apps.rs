@@ -86,6 +86,12 @@ impl AppRow {
         AppOfHome { app: self.app_name(), home }.to_string()
     }
 
+    /// Returns the problem because of which `effective` is Unknown although `health` need not be: the cluster of the
+    /// objects is not live. `None` while it is.
+    pub fn silence(&self) -> Option<&Problem> {
+        text::silence(self.freshness, self.problem.as_ref())
+    }
+
     /// Returns the status for a table cell: the last observed health, or `Unknown (was Ready, 12 min ago)` if it is
     /// too old to count; for a Ready app followed by its worst problem, as in `Ready, sync failed`; `Failed,
     /// unconfirmed` if the worst object carries no mark of the app; with ` (suspended)` at the end for a suspended

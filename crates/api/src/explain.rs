@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
-    App, Axis, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership, Problem,
-    Resource, Source, Suspension, SyncState, UNOBSERVED, UNREADABLE, Words,
-    command::{helm, kubectl, of_app, resource, taffrail},
+    App, Axis, CONTROLLER_STOPPED, Delivery, Freshness, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership,
+    Problem, Resource, Source, Suspension, SyncState, UNREADABLE, Words,
+    command::{helm, kubectl, of_app, of_connection, resource, taffrail},
     full_name,
     trust::{CHANGED_BY_HAND, FindingCategory, Severity},
     verbs::takes_requests,
@@ -50,6 +50,10 @@ pub struct Explanation {
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
+    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not be
+    /// read and whose apps may declare it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners_unread: Vec<String>,
     /// The worst declared object; if all are well, the object that the user named, or the declaring one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
@@ -165,12 +169,7 @@ impl Explanation {
         let speaker = app.speaker.as_ref();
         let chain = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
         let sync = trouble(app);
-        let next = match chain.last() {
-            Some(cause) => next(app, cause, context),
-            None => {
-                app.problem().and_then(|problem| next_of_problem(app, problem, context)).into_iter().collect()
-            }
-        };
+        let next = next(app, chain.last().map(|cause| &**cause), context);
         Explanation {
             app: (app.app.delivery != Delivery::Taffrail).then(|| AppName::from(&app.app)),
             home: app.app.other_home().map(str::to_owned),
@@ -180,6 +179,7 @@ impl Explanation {
             declares: None,
             listed_by: Vec::new(),
             marked_for: Vec::new(),
+            owners_unread: Vec::new(),
             object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).cloned(),
             health: app.health,
             effective: app.effective(),
@@ -198,11 +198,14 @@ impl Explanation {
         }
     }
 
-    /// Adds `taffrail resume` to the next steps if the app is suspended and Taffrail can resume apps of its tool; if
-    /// `must_name`, with `--context` and the app's home and target cluster.
+    /// Adds `taffrail resume` to the next steps if the app is suspended, Taffrail can resume apps of its tool, and its home
+    /// answers; if `must_name`, with `--context` and the app's home and target cluster.
     #[must_use]
     pub fn resumable(mut self, app: &App, must_name: bool) -> Explanation {
-        if app.suspended && takes_requests(app.app.delivery) {
+        if app.suspended
+            && app.home_freshness.state != FreshnessState::Lost
+            && takes_requests(app.app.delivery)
+        {
             let command = of_app("resume", &app.app, must_name);
             // The cause of a failure comes before the remedy of something else.
             let at = if self.chain.is_empty() { 0 } else { self.next.len() };
@@ -269,6 +272,7 @@ impl Explanation {
             declares: belonging.declares.map(|app| AppOfHome::from(&app.app)),
             listed_by: belonging.listed.iter().map(|app| AppOfHome::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
+            owners_unread: belonging.unread.clone(),
             ..self
         }
     }
@@ -345,17 +349,35 @@ fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// Returns the commands that show more about `cause`, the last step of the app's cause chain.
-fn next(app: &App, cause: &CauseStep, context: Option<&str>) -> Vec<String> {
-    match (cause.status, &*cause.reason) {
-        (Status::Unknown, OUT_OF_REACH) => {
+/// Returns the commands that show more about the state of an app; `cause` is the last step of its cause chain, if it has
+/// one.
+fn next(app: &App, cause: Option<&CauseStep>, context: Option<&str>) -> Vec<String> {
+    let lost = |cluster: &str, freshness: Freshness| {
+        let is_lost = freshness.state == FreshnessState::Lost;
+        is_lost.then(|| of_connection(cluster, freshness, context)).flatten()
+    };
+    let target = lost(&app.app.target, app.freshness);
+    let home = lost(&app.app.home, app.home_freshness);
+    let declared = app.problem().and_then(|problem| next_of_problem(app, problem, context));
+    let is_elsewhere = app.app.other_home().is_some();
+    match (cause, target, home) {
+        (Some(cause), None, _) if (cause.status, &*cause.reason) == (Status::Unknown, OUT_OF_REACH) => {
             taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None).into_iter().collect()
         }
-        // A cluster that does not answer cannot check permissions either.
-        (Status::Unknown, UNOBSERVED) if app.freshness.state == FreshnessState::Lost => {
-            kubectl(&["get", "--raw", "/readyz"], "", context).into_iter().collect()
+        // Of a cluster that does not answer, commands tell nothing.
+        (_, Some(target), None) if is_elsewhere && app.freshness.observed_at.is_some() => {
+            [Some(target), declared].into_iter().flatten().collect()
         }
-        _ => next_of(cause, context),
+        (_, Some(target), _) => vec![target],
+        (None, None, Some(home)) => vec![home],
+        (None, None, None) => declared.into_iter().collect(),
+        (Some(cause), None, home) => {
+            let is_there = app.resources.iter().any(|own| Some(&own.key) == app.worst.as_ref());
+            match home.filter(|_| !is_there) {
+                Some(home) => vec![home],
+                None => next_of(cause, context),
+            }
+        }
     }
 }
 

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{App, AppList, ObjectSync, ObjectSyncState, Resource, Words};
+use taffrail_apps::{App, AppList, Freshness, ObjectSync, ObjectSyncState, Problem, Resource, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::{Status, rollup};
 
-use crate::{AppName, ImageUse, List, ListItem};
+use crate::{AppName, ImageUse, List, ListItem, text};
 
 /// The rows of the declared objects of the apps of a fleet.
 pub type ResourceList = List<ResourceRow>;
@@ -61,8 +61,15 @@ pub struct ResourceRow {
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
-    /// The message of the status, in one line; may be empty.
+    /// The message of `health`, in one line; may be empty.
     pub message: Words,
+    /// The freshness of the observation; left out while it is live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<Freshness>,
+    /// The problem because of which `effective` is Unknown although `health` need not be: the cluster is not live. Left
+    /// out while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
     /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
@@ -89,9 +96,29 @@ pub struct ResourceRow {
     /// The app that declares it; absent if none does (`--orphaned`, `--image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
+    /// Where no known app declares it (`--image`): the clusters, and the kinds of apps in clusters, that could not be read
+    /// and whose apps may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners_unread: Vec<String>,
 }
 
 impl ResourceRow {
+    /// Returns the status for a table cell, followed by the state that the delivery tool reports: `Ready, OutOfSync`;
+    /// if the observation is too old to count, with the last one: `Unknown (was Ready, 12 min ago)`.
+    pub fn words(&self, now: Timestamp) -> String {
+        let seen = match self.freshness {
+            Some(freshness) => text::status(self.health, freshness, now),
+            None => self.status.word().to_owned(),
+        };
+        text::with_sync(seen, self.status, self.sync)
+    }
+
+    /// Returns the message for a table cell, see [`text::object_message`] and [`text::last_message`].
+    pub fn told(&self) -> String {
+        let last = text::object_message(self.health, &self.message, &self.sync_message);
+        text::last_message(&last, self.problem.as_ref()).into_owned()
+    }
+
     /// Returns the key of the object.
     pub(crate) fn object(&self) -> ObjectKey {
         ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name)
@@ -133,8 +160,11 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         let since = inner.speaker.as_ref().and_then(|speaker| speaker.since);
         let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
         let (health, effective, message) = (inner.health, inner.effective(), inner.message.clone());
-        return ResourceRow { health, effective, status: effective, message, rule, since, ..own };
+        let (freshness, problem) = not_live(inner);
+        let status = effective;
+        return ResourceRow { health, effective, status, message, freshness, problem, rule, since, ..own };
     }
+    let (freshness, problem) = not_live(app);
     ResourceRow {
         sync: unsynced.map(|unsynced| unsynced.state),
         sync_message: unsynced.map(|unsynced| unsynced.message.clone()).unwrap_or_default(),
@@ -147,11 +177,20 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         effective: app.freshness.effective(resource.status),
         status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
+        freshness,
+        problem,
         rule: resource.rule.clone(),
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
         images: Vec::new(),
         app: Some(AppName::from(&app.app)),
+        owners_unread: Vec::new(),
     }
+}
+
+/// Returns the freshness of the objects of an app and the problem with it; `None` for both while it is live.
+fn not_live(app: &App) -> (Option<Freshness>, Option<Problem>) {
+    let freshness = Some(app.freshness).filter(|freshness| !freshness.is_live());
+    (freshness, text::silence(app.freshness, app.problem()).cloned())
 }

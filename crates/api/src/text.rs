@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState, Suspension};
+use taffrail_apps::{App, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, Suspension};
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
 
@@ -37,6 +37,28 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
+/// Returns the message of a row whose cluster is not live because of `silence`: which cluster that is, and behind it
+/// `last`, the message of the status that was last observed: `eu-1 does not answer; before: Pod is Ready`. Leaves out
+/// `last` if the cluster was never observed, and returns it alone if `silence` is `None`.
+pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>) -> Cow<'t, str> {
+    let Some(silence) = silence else { return last.into() };
+    let message = silence.message.strip_prefix("cluster ").unwrap_or(&silence.message);
+    // Why is told once, in the row of the cluster and below the table.
+    let ends = [FreshnessState::Lost, FreshnessState::Stale].map(FreshnessState::predicate);
+    let end = ends.iter().find_map(|end| Some(message.find(end)? + end.len())).unwrap_or(message.len());
+    let silent = message.get(..end).unwrap_or(message);
+    match silence.since {
+        Some(_) if !last.is_empty() => format!("{silent}; before: {last}").into(),
+        _ => silent.into(),
+    }
+}
+
+/// Returns the problem because of which the observations in the cluster of an app's objects do not count as current;
+/// `None` if they do. `problem` is the worst problem of the app.
+pub(crate) fn silence(freshness: Freshness, problem: Option<&Problem>) -> Option<&Problem> {
+    problem.filter(|problem| !freshness.is_live() && problem.axis == Axis::Freshness)
+}
+
 /// Returns the images of an object as a table cell: `acme/web:2 (in spec, in no Pod), acme/web:1 (3 Pods, not in
 /// spec)`; of a Pod their names alone.
 pub fn images(row: &ResourceRow) -> String {
@@ -67,14 +89,14 @@ pub fn sync(app: &App) -> Cow<'static, str> {
     SyncRow::from(app).words()
 }
 
-/// Returns the status of an object in words, and after it the sync state that its delivery tool reports, if it reports
-/// one: `Ready, OutOfSync`.
+/// Returns `words`, which tell the `status` of an object, and after them the sync state that its delivery tool reports, if
+/// it reports one: `Ready, OutOfSync`.
 ///
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
-pub fn object_status(status: Status, sync: Option<ObjectSyncState>) -> String {
+pub(crate) fn with_sync(words: String, status: Status, sync: Option<ObjectSyncState>) -> String {
     match sync.filter(|sync| status != Status::NotFound || *sync != ObjectSyncState::OutOfSync) {
-        Some(sync) => format!("{}, {}", status.word(), sync.words()),
-        None => status.word().to_owned(),
+        Some(sync) => format!("{words}, {}", sync.words()),
+        None => words,
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words,
-    dependents, members, suffices,
+    self as apps, App, Axis, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED,
+    Words, dependents, members, suffices,
 };
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -248,22 +248,34 @@ impl TreeNode {
     }
 
     /// Returns the message to show to people: that of the problem of [`TreeNode::besides`], else
-    /// [`text::object_message`], with an empty message for a Ready object.
+    /// [`text::object_message`], with an empty message for a Ready object; of an app after the cluster of its objects if
+    /// that is not live.
     pub fn told(&self) -> Cow<'_, str> {
-        let own = if self.status == Status::Current { "" } else { &*self.message };
-        match self.besides() {
-            Some(problem) => (*problem.message).into(),
-            None => text::object_message(self.status, own, &self.sync_message),
+        let own = if self.health == Status::Current { "" } else { &*self.message };
+        let silence = self.problem.as_ref().filter(|it| self.was_other() && it.axis == Axis::Freshness);
+        match (self.besides(), silence) {
+            (Some(problem), _) => (*problem.message).into(),
+            (None, Some(_)) => text::last_message(&self.message, silence).into_owned().into(),
+            (None, None) => text::object_message(self.health, own, &self.sync_message),
         }
     }
 
+    /// Returns true if the status is Unknown because the last observation, of another status, is too old.
+    fn was_other(&self) -> bool {
+        self.status != self.health
+    }
+
     /// Returns the status in words, with the problem of [`TreeNode::besides`] or else the sync state of the object
-    /// after it: `Ready`, `Ready, OutOfSync`.
+    /// after it: `Ready`, `Ready, OutOfSync`; `Unknown (was Ready)` if the last observation is too old.
     pub fn words(&self) -> String {
         let besides = self.besides().map(Problem::words);
+        let seen = match self.was_other() {
+            true => format!("{} (was {})", self.status.word(), self.health.word()),
+            false => self.status.word().to_owned(),
+        };
         match besides.filter(|words| !words.is_empty()) {
-            Some(words) => format!("{}, {words}", self.status.word()),
-            None => text::object_status(self.status, self.sync),
+            Some(words) => format!("{seen}, {words}"),
+            None => text::with_sync(seen, self.status, self.sync),
         }
     }
 }

@@ -5,6 +5,7 @@
 use taffrail_status::is_unseen;
 
 use crate::find::full_name;
+use crate::freshness::Freshness;
 use crate::identity::AppRef;
 
 /// The options that the commands here contain. Any other word that begins with a dash comes from a cluster, and no
@@ -17,6 +18,7 @@ const OPTIONS: &[&str] = &[
     "--all-containers",
     "--all-contexts",
     "--api-group",
+    "--cluster",
     "--delivery",
     "--kube-context",
     "--previous",
@@ -55,6 +57,16 @@ pub fn of_app(verb: &str, app: &AppRef, must_name: bool) -> Option<String> {
         false => format!("{},{}", app.home, app.target),
     };
     taffrail(&[verb, &full_name(app)], "", must_name.then_some(&*contexts))
+}
+
+/// Returns the command to begin with where `cluster` is not live, as others that ask it would fail: `taffrail get
+/// clusters`, which tells since when and why; or, if nothing was ever observed of it, kubectl's request for its readiness,
+/// with `--context` if given. `None` if the name could be taken for an option.
+pub fn of_connection(cluster: &str, freshness: Freshness, context: Option<&str>) -> Option<String> {
+    match freshness.observed_at {
+        Some(_) => taffrail(&["get", "clusters", "--cluster", cluster], "", None),
+        None => kubectl(&["get", "--raw", "/readyz"], "", context),
+    }
 }
 
 fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {

@@ -101,9 +101,9 @@ pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownD
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, suffices};
-pub use orphans::Orphan;
+pub use orphans::{Orphan, Orphans};
 pub use owners::{controllers, dependents};
-pub use ownership::{Ownership, Ownerships};
+pub use ownership::{NOT_SHOWN, Ownership, Ownerships};
 pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 pub use problems::{freshness_problem, health_problem, order_problems, unconfirmed_problem};
 pub use questions::QuestionLog;

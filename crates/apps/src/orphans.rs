@@ -1,6 +1,6 @@
 //! Objects that no app declares.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use taffrail_object::{LEADER, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
@@ -12,12 +12,16 @@ use crate::delivery::helm_storage;
 use crate::delivery::labels::{claim_templates, is_claim_of};
 use crate::kinds;
 use crate::objects::Objects;
+use crate::scope::{Scope, ScopeError};
 
 /// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
 const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// The maximum number of apps that an orphan names of those that list it; the others are left out.
 const MAX_NAMED: usize = 3;
+
+/// The reason of the errors about objects of which it is not known whether an app declares them.
+const NOT_KNOWN: &str = "OwnersUnread";
 
 /// An object that no app declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,14 +33,24 @@ pub struct Orphan {
     pub remarks: Vec<String>,
 }
 
+/// The orphans of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Orphans {
+    /// The objects that no app declares, in order of their keys.
+    pub objects: Vec<Orphan>,
+    /// An error for each namespace with objects that belong to no app of the list, but may belong to one that could not
+    /// be read: these are no orphans.
+    pub undecided: Vec<ScopeError>,
+}
+
 impl AppList {
-    /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, in order of their keys.
-    /// If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
+    /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, nor to one that may be
+    /// missing there. If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
     /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, the Flux sources of
     /// apps, and namespaces of which the list leaves out apps.
-    pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Vec<Orphan> {
+    pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Orphans {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),
             false => namespaces.contains(namespace),
@@ -59,22 +73,30 @@ impl AppList {
                 && !is_claim_of(&templates, observed.key)
                 && !is_source_of(&sources, observed.key)
         });
-        let mut orphans: Vec<Orphan> = candidates
-            .filter_map(|observed| {
-                let key = observed.key.to_owned();
-                let own = belongings.of(cluster, &key);
-                // Whoever may write into one namespace can list any object.
-                let is_orphan = own.apps.is_empty() && own.declares.is_none();
-                is_orphan.then(|| {
-                    let listed = own.listed.iter().take(MAX_NAMED);
-                    let listed = listed
-                        .map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
-                    Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key }
-                })
-            })
-            .collect();
-        orphans.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        orphans
+        let mut objects: Vec<Orphan> = Vec::new();
+        let mut undecided: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
+        for observed in candidates {
+            let key = observed.key.to_owned();
+            let own = belongings.of(cluster, &key);
+            // Whoever may write into one namespace can list any object.
+            if !own.apps.is_empty() || own.declares.is_some() {
+                continue;
+            }
+            if !own.unread.is_empty() {
+                let (count, unread) = undecided.entry(key.namespace).or_default();
+                *count += 1;
+                unread.extend(own.unread);
+                continue;
+            }
+            let listed = own.listed.iter().take(MAX_NAMED);
+            let listed =
+                listed.map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
+            objects.push(Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key });
+        }
+        objects.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        let undecided =
+            undecided.into_iter().map(|(namespace, (count, unread))| undecided_in(namespace, count, &unread));
+        Orphans { objects, undecided: undecided.collect() }
     }
 
     /// Returns the sources that the Flux apps declared in `cluster` name.
@@ -85,6 +107,22 @@ impl AppList {
         let of_flux = declaring.filter(|observed| observed.key.group.ends_with(".toolkit.fluxcd.io"));
         of_flux.flat_map(|observed| flux::sources_by(&known, cluster, &observed)).collect()
     }
+}
+
+/// Returns the error that `count` objects of a namespace may belong to apps of `unread`, see [`Ownership::unread`].
+///
+/// [`Ownership::unread`]: crate::Ownership::unread
+fn undecided_in(namespace: String, count: usize, unread: &BTreeSet<String>) -> ScopeError {
+    let named = unread.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match unread.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (objects, are) = if count == 1 { ("object", "is") } else { ("objects", "are") };
+    let message = format!(
+        "{count} {objects} of namespace {namespace} may belong to apps of {named}{more}, which could not be read, and {are} not listed"
+    );
+    ScopeError { scope: Scope::Namespace(namespace), reason: NOT_KNOWN.to_owned(), message }
 }
 
 /// Returns true if `key` is a Flux source in `sources`.

@@ -1,16 +1,21 @@
 //! The apps and controllers to which one object belongs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use taffrail_object::ObjectKey;
 use taffrail_status::Presence;
 
-use crate::agreement::Mark;
-use crate::app::{App, AppList};
+use crate::agreement::{INSTANCE_LABEL, Mark};
+use crate::app::{App, AppError, AppList};
 use crate::claimants::{Claimants, Nearest};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
 use crate::owners::controllers;
+use crate::reads::declaring::{declares_apps, is_declaring_group, may_declare};
+use crate::scope::Scope;
+
+/// The end of a phrase in [`Ownership::marked`] about an app that the list does not have.
+pub const NOT_SHOWN: &str = "which is not shown";
 
 /// The apps and controllers that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,6 +33,9 @@ pub struct Ownership<'l> {
     /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark
     /// that the app does not list it or is not shown.
     pub marked: Vec<String>,
+    /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object:
+    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares one.
+    pub unread: Vec<String>,
 }
 
 /// A cluster, and an object in it.
@@ -42,6 +50,8 @@ pub struct Ownerships<'l> {
     declaring: HashMap<Place<'l>, &'l App>,
     /// The names by which marks may refer to the apps of the list, each with the target cluster and delivery.
     names: HashSet<(&'l str, Delivery, String)>,
+    /// The errors because of which the list may lack apps.
+    hiding: Vec<&'l AppError>,
 }
 
 impl AppList {
@@ -58,6 +68,7 @@ impl AppList {
             claimants: Claimants::of(self),
             declaring: HashMap::new(),
             names: HashSet::new(),
+            hiding: self.errors.iter().filter(|error| hides(error)).collect(),
         };
         for app in &self.apps {
             let AppRef { home, target, delivery, namespace, name } = &app.app;
@@ -84,13 +95,44 @@ impl<'l> Ownerships<'l> {
         let (apps, listed) = (of(confirmed), of(unconfirmed));
         let declares = self.declaring.get(&(cluster.name(), key)).copied();
         let marked = self.marked(cluster, key, &apps);
-        Ownership { apps, listed, declares, owners, marked }
+        let unread = match apps.is_empty() && declares.is_none() {
+            true => self.unread(cluster, std::iter::once(key).chain(&owners)),
+            false => Vec::new(),
+        };
+        Ownership { apps, listed, declares, owners, marked, unread }
+    }
+
+    /// Returns what could not be read and may declare one of `keys`: an object of `cluster` and its controllers.
+    fn unread<'k>(&self, cluster: &dyn Objects, keys: impl Iterator<Item = &'k ObjectKey>) -> Vec<String> {
+        if self.hiding.is_empty() {
+            return Vec::new();
+        }
+        let all = keys.flat_map(|key| marks(cluster, key).into_iter().chain(hook(cluster, key)));
+        let marks: Vec<Mark> = all.collect();
+        let mut told = BTreeSet::new();
+        for AppError { cluster: home, error } in &self.hiding {
+            let kind = match &error.scope {
+                Scope::Kind { kind, .. } => Some(kind),
+                _ => None,
+            };
+            let is_marked =
+                || marks.iter().any(|mark| kind.is_none_or(|kind| may_declare(kind, mark.app().0)));
+            // What another cluster delivers, and what Helm does, carries a mark.
+            let needs_mark = home != cluster.name() || kind.is_some_and(|kind| kind.kind == "Secret");
+            if !needs_mark || is_marked() {
+                told.insert(match kind {
+                    Some(kind) => format!("{home} ({kind})"),
+                    None if matches!(error.scope, Scope::Cluster) => home.clone(),
+                    None => format!("{home} ({})", error.scope),
+                });
+            }
+        }
+        told.into_iter().collect()
     }
 
     /// Returns phrases for the apps that an object's marks name, without `apps`, to which it belongs; only for marks
     /// that only a delivery tool writes.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
-        let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {
             let (delivery, name) = mark.app();
             let own = format!("{}/{}", app.app.namespace, app.app.name);
@@ -109,16 +151,39 @@ impl<'l> Ownerships<'l> {
             let by = [delivery, Some(Delivery::FluxHelmRelease).filter(|_| delivery == Some(Delivery::Helm))];
             is_named && by.contains(&Some(app.app.delivery))
         };
-        let marks = Mark::all(observed.key, &observed.object, &[]);
+        let marks = marks(cluster, key);
         let others = marks.iter().filter(|mark| mark.is_written_by_tool());
         let others = others.filter(|mark| !apps.iter().any(|app| is_it(app, mark)));
         let told = others.map(|mark| {
             let (delivery, name) = mark.app();
             let is_shown =
                 delivery.is_some_and(|it| self.names.contains(&(cluster.name(), it, name.clone())));
-            let why = if is_shown { "which does not list it" } else { "which is not shown" };
+            let why = if is_shown { "which does not list it" } else { NOT_SHOWN };
             format!("{mark}, {why}")
         });
         told.collect()
     }
+}
+
+/// Returns true if apps may be missing because of `error`.
+fn hides(error: &AppError) -> bool {
+    match &error.error.scope {
+        Scope::Cluster | Scope::Input(_) => true,
+        Scope::Kind { kind, .. } => declares_apps(kind),
+        Scope::Group(group) => is_declaring_group(group),
+        Scope::Namespace(_) | Scope::Object(_) => false,
+    }
+}
+
+/// Returns the marks that an object carries, the tracking label that Argo CD writes by default among them; none if the
+/// object was not read.
+fn marks(cluster: &dyn Objects, key: &ObjectKey) -> Vec<Mark> {
+    let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
+    Mark::all(observed.key, &observed.object, &[INSTANCE_LABEL])
+}
+
+/// Returns the mark of the release to which a Helm hook seems to belong; `None` for other objects.
+fn hook(cluster: &dyn Objects, key: &ObjectKey) -> Option<Mark> {
+    let observed = cluster.get(key.as_ref()).present()?;
+    Mark::of_hook(observed.key, &observed.object)
 }

@@ -10,7 +10,7 @@ use taffrail_status::Trust;
 
 use crate::delivery::Declarations;
 use crate::fleet::Fleet;
-use crate::scope::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError, without_repeats};
 
 /// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps
 /// of other clusters need is an error of these clusters, unless the user trusts one of them.
@@ -24,7 +24,7 @@ pub(crate) fn read_errors(
         let foreign = member.objects.foreign_scopes();
         let own =
             if foreign.is_empty() { HashSet::new() } else { needed_here(found, cluster, foreign.keys()) };
-        for error in member.objects.errors() {
+        for error in without_repeats(member.objects.errors()) {
             let names = foreign.get(&error.scope).filter(|_| !own.contains(&error.scope));
             let homes = names.map(|names| homes(fleet, cluster, names)).unwrap_or_default();
             if homes.is_empty() || homes.iter().any(|home| fleet.trusts(*home, trust)) {

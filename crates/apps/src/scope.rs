@@ -94,3 +94,15 @@ pub fn silence(error: &ScopeError) -> String {
 pub(crate) fn is_silence(error: &ScopeError) -> bool {
     SILENT.contains(&&*error.reason)
 }
+
+/// Returns `errors`, those of one cluster, without the ones that only repeat for a part why the whole cluster could not be
+/// read: those of the same reason, or in which the server sent no answer either.
+pub(crate) fn without_repeats(errors: &[ScopeError]) -> impl Iterator<Item = &ScopeError> {
+    let whole = errors.iter().find(|error| error.scope == Scope::Cluster);
+    let is_repeated = move |error: &&ScopeError| {
+        let repeats =
+            |whole: &ScopeError| error.reason == whole.reason || is_silence(error) && is_silence(whole);
+        error.scope != Scope::Cluster && whole.is_some_and(repeats)
+    };
+    errors.iter().filter(move |error| !is_repeated(error))
+}

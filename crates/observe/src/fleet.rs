@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_api::question::{AskedFleet, FleetProblem};
 use taffrail_apps::{
-    App, AppLabels, AppList, ChangedRows, FleetMember, Objects, Snapshot, apps_by, declared, members,
+    App, AppError, AppLabels, AppList, ChangedRows, FleetMember, Objects, Orphans, Snapshot, apps_by,
+    declared, members,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, ClusterState as _, Status};
@@ -61,11 +62,15 @@ impl FleetSnapshot {
     }
 
     /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster;
-    /// without `namespaces` see [`AppList::orphans`]. The failures are those of `list`.
+    /// without `namespaces` see [`AppList::orphans`]. The failures are those of `list`, and for each namespace that it has
+    /// objects that may belong to an app that could not be read.
     pub fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
         let rules = self.rules.active();
+        let mut errors = list.errors.clone();
         let of_cluster = |member: FleetMember<'_>| {
-            let orphans = list.orphans(member.objects, namespaces);
+            let Orphans { objects: orphans, undecided } = list.orphans(member.objects, namespaces);
+            let cluster = member.objects.name();
+            errors.extend(undecided.into_iter().map(|error| AppError { cluster: cluster.to_owned(), error }));
             let keys: Vec<ObjectKey> = orphans.iter().map(|orphan| orphan.key.clone()).collect();
             let mut app = declared(&[member.objects], &keys, &rules, self.now).apps.pop()?;
             let named: HashMap<&ObjectKey, String> =
@@ -78,7 +83,7 @@ impl FleetSnapshot {
             Some(app)
         };
         let apps = members(&self.clusters()).into_iter().filter_map(of_cluster).collect();
-        AppList { apps, errors: list.errors.clone(), left_out: list.left_out.clone() }
+        AppList { apps, errors, left_out: list.left_out.clone() }
     }
 
     /// Returns the snapshots as cluster states, the form that views take.

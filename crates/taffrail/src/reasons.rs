@@ -6,7 +6,7 @@ use taffrail_cluster::Reason;
 pub(crate) const SCRIPT_FAILED: &str = "ScriptFailed";
 
 /// The reasons of errors that are not errors of a request to a server: name, meaning and hint.
-const OWN: [(&str, &str, &str); 11] = [
+const OWN: [(&str, &str, &str); 12] = [
     (
         "DiscoveryFailed",
         "The server could not list the kinds of a group.",
@@ -38,6 +38,11 @@ const OWN: [(&str, &str, &str); 11] = [
         "check what fills that namespace; a longer --timeout judges more objects",
     ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
+    (
+        "OwnersUnread",
+        "Objects may belong to apps that could not be read, so that it is not known whether they are orphaned.",
+        "read the apps that the message names: their cluster must answer, and you need a role that allows to list them",
+    ),
     (
         SCRIPT_FAILED,
         "A script of actions failed, or was stopped.",

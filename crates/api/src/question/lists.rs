@@ -451,9 +451,11 @@ impl View for ResourcesView {
         let everything = beside.map(|_| fleet.apps(&[])).unwrap_or_default();
         let owners = everything.belongings();
         let beside = beside.map(|uses| uses.beside(fleet, &owners, asks_pods)).unwrap_or_default();
-        let app_of = |row: &ResourceRow| {
-            let objects = clusters.iter().find(|it| it.name() == row.cluster)?;
-            owners.of(*objects, &row.object()).apps.first().map(|app| AppName::from(&app.app))
+        let set_owner = |row: &mut ResourceRow| {
+            let objects = clusters.iter().find(|it| it.name() == row.cluster);
+            let own = objects.map(|objects| owners.of(*objects, &row.object())).unwrap_or_default();
+            row.app = own.apps.first().map(|app| AppName::from(&app.app));
+            row.owners_unread = own.unread;
         };
         let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, uses.as_ref());
         let selected = Selected::of(&self.rows, orphaned_in.as_ref(), &beside, narrow, fleet)?;
@@ -470,7 +472,7 @@ impl View for ResourcesView {
                 rows.iter().map(|row| (row.cluster.clone(), row.object())).collect();
             let mut others = ResourceList::of_orphans(&beside).items;
             others.retain(|row| !told.contains(&(row.cluster.clone(), row.object())));
-            others.iter_mut().for_each(|row| row.app = app_of(row));
+            others.iter_mut().for_each(set_owner);
             rows.extend(others);
             if let Some(uses) = &uses {
                 for row in &mut rows {

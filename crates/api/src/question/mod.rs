@@ -15,7 +15,7 @@ mod named;
 mod select;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -242,6 +242,9 @@ pub struct FleetFacts {
     /// The names of the clusters that were never observed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unobserved: BTreeSet<String>,
+    /// The names of the clusters that are not live but were observed before, each with the time of the last observation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub last_observed: BTreeMap<String, Timestamp>,
     /// Failures outside of any cluster, such as in a kubeconfig.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<FleetProblem>,
@@ -252,6 +255,11 @@ impl FleetFacts {
     pub fn of(fleet: &dyn AskedFleet) -> FleetFacts {
         let clusters = fleet.clusters();
         let never = |cluster: &&&dyn Objects| cluster.freshness() == Freshness::never();
+        let last = |cluster: &&dyn Objects| {
+            let Freshness { observed_at, .. } =
+                Some(cluster.freshness()).filter(|freshness| !freshness.is_live())?;
+            Some((cluster.name().to_owned(), observed_at?))
+        };
         FleetFacts {
             now: fleet.now(),
             clusters: clusters.len(),
@@ -260,6 +268,7 @@ impl FleetFacts {
                 _ => None,
             },
             unobserved: clusters.iter().filter(never).map(|cluster| cluster.name().to_owned()).collect(),
+            last_observed: clusters.iter().filter_map(last).collect(),
             problems: fleet.problems(),
         }
     }

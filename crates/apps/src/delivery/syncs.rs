@@ -144,7 +144,12 @@ fn of_helm_release(object: &Object<'_>) -> Vec<SyncAttempt> {
         Some(SyncAttempt { revision, began, ended: None, result, message: Words::default() })
     };
     let mut found: Vec<SyncAttempt> = history(object).filter_map(release).collect();
-    let Some(current) = by_condition(object) else { return found };
+    let Some(mut current) = by_condition(object) else { return found };
+    if current.result == SyncResult::Failed
+        && let Some(failure) = remedied(object)
+    {
+        current.message = message(&failure);
+    }
     let same = |it: &&mut SyncAttempt| (it.result, &it.revision) == (current.result, &current.revision);
     let is_first = found.is_empty();
     match found.iter_mut().filter(same).max_by_key(|it| it.began) {
@@ -153,6 +158,16 @@ fn of_helm_release(object: &Object<'_>) -> Vec<SyncAttempt> {
         None => {}
     }
     found
+}
+
+/// Returns the message of the failed release that a HelmRelease remedied, and behind it that of the rollback or
+/// uninstallation; `None` unless the condition `Ready` has the message of that remedy alone.
+fn remedied(object: &Object<'_>) -> Option<String> {
+    let failed = ["Released", "TestSuccess"].into_iter().filter_map(|name| Condition::find(object, name));
+    let failure = failed.into_iter().find(|condition| condition.is("False"))?.text("message");
+    let remedy = Condition::find(object, "Remediated")?.text("message");
+    let is_told = Condition::find(object, "Ready")?.text("message") == remedy;
+    (is_told && !failure.is_empty()).then(|| format!("{failure}; {remedy}"))
 }
 
 /// Returns the syncs of an Application: the last operation, if it is a sync, and the syncs in its history, all of which
@@ -312,6 +327,38 @@ mod tests {
             "1.0.0 09:00:00- Succeeded ",
         ];
         assert_eq!(of(&status), expected);
+    }
+
+    #[test]
+    fn failed_upgrade_that_was_rolled_back_tells_its_failure_first() {
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at("10:00:09")});
+        let rolled_back = "Helm rollback to previous release shop/web.v1 with chart web@1.0.0 succeeded";
+        let failed = "Helm upgrade failed for release shop/web with chart web@1.1.0: timed out";
+        let release = |version: &str, status: &str, time: &str| json!({"chartVersion": version, "status": status, "lastDeployed": at(time)});
+        let history = [
+            release("1.0.0", "deployed", "10:00:08"),
+            release("1.1.0", "failed", "10:00:00"),
+            release("1.0.0", "superseded", "09:00:00"),
+        ];
+        let mut status = json!({
+            "lastAttemptedRevision": "1.1.0", "history": history,
+            "conditions": [
+                condition("Ready", "False", "RollbackSucceeded", rolled_back),
+                condition("Released", "False", "UpgradeFailed", failed),
+                condition("Remediated", "True", "RollbackSucceeded", rolled_back),
+            ],
+        });
+        let of = |status: &Value| syncs_of(flux::HELM, "HelmRelease", status)[1].clone();
+        assert_eq!(of(&status), format!("1.1.0 10:00:00- Failed {failed}; {rolled_back}"));
+        // A test that failed is what was remedied where the upgrade succeeded.
+        status["conditions"][1] = condition("Released", "True", "UpgradeSucceeded", "done");
+        status["conditions"].as_array_mut().unwrap().push(condition(
+            "TestSuccess",
+            "False",
+            "TestFailed",
+            "test failed",
+        ));
+        assert_eq!(of(&status), format!("1.1.0 10:00:00- Failed test failed; {rolled_back}"));
     }
 
     #[test]

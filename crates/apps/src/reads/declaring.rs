@@ -59,6 +59,11 @@ pub fn declares_apps(kind: &GroupKind) -> bool {
         || (group == porch::GROUP && kind == porch::KIND)
 }
 
+/// Returns true if a group has kinds that declare apps.
+pub(crate) fn is_declaring_group(group: &str) -> bool {
+    group == porch::GROUP || DECLARING.iter().any(|declaring| declaring.0 == group && group != FLUX_SOURCES)
+}
+
 /// Returns true if objects of a kind may declare an app of `delivery`; of any delivery if it is `None`.
 pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
     let is_its = match delivery {

@@ -16,6 +16,7 @@ use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux;
 use crate::delivery::flux::sources::Sources;
+use crate::freshness::FreshnessState;
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 
@@ -153,8 +154,13 @@ impl<'a> ClusterContext<'a> {
         self.objects.name()
     }
 
+    /// Returns a kubectl command, which begins with `words`; if the cluster does not answer, that about its connection.
     pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> Option<String> {
-        command::kubectl(words, namespace, self.context)
+        let freshness = self.objects.freshness();
+        match freshness.state {
+            FreshnessState::Lost => command::of_connection(self.name(), freshness, self.context),
+            FreshnessState::Live | FreshnessState::Stale => command::kubectl(words, namespace, self.context),
+        }
     }
 
     pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> Option<String> {

@@ -108,7 +108,11 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
             }
             Scope::Cluster => {
-                let message = format!("nothing is known of this cluster: {}", error.message);
+                let known = match cluster.objects.freshness().observed_at {
+                    Some(_) => "what this cluster holds now is not known",
+                    None => "nothing is known of this cluster",
+                };
+                let message = format!("{known}: {}", error.message);
                 let next = cluster.kubectl(&["get", "--raw", "/readyz"], "");
                 // If apps are selected, only the clusters with these apps matter.
                 let apps = match cluster.is_narrowed() {

@@ -234,7 +234,7 @@ fn sources_of_apps_are_not_orphans() {
         of_kind("Bucket", "fleet"),
     ];
     let cluster = holding("prod", &objects);
-    let orphans = apps_of(&cluster).orphans(&cluster, &Default::default());
+    let orphans = apps_of(&cluster).orphans(&cluster, &Default::default()).objects;
     let names: Vec<String> =
         orphans.iter().map(|orphan| format!("{}/{}", orphan.key.kind, orphan.key.name)).collect();
     assert_eq!(names, ["Bucket/fleet", "GitRepository/unused"], "sources of no app");

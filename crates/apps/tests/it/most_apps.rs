@@ -69,7 +69,7 @@ fn apps_beyond_the_limit_are_left_out_and_reported() {
     let orphan =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "x"}});
     cluster.insert(document(&orphan), Projection::Full).unwrap();
-    let orphans = list.orphans(&cluster, &Default::default());
+    let orphans = list.orphans(&cluster, &Default::default()).objects;
     let keys: Vec<&ObjectKey> = orphans.iter().map(|orphan| &orphan.key).collect();
     assert_eq!(keys, [&ObjectKey::new("", "ConfigMap", "shop", "x")]);
 
@@ -103,7 +103,7 @@ fn objects_of_apps_left_out_are_in_no_label_group() {
     assert!(list.apps.iter().all(|app| app.app.namespace == "shop" || app.app.delivery != Delivery::Label));
     let [("aaa", message)] = told(&list)[..] else { panic!("{:?}", told(&list)) };
     assert!(message.contains("has 20011 apps, of which 12 are left out"), "{message}");
-    assert_eq!(list.orphans(&cluster, &Default::default()), []);
+    assert_eq!(list.orphans(&cluster, &Default::default()).objects, []);
     let mut rows = AppRows::new(AppLabels::default());
     check_kept_up_to_date(&mut rows, &mut cluster);
     cluster.remove(&ObjectKey::new("kustomize.toolkit.fluxcd.io", "Kustomization", "aaa", "k000000"));

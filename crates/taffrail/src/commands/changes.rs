@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use taffrail_api::ErrorRow;
 use taffrail_api::diff::{Comparable, KeyedRow, RowChange, diff};
 
-use super::rows::NamedRow;
+use super::rows::{NamedRow, Row};
 use crate::output::answer::Console;
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
@@ -26,6 +26,8 @@ pub(crate) struct Printed<T> {
     list: Option<(Vec<T>, Vec<ErrorRow>)>,
     /// The titles of the columns of the printed table; empty if no table was printed.
     pub(super) columns: Vec<&'static str>,
+    /// The printed rows about clusters that are known only in part.
+    pub(super) partial: Vec<Row>,
 }
 
 /// A printed row that the new list no longer has.
@@ -40,7 +42,7 @@ pub(super) struct Removed<'p, T> {
 
 impl<T> Default for Printed<T> {
     fn default() -> Printed<T> {
-        Printed { list: None, columns: Vec::new() }
+        Printed { list: None, columns: Vec::new(), partial: Vec::new() }
     }
 }
 

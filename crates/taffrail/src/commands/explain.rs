@@ -1,24 +1,24 @@
 //! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::question::{
-    ExplainAnswer, ExplainView, ExplainedSubject, FleetFacts, OtherObject, SubjectName, hides_apps,
+    ExplainAnswer, ExplainView, ExplainedSubject, FleetFacts, OtherObject, SubjectName,
 };
 use taffrail_api::{AppRow, Explanation, Flagged, OwningApp, text};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{AppError, Axis, Delivery, FreshnessState, Problem, Scope, UNOBSERVED};
+use taffrail_apps::{Axis, Delivery, FreshnessState, NOT_SHOWN, Problem, UNOBSERVED};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Change};
 use unicode_width::UnicodeWidthStr;
 
-use super::get::{self, complaints};
+use super::get::{self, Unread, complaints};
 use super::rows::NamedRow as _;
 use super::{changes, named};
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
@@ -76,8 +76,7 @@ pub(crate) fn run(
     written(match answer {
         Explained::Text(told) if told.is_empty() && !missing.is_empty() => Ok(()),
         Explained::Text(told) if told.is_empty() => {
-            let lost: Vec<&str> = unread_clusters(&errors, &arguments.cluster).collect();
-            nothing(has_apps, &lost, errors.iter().any(hides_apps), console);
+            nothing(has_apps, &Unread::of(&errors, &fleet, &arguments.cluster), console);
             Ok(())
         }
         Explained::Text(told) => people(told, &fleet, arguments.what.is_empty(), console),
@@ -93,7 +92,8 @@ pub(crate) fn run(
         exit = exit.max(complaint.exit);
     }
     let problems = fleet.problems.iter().map(CommandError::from);
-    let missing = missing.iter().map(|error| named::refused("explain", error));
+    let mut told = if in_answer { Vec::new() } else { errors };
+    let missing = missing.iter().map(|error| named::refused_after(&mut told, "explain", error));
     for complaint in problems.chain(missing).chain(unchecked(undoubted)) {
         complaint.print(console);
         exit = exit.max(complaint.exit);
@@ -122,43 +122,15 @@ fn unchecked(apps: usize) -> Option<CommandError> {
     })
 }
 
-/// Maximum number of lost clusters that one line names; the others are counted.
-const MAX_LOST: usize = 5;
-
-/// Returns the names of clusters that could not be read at all: those among `asked`, or all if `asked` is empty.
-fn unread_clusters<'l>(errors: &'l [AppError], asked: &'l [String]) -> impl Iterator<Item = &'l str> {
-    let errors = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
-    let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
-    names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
-}
-
-/// Returns the message `found` ("No apps found") extended by the names of the clusters in `lost`, which could not
-/// be read.
-fn unread(found: &str, lost: &[&str]) -> String {
-    let named = lost.iter().take(MAX_LOST).copied().collect::<Vec<_>>().join(", ");
-    let more = match lost.len().saturating_sub(MAX_LOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let plural = if lost.len() == 1 { "" } else { "s" };
-    format!("{found}, but cluster{plural} {named}{more} could not be read: no object there is known.")
-}
-
-/// Prints to stderr why there is nothing to explain: no apps, or no app with a problem, as far as could be read. `lost`
-/// are the clusters that could not be read; with `is_hidden` apps may be in a part that could not be read.
-fn nothing(has_apps: bool, lost: &[&str], is_hidden: bool, console: &Console) {
-    if !lost.is_empty() {
-        let found = if has_apps { "No problem found" } else { "No apps found" };
-        return console.tell(phrase!("{}\n", printable(&unread(found, lost))));
-    }
+/// Prints to stderr why there is nothing to explain: no apps, or no app with a problem, as far as could be read.
+fn nothing(has_apps: bool, unread: &Unread<'_>, console: &Console) {
     // Without apps there is no ready app to report.
-    console.tell(match has_apps {
-        false if is_hidden => {
-            phrase!("No apps found, but not everything could be read.\n")
-        }
-        false => phrase!("No apps found.\n"),
-        true => phrase!("Every app is ready, and no sync or source has a problem.\n"),
-    });
+    let found = match has_apps {
+        false => "No apps found",
+        true if unread.has_clusters() => "No problem found",
+        true => return console.tell(phrase!("Every app is ready, and no sync or source has a problem.\n")),
+    };
+    console.tell(phrase!("{}\n", printable(&unread.ends(found))));
 }
 
 /// Prints the explanations. If `joins`, apps that one cause explains in full share one explanation.
@@ -518,7 +490,7 @@ fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
 
 /// Prints the ownership of an object in `cluster`: its controllers, its apps, unconfirmed claims and marks.
 fn belongs(out: &mut impl Write, explanation: &Explanation, cluster: &str) -> io::Result<()> {
-    let Explanation { owners, belongs_to, declares, listed_by, marked_for, .. } = explanation;
+    let Explanation { owners, belongs_to, declares, listed_by, marked_for, owners_unread, .. } = explanation;
     let owners: Vec<String> = owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
     if !owners.is_empty() {
         indented(out, "  ", &format!("controlled by {}", owners.join(", which is controlled by ")))?;
@@ -547,10 +519,19 @@ fn belongs(out: &mut impl Write, explanation: &Explanation, cluster: &str) -> io
     for mark in marked_for {
         indented(out, "  ", &format!("marked for {mark}"))?;
     }
-    if belongs_to.is_empty() && listed_by.is_empty() && declares.is_none() {
-        say!(out, "  belongs to no known app")?;
+    let is_marked_elsewhere = marked_for.iter().any(|mark| mark.ends_with(NOT_SHOWN));
+    match belongs_to.is_empty() && declares.is_none() {
+        false => Ok(()),
+        true if !owners_unread.is_empty() => {
+            let unread = owners_unread.join(", ");
+            indented(out, "  ", &format!("its app is not known: apps of {unread} could not be read"))
+        }
+        true if !listed_by.is_empty() => Ok(()),
+        true if is_marked_elsewhere => {
+            say!(out, "  its app is not known: the one that it is marked for is not in what was read")
+        }
+        true => say!(out, "  belongs to no known app"),
     }
-    Ok(())
 }
 
 fn object(name: &ObjectKey) -> String {

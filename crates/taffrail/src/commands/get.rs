@@ -7,7 +7,7 @@ use serde::Serialize;
 use taffrail_api::filter::Filter;
 use taffrail_api::question::{
     AppsElsewhere, AppsView, ClustersView, FleetFacts, ListAnswer, ResourcesView, RowSelection, View,
-    ViewQuestion,
+    ViewQuestion, hides_apps,
 };
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, List, ListItem, ResourceRow};
 use taffrail_apps::command::quoted;
@@ -17,7 +17,7 @@ use taffrail_status::Status;
 use super::changes::{Printed, Removed};
 use super::rows::{
     FOLDED, IMAGES, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
-    resource_columns,
+    partial_row, resource_columns,
 };
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::command_error::{CommandError, Exit, advise, written};
@@ -69,7 +69,8 @@ fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + 
     let answer = source::ask("get apps", view, (&arguments.view, &arguments.hub), source, console)?;
     let ListAnswer { fleet, items, left_out, errors, is_well, missing_namespaces, elsewhere, .. } = answer;
     let list = List::of(items, &errors);
-    let shown = Shown { arguments, fleet: &fleet, list: &list, left_out: &left_out, console };
+    let unread = Unread::of(&errors, &fleet, &arguments.filters.cluster);
+    let shown = Shown { arguments, fleet: &fleet, list: &list, left_out: &left_out, unread, console };
     if !printed.is_other(&list.items, &list.errors) {
         return Ok(Exit::Yes);
     }
@@ -275,7 +276,53 @@ struct Shown<'s, T> {
     list: &'s List<T>,
     /// The rows, with those that only filters on their state leave out; empty without such filters.
     left_out: &'s [T],
+    /// What could not be read of the clusters that are listed.
+    unread: Unread<'s>,
     console: &'s Console,
+}
+
+/// Maximum number of unread clusters that one line names.
+const MAX_UNREAD: usize = 5;
+
+/// The parts of clusters that could not be read for an answer, so that what is missing there may exist.
+pub(super) struct Unread<'e> {
+    /// The clusters that do not answer.
+    clusters: BTreeSet<&'e str>,
+    /// True if kinds or parts of a dump are unread.
+    has_parts: bool,
+}
+
+impl<'e> Unread<'e> {
+    /// Returns what is unread by `errors` and by the facts of the fleet, of the clusters `asked`, or of all if `asked`
+    /// is empty.
+    pub(super) fn of(errors: &'e [AppError], fleet: &'e FleetFacts, asked: &[String]) -> Unread<'e> {
+        let failed = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
+        let mut clusters: BTreeSet<&str> = failed.map(|error| &*error.cluster).collect();
+        clusters.extend(fleet.last_observed.keys().map(String::as_str));
+        clusters.retain(|name| asked.is_empty() || asked.iter().any(|it| it == name));
+        Unread { clusters, has_parts: errors.iter().any(hides_apps) }
+    }
+
+    /// Returns true if a whole cluster is unread.
+    pub(super) fn has_clusters(&self) -> bool {
+        !self.clusters.is_empty()
+    }
+
+    /// Returns the sentence `found` (`No apps found`), extended by what could not be read.
+    pub(super) fn ends(&self, found: &str) -> String {
+        let Unread { clusters, has_parts } = self;
+        if clusters.is_empty() {
+            let but = if *has_parts { ", but not everything could be read" } else { "" };
+            return format!("{found}{but}.");
+        }
+        let named = clusters.iter().take(MAX_UNREAD).copied().collect::<Vec<_>>().join(", ");
+        let more = match clusters.len().saturating_sub(MAX_UNREAD) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let plural = if clusters.len() == 1 { "" } else { "s" };
+        format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
+    }
 }
 
 impl<T: ListRow> Shown<'_, T> {
@@ -292,7 +339,7 @@ impl<T: ListRow> Shown<'_, T> {
     }
 
     fn table(&self, printed: &mut Printed<T>) -> io::Result<()> {
-        let Shown { arguments, fleet, list, left_out, console } = self;
+        let Shown { arguments, fleet, list, left_out, unread, console } = self;
         let wide = arguments.output == ListOutput::Wide;
         let chosen = chosen_columns(arguments).ok().flatten();
         let is_chosen = chosen.is_some();
@@ -321,7 +368,13 @@ impl<T: ListRow> Shown<'_, T> {
         let is_unknown = |error: &&ErrorRow| fleet.unobserved.contains(&error.cluster);
         let lost = list.errors.iter().filter(|_| are_lost_shown).filter(is_unknown);
         let lost: Vec<Row> = lost.filter_map(lost_row).collect();
-        let rows: Vec<Row> = list.items.iter().map(row).chain(lost.iter().cloned()).collect();
+        // Only what its apps declare was known of such a cluster.
+        let reads_more = arguments.filters.orphaned || !arguments.filters.image.is_empty();
+        let is_partial = |name: &String| are_lost_shown && reads_more && unread.clusters.contains(&**name);
+        let partial = fleet.last_observed.iter().filter(|(name, _)| is_partial(name));
+        let partial: Vec<Row> = partial.map(|(name, at)| partial_row(name, *at)).collect();
+        let of_clusters = lost.iter().chain(&partial);
+        let rows: Vec<Row> = list.items.iter().map(row).chain(of_clusters.cloned()).collect();
         if rows.is_empty() {
             let (noun, placed) = match arguments.filters.orphaned {
                 true => ("orphaned objects", "in"),
@@ -329,11 +382,11 @@ impl<T: ListRow> Shown<'_, T> {
             };
             let place = arguments.namespace.as_ref().map(|name| format!(" {placed} namespace {name}"));
             let place = place.unwrap_or_default();
-            let place = printable(&place);
-            console.tell(match filter(&arguments.filters) == Filter::default() {
-                true => phrase!("No {} found{}.\n", noun, place),
-                false => phrase!("No {}{} match these filters.\n", noun, place),
-            });
+            let found = match filter(&arguments.filters) == Filter::default() {
+                true => format!("No {noun} found{place}"),
+                false => format!("No {noun}{place} match these filters"),
+            };
+            console.tell(phrase!("{}\n", printable(&unread.ends(&found))));
             // What is gone is printed below the old header.
             columns.clone_from(&printed.columns);
         } else {
@@ -345,7 +398,8 @@ impl<T: ListRow> Shown<'_, T> {
                 columns.insert(at, FOLDED);
             }
         }
-        let problems = list.items.iter().map(ListRow::has_problem).chain(lost.iter().map(|_| true));
+        let of_clusters = lost.iter().chain(&partial).map(|_| true);
+        let problems = list.items.iter().map(ListRow::has_problem).chain(of_clusters);
         console.note_problems(problems.collect());
         let is_known = !rows.is_empty() && columns == printed.columns;
         let screen = screen();
@@ -365,11 +419,12 @@ impl<T: ListRow> Shown<'_, T> {
             columns.iter().map(|column| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""))).collect()
         };
         if is_known {
-            lost.iter().try_for_each(|row| table.measure(cells(row)))?;
+            lost.iter().chain(&partial).try_for_each(|row| table.measure(cells(row)))?;
         }
         printed.fill(&mut table, &list.items, is_known, |item| cells(&row(item)))?;
         let before: Vec<Row> = printed.errors().iter().filter_map(lost_row).collect();
-        let mut new = lost.iter().filter(|row| !is_known || !before.contains(row));
+        let was_printed = |row: &&Row| is_known && (before.contains(row) || printed.partial.contains(row));
+        let mut new = lost.iter().chain(&partial).filter(|row| !was_printed(row));
         new.try_for_each(|row| table.row(cells(row)))?;
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
@@ -384,6 +439,7 @@ impl<T: ListRow> Shown<'_, T> {
             row.map_or(Ok(()), |row| table.row(row))?;
         }
         printed.columns = if rows.is_empty() { Vec::new() } else { columns };
+        printed.partial = partial;
         table.finish()
     }
 }

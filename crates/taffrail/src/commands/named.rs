@@ -134,6 +134,30 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     }
 }
 
+/// Returns what [`refused`] returns, but does not repeat a failure of `told`, the failures that were printed; adds to them
+/// the one that it repeats.
+pub(super) fn refused_after(
+    told: &mut Vec<AppError>,
+    subcommand: &str,
+    error: &QuestionError,
+) -> CommandError {
+    let hidden_by = match error {
+        QuestionError::NoSingleApp { hidden_by, .. }
+        | QuestionError::NotInClusters { hidden_by, .. }
+        | QuestionError::NoObject { hidden_by, .. } => hidden_by.as_deref(),
+        _ => None,
+    };
+    match hidden_by {
+        Some(hidden_by) if told.contains(hidden_by) => {
+            CommandError::unreadable(format_args!("{error} in the part that could be read"))
+        }
+        hidden_by => {
+            told.extend(hidden_by.cloned());
+            refused(subcommand, error)
+        }
+    }
+}
+
 /// Returns the text of `error`, that something was not found, with the addition that it holds for the part that could
 /// be read, and the failure `hidden_by`.
 fn in_part(error: &dyn fmt::Display, hidden_by: &AppError) -> String {

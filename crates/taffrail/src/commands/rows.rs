@@ -1,5 +1,6 @@
 //! The rows of the lists of `get`: their names for other commands, and their cells in tables.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::Style;
@@ -7,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
-use taffrail_apps::{Axis, Delivery, FreshnessState, NotLiveState, ObjectSyncState, Problem, Scope};
+use taffrail_apps::{Delivery, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -73,7 +74,8 @@ impl ListRow for AppRow {
         let source =
             self.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
         let since = self.since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
-        let said = text::revision(message(self));
+        let message = message(self);
+        let said = text::revision(&message);
         let applied = self.sync.applied.as_deref().map(text::revision);
         let is_ready = self.effective == Status::Current && self.problem.is_none();
         let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
@@ -164,10 +166,10 @@ impl ListRow for ResourceRow {
 
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let (status, sync, app) = (self.status, self.sync, self.app.as_ref());
+        let words = self.words(now);
+        let no_app = if self.owners_unread.is_empty() { text::NONE } else { Status::Unknown.word() };
         let suspended = if self.suspended { " (suspended)" } else { "" };
         let unconfirmed = if self.unconfirmed { ", unconfirmed" } else { "" };
-        let words = text::object_status(status, sync);
-        let message = text::object_message(status, &self.message, &self.sync_message);
         BTreeMap::from([
             ("CLUSTER", Cell::new(&self.cluster)),
             ("NAMESPACE", Cell::new(&self.namespace)),
@@ -180,11 +182,11 @@ impl ListRow for ResourceRow {
             ("DELIVERY", Cell::new(app.map_or(text::NONE, |app| app.delivery.as_str()))),
             (
                 "APP",
-                Cell::new(app.map_or(text::NONE.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
+                Cell::new(app.map_or(no_app.to_owned(), |app| format!("{}/{}", app.namespace, app.name))),
             ),
             ("RULE", Cell::new(&self.rule)),
             (IMAGES, Cell::new(text::images(self))),
-            ("MESSAGE", Cell::new(message)),
+            ("MESSAGE", Cell::new(self.told())),
         ])
     }
 }
@@ -253,20 +255,12 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Returns the text of an app's MESSAGE cell: that its cluster does not answer, if that was never read; the message of
-/// its problem, if it is Ready but has one; otherwise the app's message.
-fn message(app: &AppRow) -> &str {
-    let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
-    if let Some(problem) = app.problem.as_ref().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
-        let message = problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
-        // Why is told once, in the row of the cluster and below the table.
-        let predicate = app.freshness.state.predicate();
-        let end = message.find(predicate).map_or(message.len(), |start| start + predicate.len());
-        return message.get(..end).unwrap_or(message);
-    }
+/// Returns the text of an app's MESSAGE cell: the message of its problem, if it is Ready but has one; otherwise the app's
+/// message, after the cluster of its objects if that is not live.
+fn message(app: &AppRow) -> Cow<'_, str> {
     let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
-    said.unwrap_or(&app.message)
+    text::last_message(said.unwrap_or(&app.message), app.silence())
 }
 
 /// Returns the cells of a row about a cluster that could not be read at all, so that its apps do not look deleted;
@@ -280,6 +274,17 @@ pub(super) fn lost_row(error: &ErrorRow) -> Option<Row> {
             ("MESSAGE", Cell::new(format!("nothing is known of it: {}: {}", error.reason, error.message))),
         ])
     })
+}
+
+/// Returns the cells of a row about a cluster that is not live and was last observed at `at`: of such a cluster only
+/// what its apps declare is known, as it was then.
+pub(super) fn partial_row(cluster: &str, at: Timestamp) -> Row {
+    let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    BTreeMap::from([
+        ("CLUSTER", Cell::new(cluster)),
+        (STATUS, Cell::styled(Status::Unknown.word(), style(Status::Unknown))),
+        ("MESSAGE", Cell::new(format!("last seen {at}: what it holds now is not known"))),
+    ])
 }
 
 fn cluster_style(cluster: &ClusterRow) -> Style {

@@ -211,6 +211,12 @@ fn ask_all(kubeconfigs: &str, arguments: &[&str]) -> Answer {
     super::run(command, b"")
 }
 
+/// An answer in JSON about objects of a cluster that does not answer.
+pub(super) fn sample() -> Answer {
+    let (_served, _folder, both) = hub_and_dark();
+    ask_all(&both, &["get", "resources", "-o", "json"])
+}
+
 #[test]
 fn silence_of_a_cluster_precedes_its_apps_problems() {
     let (_served, _folder, both) = hub_and_dark();

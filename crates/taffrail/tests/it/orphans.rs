@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use snapbox::str;
+use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
 use super::served::Served;
@@ -115,6 +116,88 @@ fn a_live_namespace_gives_the_same_orphans_as_a_dump() {
         all.stderr.contains("needs a namespace") && all.stderr.contains("taffrail dump"),
         "{}",
         all.stderr
+    );
+}
+
+/// Two contexts: a cluster with an object that a tool marked and one that none did, and a cluster that does not answer.
+struct Unread {
+    served: Served,
+    both: String,
+}
+
+impl Unread {
+    fn start() -> Unread {
+        let served = Served::start(&["one"], |_, cluster| {
+            cluster.apply(kustomizations()).unwrap();
+            cluster.apply(namespace("shop")).unwrap();
+            let id = json!({"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/marked"});
+            for (name, annotations) in [("marked", id), ("by-hand", json!({}))] {
+                cluster
+                    .apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"namespace": "shop", "name": name, "annotations": annotations}}))
+                    .unwrap();
+            }
+        });
+        let file = served.folder.path().join("dark");
+        let text = super::bad_clusters::kubeconfig(&[("dark", "http://127.0.0.1:1")]);
+        std::fs::write(&file, text).unwrap();
+        let both = format!("{}:{}", served.kubeconfig, file.display());
+        Unread { served, both }
+    }
+
+    fn ask(&self, arguments: &[&str], contexts: &[&str]) -> Answer {
+        let mut command = super::command(&[arguments, contexts, &["--timeout", "60s"]].concat());
+        command.env("KUBECONFIG", &self.both);
+        super::run(command, b"")
+    }
+
+    fn explained(&self, object: &str, contexts: &[&str]) -> String {
+        let told = self.ask(&["explain", object, "-n", "shop"], contexts);
+        told.stdout.lines().nth(1).unwrap_or_else(|| panic!("{}", told.stderr)).trim().to_owned()
+    }
+}
+
+const ALL: &[&str] = &["--all-contexts"];
+
+#[test]
+fn an_object_whose_app_may_be_in_an_unread_cluster_belongs_to_no_known_app_only_without_a_mark() {
+    let unread = Unread::start();
+    assert_eq!(unread.explained("cm/marked", ALL), "marked for argo-application web, which is not shown");
+    let marked = unread.ask(&["explain", "cm/marked", "-n", "shop"], ALL);
+    let why = "\n  its app is not known: apps of dark could not be read\n";
+    assert!(marked.stdout.contains(why), "{}", marked.stdout);
+    let json = unread.ask(&["explain", "cm/marked", "-n", "shop", "-o", "json"], ALL).json();
+    assert_eq!(json["ownersUnread"], json!(["dark"]), "{json}");
+    assert_eq!(unread.explained("cm/by-hand", ALL), "belongs to no known app");
+    let one = unread.ask(&["explain", "cm/marked", "-n", "shop"], &["--context", "one"]);
+    let why = "\n  its app is not known: the one that it is marked for is not in what was read\n";
+    assert!(one.stdout.contains(why), "{}", one.stdout);
+}
+
+#[test]
+fn an_object_is_orphaned_only_if_all_that_may_own_it_was_read() {
+    let unread = Unread::start();
+    let orphans = ["get", "resources", "--orphaned", "-n", "shop", "-o", "name"];
+    let alone = unread.ask(&orphans, &["--context", "one"]);
+    assert_eq!((alone.code, &*alone.stdout), (0, "/ConfigMap/shop/by-hand\n/ConfigMap/shop/marked\n"));
+    let all = unread.ask(&orphans, ALL);
+    assert_eq!((all.code, &*all.stdout), (3, "one//ConfigMap/shop/by-hand\n"), "{}", all.stderr);
+    let why = "error: one: 1 object of namespace shop may belong to apps of dark, which could not be read, and is not listed\n";
+    assert!(all.stderr.contains(why), "{}", all.stderr);
+
+    // What its own cluster may own needs no mark.
+    let fault = Fault::new(Trouble::ServerError("no".to_owned()));
+    unread.served.clusters[0].fault(fault.resource("kustomizations.kustomize.toolkit.fluxcd.io"));
+    let kind = "one (kustomize.toolkit.fluxcd.io/Kustomization)";
+    let own = unread.explained("cm/by-hand", &["--context", "one"]);
+    assert_eq!(own, format!("its app is not known: apps of {kind} could not be read"));
+    let none = unread.ask(&orphans, &["--context", "one"]);
+    assert_eq!((none.code, &*none.stdout), (3, ""), "{}", none.stderr);
+    let why = format!("2 objects of namespace shop may belong to apps of {kind}, which could not be read");
+    assert!(none.stderr.contains(&why), "{}", none.stderr);
+    assert!(
+        none.stderr
+            .contains("No orphaned objects found in namespace shop, but not everything could be read.")
     );
 }
 

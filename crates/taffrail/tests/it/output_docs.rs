@@ -256,6 +256,13 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     super::differs::samples().into_iter().for_each(&mut compare);
     super::logs::samples().into_iter().for_each(&mut compare);
     compare(super::orphans::sample());
+    compare(super::bad_clusters::sample());
+    let partly = ["--from", "-", "--from", "nowhere.yaml", "-o", "json"];
+    for question in
+        [&["get", "resources", "--image", "acme"][..], &["explain", "pod/p"], &["explain", "pod/p", "rs/web"]]
+    {
+        compare(taffrail(&[question, &partly].concat(), MARKED));
+    }
     compare(super::following::sample());
     for names in [&["pod/p"][..], &["pod/p", "rs/web"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), CLAIMED));
@@ -346,4 +353,12 @@ apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {namespace: tenant, name: zz}
 status: {inventory: {entries: [{id: shop_p__Pod, v: v1}]}}
+";
+
+/// A Pod that is marked for an app of another cluster.
+const MARKED: &str = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: shop, annotations: {argocd.argoproj.io/tracking-id: 'gone:/Pod:shop/p'}}
+spec: {containers: [{name: p, image: 'acme/p:1'}]}
 ";

@@ -24,6 +24,7 @@ fn facts() -> FleetFacts {
         clusters: 1,
         only: Some("eu-1".to_owned()),
         unobserved: ["eu-1".to_owned()].into(),
+        last_observed: Default::default(),
         problems: Vec::new(),
     }
 }

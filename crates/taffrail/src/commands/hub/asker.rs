@@ -122,6 +122,24 @@ impl<A> Prepared<A> {
     }
 }
 
+/// Returns copies of those clusters of `fleet` that are in `errors`, with the error of a look that could not read them: what
+/// is known of them, as a cluster that does not answer. Leaves out those of which nothing was ever observed, and those
+/// beyond [`MAX_COPIED`].
+fn known_of(fleet: &FleetSnapshot, errors: &HashMap<String, ScopeError>) -> Vec<Snapshot> {
+    let mut room = MAX_COPIED;
+    let known = |snapshot: &Snapshot| {
+        let error = errors.get(snapshot.name())?;
+        let observed_at = Some(snapshot.freshness().observed_at?);
+        room = room.checked_sub(snapshot.size())?;
+        let mut copy = snapshot.copied();
+        copy.set_freshness(Freshness { state: FreshnessState::Lost, observed_at });
+        copy.retract(&Scope::Cluster);
+        copy.report(error.clone());
+        Some(copy)
+    };
+    fleet.snapshots.iter().filter_map(known).collect()
+}
+
 /// Returns true if a cluster does not answer what follows it.
 fn is_lost(snapshot: &Snapshot) -> bool {
     snapshot.freshness().state == FreshnessState::Lost
@@ -217,6 +235,19 @@ impl Asker {
         };
         let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
         let (mut fleet, _) = look(request, &more).await.map_err(|_| AskError::Ended)?;
+        // The hub may not have noticed yet that a cluster does not answer.
+        let lost = fleet.snapshots.iter().filter(|snapshot| is_lost(snapshot));
+        let error = |snapshot: &Snapshot| {
+            let error = snapshot.errors().iter().find(|error| error.scope == Scope::Cluster)?;
+            Some((snapshot.name().to_owned(), error.clone()))
+        };
+        let errors: HashMap<String, ScopeError> = lost.filter_map(error).collect();
+        if !errors.is_empty() {
+            let known = self.ask_followed(move |fleet| known_of(fleet, &errors)).await?;
+            let is_known = |name: &str| known.iter().any(|known| known.name() == name);
+            fleet.snapshots.retain(|snapshot| !is_known(snapshot.name()));
+            fleet.snapshots.extend(known);
+        }
         fleet.snapshots.extend(others);
         let places: HashMap<&str, usize> =
             members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
