@@ -326,7 +326,8 @@ pub enum SortField {
     Cluster,
     /// By the time at which the row stopped being well, the earliest first; rows that are well last.
     Since,
-    /// By the delivery of the app.
+    /// By the delivery of the app, in the order of [`Delivery::ALL`](taffrail_apps::Delivery::ALL); objects of no app
+    /// last.
     Delivery,
 }
 
@@ -362,7 +363,7 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
         SortField::Cluster => one.cluster.cmp(&other.cluster),
         SortField::Since => last(one.since.as_ref()).cmp(&last(other.since.as_ref())),
         SortField::Delivery => {
-            let delivery = |row: &ResourceRow| row.app.as_ref().map(|app| app.delivery.as_str());
+            let delivery = |row: &ResourceRow| last(row.app.as_ref().map(|app| app.delivery));
             delivery(one).cmp(&delivery(other))
         }
     });
