@@ -163,7 +163,7 @@ impl<'a> ClusterContext<'a> {
 
     /// Returns the command `taffrail explain` for an app; `None` if a name in it could be taken for an option.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
-        command::of_app("explain", &app.app, self.context.is_some())
+        command::of_app(&["explain"], &app.app, self.context.is_some())
     }
 
     /// Returns the sources of a Flux object; none for other objects.

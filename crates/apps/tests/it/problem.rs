@@ -458,6 +458,49 @@ fn a_failed_comparison_is_dated_by_its_condition() {
     assert_eq!(told(&app), (Status::Unknown, at), "out of reach");
 }
 
+/// Returns the next steps of the explanation of the only app.
+fn next_steps(objects: &[Value]) -> Vec<String> {
+    let row = row(&holding("prod", objects));
+    Explanation::new(&row, None).remedied(&row, false).next
+}
+
+#[test]
+fn next_step_of_an_app_out_of_sync_is_the_sync_that_its_tool_takes() {
+    let sync = "taffrail reconcile --sync argo-application/argocd/shop";
+    let resume = "taffrail resume argo-application/argocd/shop";
+    let has = |next: &[String], command: &str| next.iter().any(|it| it == command);
+    let mut app = application(argo_status("OutOfSync", "Succeeded"));
+    app["spec"]["syncPolicy"] = json!({});
+    let next = next_steps(&[app.clone(), settings()]);
+    assert_eq!(next.last().map(String::as_str), Some(sync), "{next:?}");
+    let named = row(&holding("prod", &[app.clone(), settings()]));
+    let next = Explanation::new(&named, Some("prod")).remedied(&named, true).next;
+    assert!(has(&next, &format!("{sync} --context prod")), "{next:?}");
+
+    // Whoever switched automatic sync off may have a reason.
+    let mut paused = app.clone();
+    paused["spec"]["syncPolicy"] = json!({"automated": {"enabled": false}});
+    let next = next_steps(&[paused, settings()]);
+    assert!(has(&next, resume) && !has(&next, sync), "{next:?}");
+    // Nothing would do it, and what would be left is left.
+    let stopped = controller("argocd-application-controller", "argocd", 0);
+    let next = next_steps(&[app.clone(), settings(), stopped]);
+    assert!(!has(&next, sync), "{next:?}");
+    let mut pruned = app.clone();
+    pruned["status"]["resources"][0]["requiresPruning"] = json!(true);
+    assert!(!has(&next_steps(&[pruned, settings()]), sync));
+    app["status"]["sync"]["status"] = json!("Synced");
+    assert!(!has(&next_steps(&[app, settings()]), sync), "it is synced");
+
+    let newer = |updated: &str| git(json!([{"type": "Ready", "status": "True"}]), updated, "main@sha1:2");
+    let reconcile = "taffrail reconcile flux-kustomization/flux-system/shop";
+    assert!(has(&next_steps(&[newer("2026-03-01T11:40:00Z"), kustomization()]), reconcile));
+    assert!(
+        !has(&next_steps(&[newer("2026-03-01T11:55:00Z"), kustomization()]), reconcile),
+        "it comes by itself"
+    );
+}
+
 #[test]
 fn drift_is_dated_by_the_write_that_its_explanation_names() {
     let entry = |manager: &str, subresource: &str, at: &str, fields: Value| json!({"manager": manager, "operation": "Update", "subresource": subresource, "time": at, "fieldsV1": fields});
