@@ -8,7 +8,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Status, assess};
 
-use super::{CheckedCluster, Concerned, TrustShape, is_green};
+use super::{CheckedCluster, Concerned, TrustShape, is_green, silent};
 use crate::app::{App, AppList, Resource};
 use crate::claimants::Claimants;
 use crate::command;
@@ -333,6 +333,7 @@ impl<'a> ClusterContext<'a> {
                 .filter(|pod| pod.projection == Projection::Full)
                 .count(),
             leases: self.leases().count(),
+            without_lease: silent::without_lease(self),
             as_of: self.now,
         }
     }
