@@ -55,7 +55,14 @@ pub struct EventRow {
     /// Number of objects that the row is about; left out for one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub objects: usize,
+    /// Names of further objects that the row is about, without that of `object`: at most 20, those with the newest
+    /// warnings first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
+
+/// The maximum number of [`EventRow::others`]; [`EventRow::objects`] counts the rest too.
+const MAX_OTHERS: usize = 20;
 
 impl EventList {
     /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about the dependents of these
@@ -197,6 +204,9 @@ impl EventRow {
         let mut names: Vec<String> = rows.iter().map(|row| row.place.first().to_owned()).collect();
         names.sort();
         names.dedup();
+        let all = rows.iter().rev().flat_map(|row| std::iter::once(&row.object.name).chain(&row.others));
+        let mut seen = HashSet::new();
+        let named: Vec<String> = all.filter(|name| seen.insert(*name)).cloned().collect();
         // The newest comes last, and its message is shown.
         let told = rows.into_iter().reduce(|one, other| EventRow {
             count: one.count.saturating_add(other.count),
@@ -206,7 +216,8 @@ impl EventRow {
             is_gone: one.is_gone && other.is_gone,
             ..other
         })?;
-        Some(EventRow { place: InClusters::new(names), ..told })
+        let others = named.into_iter().filter(|name| *name != told.object.name).take(MAX_OTHERS).collect();
+        Some(EventRow { place: InClusters::new(names), others, ..told })
     }
 }
 
@@ -350,5 +361,6 @@ fn row((place, warning): (Place<'_>, Warning)) -> EventRow {
         is_gone: warning.gone_of.is_some(),
         made_by: warning.gone_of,
         objects: 1,
+        others: Vec::new(),
     }
 }

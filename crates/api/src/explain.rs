@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
-    App, Axis, CONTROLLER_STOPPED, Delivery, Freshness, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership,
-    Problem, Resource, Source, Suspension, SyncState, UNREADABLE, Words,
+    App, Axis, CONTROLLER_STOPPED, Delivery, Freshness, FreshnessState, OUT_OF_REACH, ObjectSync,
+    ObjectSyncState, Ownership, Problem, Resource, Source, Suspension, SyncState, UNREADABLE, Words,
     command::{helm, kubectl, of_app, of_connection, resource, taffrail},
     full_name,
     trust::{CHANGED_BY_HAND, FindingCategory, Severity},
@@ -198,18 +198,27 @@ impl Explanation {
         }
     }
 
-    /// Adds `taffrail resume` to the next steps if the app is suspended, Taffrail can resume apps of its tool, and its home
-    /// answers; if `must_name`, with `--context` and the app's home and target cluster.
+    /// Adds the command that makes the app's tool sync it to the next steps: `taffrail resume` if the app is
+    /// suspended, and otherwise `taffrail reconcile` if it is OutOfSync and its tool can sync it. Adds nothing if
+    /// Taffrail cannot send requests to that tool, or the app's home does not answer. If `must_name`, the command has `--context` with the app's home and
+    /// target cluster.
     #[must_use]
-    pub fn resumable(mut self, app: &App, must_name: bool) -> Explanation {
-        if app.suspended
-            && app.home_freshness.state != FreshnessState::Lost
-            && takes_requests(app.app.delivery)
-        {
-            let command = of_app("resume", &app.app, must_name);
+    pub fn remedied(mut self, app: &App, must_name: bool) -> Explanation {
+        if !takes_requests(app.app.delivery) || app.home_freshness.state == FreshnessState::Lost {
+            return self;
+        }
+        if app.suspended {
+            let command = of_app(&["resume"], &app.app, must_name);
             // The cause of a failure comes before the remedy of something else.
             let at = if self.chain.is_empty() { 0 } else { self.next.len() };
             self.next.splice(at..at, command);
+        } else if is_syncable(app) {
+            let words: &[&str] = match app.app.delivery {
+                Delivery::ArgoApplication => &["reconcile", "--sync"],
+                _ => &["reconcile"],
+            };
+            // A sync may revert what users changed, so they look first.
+            self.next.extend(of_app(words, &app.app, must_name));
         }
         self
     }
@@ -317,6 +326,20 @@ fn trouble(app: &App) -> Option<SyncState> {
         SyncState::Unknown if !app.delivery_message.is_empty() => Some(SyncState::Unknown),
         _ => None,
     }
+}
+
+/// Returns true if a sync, which nothing prevents, may end that the app is OutOfSync.
+fn is_syncable(app: &App) -> bool {
+    let has = |axis, state| app.problems.iter().any(|it| it.axis == axis && it.state == state);
+    let is_prevented = has(Axis::Sync, CONTROLLER_STOPPED)
+        || app.problems.iter().any(|it| it.axis == Axis::Source && it.is_pressing());
+    // A sync leaves objects that its policy does not prune.
+    let leaves_all = !app.unsynced.is_empty()
+        && app.unsynced.iter().all(|own| own.state == ObjectSyncState::RequiresPruning);
+    app.effective_sync() == SyncState::OutOfSync
+        && has(Axis::Sync, SyncState::OutOfSync.as_str())
+        && !is_prevented
+        && !leaves_all
 }
 
 /// Returns the command that shows more about `problem` of a ready app, or `None`; with a `context` the command

@@ -333,7 +333,8 @@ pub enum SortField {
     /// By the time at which the worst problem of the app, or the problem of the object, began, the earliest first; rows
     /// without a problem, or for which that time is unknown, last.
     Since,
-    /// By the delivery of the app.
+    /// By the delivery of the app, in the order of [`Delivery::ALL`](taffrail_apps::Delivery::ALL); objects of no app
+    /// last.
     Delivery,
 }
 
@@ -371,7 +372,7 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
         SortField::Cluster => one.cluster.cmp(&other.cluster),
         SortField::Since => last(one.since.as_ref()).cmp(&last(other.since.as_ref())),
         SortField::Delivery => {
-            let delivery = |row: &ResourceRow| row.app.as_ref().map(|app| app.delivery.as_str());
+            let delivery = |row: &ResourceRow| last(row.app.as_ref().map(|app| app.delivery));
             delivery(one).cmp(&delivery(other))
         }
     });

@@ -126,6 +126,18 @@ pub fn delivery(delivery: Delivery) -> &'static str {
     }
 }
 
+/// Returns the first three of the fields that a change names, and how many more there are: `replicas, strategy.type and
+/// 2 more`; `None` if it names none.
+fn few_fields(fields: &[String]) -> Option<String> {
+    const MAX_NAMED: usize = 3;
+    let named = fields.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let least = if fields.len() < Change::MAX_FIELDS { "" } else { "at least " };
+    match fields.len().saturating_sub(MAX_NAMED) {
+        0 => (!named.is_empty()).then_some(named),
+        more => Some(format!("{named} and {least}{more} more")),
+    }
+}
+
 /// Returns a change of an object in words: what changed, who changed it, and the old and new values, as far as each is
 /// known: `image of container web, by helm: web:1 → web:2`.
 pub fn change(change: &Change) -> String {
@@ -147,8 +159,13 @@ pub fn change(change: &Change) -> String {
         (Some(from), to) => Some(format!("{from} → {}", to.as_deref().unwrap_or("nothing"))),
         (None, to) => to,
     };
-    let fields = change.fields.iter().filter(|_| !(is_only && change.what == ChangeKind::Spec));
-    let more = values.into_iter().chain(fields.cloned()).collect::<Vec<_>>().join(", ");
+    let mut more: Vec<String> = values.into_iter().collect();
+    match change.what {
+        ChangeKind::Spec if is_only => {}
+        ChangeKind::Spec => more.extend(few_fields(&change.fields)),
+        _ => more.extend(change.fields.iter().cloned()),
+    }
+    let more = more.join(", ");
     let by = change.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
     let colon = if more.is_empty() { "" } else { ": " };
     format!("{what}{by}{colon}{more}")

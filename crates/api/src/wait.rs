@@ -110,7 +110,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
                 false => taffrail(&["explain", &key.to_string()], "", context),
             }
         }
-        Subject::App(app) => of_app("explain", app, context.is_some()),
+        Subject::App(app) => of_app(&["explain"], app, context.is_some()),
         Subject::Named(_) => None,
     }
 }

@@ -25,6 +25,7 @@ const OPTIONS: &[&str] = &[
     "--raw",
     "--show-managed-fields",
     "--suspended",
+    "--sync",
     "--tail=50",
 ];
 
@@ -49,14 +50,14 @@ pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Optio
     placed("taffrail", words, namespace, context)
 }
 
-/// Returns the command `taffrail VERB` for an app, such as `explain` or `resume`; if `must_name`, with `--context` and
-/// the app's home and target cluster. `None` if a word could be taken for an option.
-pub fn of_app(verb: &str, app: &AppRef, must_name: bool) -> Option<String> {
+/// Returns the command `taffrail WORDS` for an app, such as `explain` or `reconcile --sync`; if `must_name`, with
+/// `--context` and the app's home and target cluster. `None` if a word could be taken for an option.
+pub fn of_app(words: &[&str], app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
         false => format!("{},{}", app.home, app.target),
     };
-    taffrail(&[verb, &full_name(app)], "", must_name.then_some(&*contexts))
+    taffrail(&[words, &[&full_name(app)]].concat(), "", must_name.then_some(&*contexts))
 }
 
 /// Returns the command to begin with where `cluster` is not live, as others that ask it would fail: `taffrail get

@@ -32,13 +32,16 @@ impl NoName {
 ///
 /// # Errors
 ///
-/// When the name is empty, or a part of the key is too long or contains characters that are not allowed.
+/// When the name or the kind is empty, or a part of the key is too long or contains characters that are not allowed.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
         return Err(NoName::new("group", group, "is not a DNS-1123 subdomain"));
     }
-    if kind.len() > MAX_LABEL_LENGTH || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if kind.is_empty()
+        || kind.len() > MAX_LABEL_LENGTH
+        || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
         return Err(NoName::new("kind", kind, "is not the name of a kind"));
     }
     if !namespace.is_empty() && !is_label(namespace) {

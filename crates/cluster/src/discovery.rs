@@ -152,8 +152,17 @@ impl BrokenGroup {
 pub struct Discovery {
     resources: Vec<ServedResource>,
     broken: Vec<BrokenGroup>,
-    /// Numbers of kinds, versions and broken groups, in this order, that were left out because of the limits.
-    left_out: [usize; 3],
+    /// The numbers of parts that were left out because of the limits.
+    left_out: LeftOut,
+}
+
+/// The numbers of parts of a discovery that were left out because of the limits.
+#[derive(Debug, Clone, Copy, Default)]
+struct LeftOut {
+    groups: usize,
+    kinds: usize,
+    versions: usize,
+    broken: usize,
 }
 
 impl Discovery {
@@ -210,9 +219,14 @@ impl Discovery {
     /// Adds an entry to the broken groups for each limit that was exceeded, so that omitted kinds count as possibly
     /// served.
     fn tell_left_out(&mut self) {
-        let whole =
-            [("kinds", self.resources.len()), ("API versions", MAX_VERSIONS), ("broken groups", MAX_BROKEN)];
-        for ((what, read), more) in whole.into_iter().zip(self.left_out) {
+        let LeftOut { groups, kinds, versions, broken } = self.left_out;
+        let whole = [
+            ("API groups", MAX_GROUPS, groups),
+            ("kinds", self.resources.len(), kinds),
+            ("API versions", MAX_VERSIONS, versions),
+            ("broken groups", MAX_BROKEN, broken),
+        ];
+        for (what, read, more) in whole {
             if more > 0 {
                 let reason =
                     format!("the cluster has too many {what}: {read} are read, and {more} more are left out");
@@ -225,7 +239,7 @@ impl Discovery {
     /// and does not call `name`.
     fn break_off(&mut self, name: impl FnOnce() -> String, reason: &dyn fmt::Display) {
         if self.broken.len() >= MAX_BROKEN {
-            self.left_out[2] += 1;
+            self.left_out.broken += 1;
             return;
         }
         self.broken.push(BrokenGroup { name: name(), reason: one_line(&reason.to_string(), 200) });
@@ -475,28 +489,28 @@ impl Finding {
         match lists.kind.as_str() {
             "APIGroupDiscoveryList" => {
                 let groups = lists.items.unwrap_or_default();
-                self.discovery.left_out[0] += groups.more;
+                self.discovery.left_out.groups += groups.more;
                 for group in groups.items.into_iter().take_while(|_| in_time()) {
                     self.take_aggregated(group, in_time);
                 }
             }
             "APIVersions" => {
                 let versions = lists.versions.unwrap_or_default();
-                self.discovery.left_out[1] += versions.more;
+                self.discovery.left_out.versions += versions.more;
                 for version in versions.items {
                     self.postpone(Pending { group: String::new(), version });
                 }
             }
             "APIGroupList" => {
                 let groups = lists.groups.unwrap_or_default();
-                self.discovery.left_out[1] += groups.more;
+                self.discovery.left_out.groups += groups.more;
                 for text in groups.items.into_iter().take_while(|_| in_time()) {
                     match serde_json::from_str::<PlainGroup>(text.get()) {
                         Ok(group) if group.name.len() > MAX_NAME => {
                             self.discovery.break_off(|| one_line(&group.name, 100), &LONG_NAME);
                         }
                         Ok(group) => {
-                            self.discovery.left_out[1] += group.versions.more;
+                            self.discovery.left_out.versions += group.versions.more;
                             group.pending().for_each(|version| self.postpone(version));
                         }
                         Err(error) => self.discovery.break_off(|| name_of(text), &error),
@@ -523,7 +537,7 @@ impl Finding {
             return self.discovery.break_off(|| one_line(&name, 100), &LONG_NAME);
         }
         let versions = group.versions.unwrap_or_default();
-        self.discovery.left_out[1] += versions.more;
+        self.discovery.left_out.versions += versions.more;
         for text in versions.items.into_iter().take_while(|_| in_time()) {
             let unknown = || version_of(text).unwrap_or_else(|| "an unknown version".to_owned());
             match serde_json::from_str::<AggregatedVersion>(text.get()) {
@@ -536,7 +550,7 @@ impl Finding {
                         self.discovery.break_off(|| group_version(&name, &version.version), &reason);
                     }
                     let found = version.resources.unwrap_or_default();
-                    self.discovery.left_out[0] += found.more;
+                    self.discovery.left_out.kinds += found.more;
                     let found = found.items.into_iter();
                     self.add(
                         &version.version,
@@ -552,7 +566,7 @@ impl Finding {
     fn take_version(&mut self, group: &str, version: &str, body: &[u8]) -> Result<(), String> {
         let found: PlainResources = serde_json::from_slice(body).map_err(malformed)?;
         let found = found.resources.unwrap_or_default();
-        self.discovery.left_out[0] += found.more;
+        self.discovery.left_out.kinds += found.more;
         self.add(version, plain_resources(group, version, found.items));
         Ok(())
     }
@@ -561,7 +575,7 @@ impl Finding {
     fn postpone(&mut self, pending: Pending) {
         match pending.version.len() <= MAX_NAME && self.pending.len() < MAX_VERSIONS {
             true => self.pending.push(pending),
-            false => self.discovery.left_out[1] += 1,
+            false => self.discovery.left_out.versions += 1,
         }
     }
 
@@ -571,7 +585,7 @@ impl Finding {
         let Discovery { resources, left_out, .. } = &mut self.discovery;
         for resource in found {
             if !resource.is_bounded() {
-                left_out[0] += 1;
+                left_out.kinds += 1;
                 continue;
             }
             let key = [&resource.group, &resource.plural, &resource.kind].map(String::clone);
@@ -583,7 +597,7 @@ impl Finding {
                     self.known.insert(key, resources.len());
                     resources.push(resource);
                 }
-                _ => left_out[0] += 1,
+                _ => left_out.kinds += 1,
             }
         }
     }

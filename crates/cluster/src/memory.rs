@@ -43,6 +43,13 @@ struct Used {
     expected: usize,
 }
 
+impl Used {
+    /// Returns the number of clusters that share the budget now, or the expected number if that is larger; at least 1.
+    fn sharing(&self) -> usize {
+        self.clusters.len().max(self.expected).max(1)
+    }
+}
+
 impl Memory {
     /// Creates a budget of `budget` bytes.
     pub fn of(budget: u64) -> Memory {
@@ -59,8 +66,8 @@ impl Memory {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters that will be connected, so that the first one opens no more connections for watches
-    /// than its part of the open-file limit. Shares of memory depend only on the clusters connected so far.
+    /// Sets the number of clusters that will be connected, so that the first one takes no more than its share of memory,
+    /// and opens no more connections for watches than its part of the open-file limit.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
@@ -93,7 +100,7 @@ impl Share {
     /// the error.
     fn take(&self, bytes: u64) -> Result<(), u64> {
         let mut used = self.pool.used();
-        let clusters = used.clusters.len().max(1) as u64;
+        let clusters = used.sharing() as u64;
         let lent = self.pool.budget / 2;
         let share = (self.pool.budget - lent) / clusters;
         let most = share + if clusters == 1 { lent } else { lent / 2 };
@@ -113,8 +120,7 @@ impl Share {
     /// Returns the number of clusters that share the budget now, or the number from [`Memory::expect`] if that is
     /// larger; at least 1.
     fn clusters(&self) -> usize {
-        let used = self.pool.used();
-        used.clusters.len().max(used.expected).max(1)
+        self.pool.used().sharing()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -307,6 +313,17 @@ mod tests {
         let memory = Memory::of(1000);
         let share = memory.share();
         assert_eq!((share.take(1000), share.take(1)), (Ok(()), Err(1000)));
+    }
+
+    #[test]
+    fn first_cluster_leaves_the_shares_of_those_that_are_expected() {
+        let memory = Memory::of(1000);
+        memory.expect(5);
+        let first = memory.share();
+        // 100 of its own, and at most 250 lent.
+        assert_eq!((first.take(351), first.take(350)), (Err(350), Ok(())));
+        memory.expect(1);
+        assert_eq!(first.take(650), Ok(()), "the others do not come");
     }
 
     #[test]

@@ -285,6 +285,7 @@ impl Cluster {
         let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
         let ask = Ask { what: what.clone(), path: request.path(None), accept };
         let answer = self.ask_once(&ask).await?;
+        self.refuse_larger(&what, &answer.body, MAX_OBJECT_BYTES)?;
         let mut listing = Listing::default();
         let answer = answer.successful(&ask)?;
         let in_time = || self.deadline.check(&what).is_ok();

@@ -181,7 +181,8 @@ impl FleetState {
         let next = forgotten.map(|source| source.received.epoch() + 1).max();
         self.first_epoch = self.first_epoch.max(next.unwrap_or_default());
         known.sources.retain(|known| known.name != source);
-        self.differing.retain(|(of, ..), _| of != cluster);
+        // The other sources may go on to disagree.
+        self.differing.retain(|(of, app, side), _| of != cluster || known.differs(app, *side));
         if known.sources.is_empty() {
             self.clusters.remove(cluster);
         }

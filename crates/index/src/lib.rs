@@ -397,7 +397,7 @@ impl Index {
             Some(new_record) => new_record,
             None => return Ok(Applied::Event),
         };
-        Ok(self.put(kind, new_record, now))
+        self.put(kind, new_record, now)
     }
 
     /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged,
@@ -418,7 +418,7 @@ impl Index {
         let object = Object::new(document.root()).map_err(|_| Refusal::NotAnObject)?;
         let Some(new_record) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
         if self.contents.settings.retention == Retention::Compact {
-            return Ok(self.put(kind, new_record, now));
+            return self.put(kind, new_record, now);
         }
         let kept = match (object.group(), object.kind()) {
             ("", "Secret") => {
@@ -427,7 +427,7 @@ impl Index {
             }
             _ => Some(Arc::clone(&body)),
         };
-        Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
+        self.put(kind, NewRecord { body: kept, ..new_record }, now)
     }
 
     /// Converts an object to a record. An event is stored with the object that it is about, and `None` returned.

@@ -402,7 +402,8 @@ impl Index {
         shown: SavedStatus,
         now: Timestamp,
     ) -> Result<(), Damaged> {
-        let slot = self.put(kind, new_record, now).handle().ok_or(Damaged)?.slot;
+        let put = self.put(kind, new_record, now).map_err(|_| Damaged)?;
+        let slot = put.handle().ok_or(Damaged)?.slot;
         let SavedStatus { status, since, unwell_since, health, past } = shown;
         let health = health.map_or(NONE, |health| {
             self.pools.healths.take(&mut self.contents.healths, &health, || Arc::new(health.clone())).0

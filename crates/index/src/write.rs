@@ -13,7 +13,7 @@ use super::pool::NONE;
 use super::record::{Handle, Judged, Record, Uid, flag, millis};
 use super::subscribe::{Aspects, Batch, Change, Seen};
 use super::wire::{Damaged, Reader};
-use super::{Applied, Index, KindId, Pools};
+use super::{Applied, Index, KindId, Pools, Refusal};
 
 /// The changes since the last published snapshot.
 #[derive(Debug, Default)]
@@ -151,20 +151,27 @@ impl Contents {
 
 impl Index {
     /// Stores an object in its slot, as a new one or in place of the present one; returns the effect.
-    pub(super) fn put(&mut self, kind: KindId, new_record: NewRecord<'_>, now: Timestamp) -> Applied {
-        let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
-            return Applied::Event;
-        };
+    ///
+    /// # Errors
+    /// Returns an error if the kind is unknown.
+    pub(super) fn put(
+        &mut self,
+        kind: KindId,
+        new_record: NewRecord<'_>,
+        now: Timestamp,
+    ) -> Result<Applied, Refusal> {
+        let resource = self.contents.kinds.get(kind.0 as usize).map(Arc::clone);
+        let resource = resource.ok_or(Refusal::UnknownKind)?;
         let slot =
             self.contents.slot_of(&resource.group, &resource.kind, &new_record.namespace, &new_record.name);
-        let Some(slot) = slot else { return Applied::Added(self.insert(kind, new_record, now)) };
+        let Some(slot) = slot else { return Ok(Applied::Added(self.insert(kind, new_record, now))) };
         let own = self.contents.record(slot).map_or(Uid::NONE, |record| record.uid);
         if own != new_record.uid {
             // One was deleted and another made, and nobody told.
             self.take_out(slot);
-            return Applied::Added(self.insert(kind, new_record, now));
+            return Ok(Applied::Added(self.insert(kind, new_record, now)));
         }
-        self.update(slot, new_record)
+        Ok(self.update(slot, new_record))
     }
 
     fn insert(&mut self, kind: KindId, mut new_record: NewRecord<'_>, now: Timestamp) -> Handle {

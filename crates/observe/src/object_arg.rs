@@ -5,6 +5,17 @@ use std::str::FromStr;
 
 use taffrail_object::ObjectKey;
 
+/// Maximum number of namespaces in which an object is read by its kind and name alone: the first ones by name; a note
+/// counts the rest.
+pub(crate) const MAX_NAMESPACES: usize = 50;
+
+/// Returns the note about the namespaces beyond [`MAX_NAMESPACES`] of `all` that have an object called `name`; `None` if
+/// there are none.
+pub(crate) fn beyond_namespaces(name: &str, all: usize) -> Option<String> {
+    let more = all.checked_sub(MAX_NAMESPACES).filter(|more| *more > 0)?;
+    Some(format!("{name} is in {more} more namespaces; Taffrail reads at most {MAX_NAMESPACES}"))
+}
+
 /// The argument by which a user names an object: its whole key, or kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectArg {

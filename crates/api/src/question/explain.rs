@@ -407,7 +407,7 @@ impl View for ExplainView {
             let explanation = explanation.suspended(Suspension::of(&subject.app, home));
             // A dump cannot be written to, and the cluster that a user reaches may be another one.
             let explanation = match home.is_some_and(|home| !home.is_dump()) {
-                true => explanation.resumable(&subject.app, self.contexts),
+                true => explanation.remedied(&subject.app, self.contexts),
                 false => explanation,
             };
             match (&subject.belonging, subject.app.resources.as_slice()) {

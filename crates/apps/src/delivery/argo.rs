@@ -547,7 +547,7 @@ pub(crate) fn problems(
             found.extend(syncing(home, object, now).map(|problem| problem.about(declaring.key)));
         }
         SyncState::OutOfSync if !is_skipped => {
-            let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
+            let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced, now);
             found.extend(out_of_sync(home, declaring, &sync, unsynced, drifted, now));
         }
         _ => {}

@@ -118,7 +118,9 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let error = source.error().or(later).or_else(|| condition_error(object, desired.as_deref()));
     let is_true = |name| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(|name| is_true(name)).map(|stalled| stalled.text("message"));
-    let clean = error.is_none() && applied.is_some() && applied == syncing.commit();
+    // The errors of the source or of rendering leave the last sync as it was.
+    let is_clean =
+        applied.is_some() && applied == attempted && syncing.error().is_none() && !has_sync_error(object);
 
     let (state, trouble) = if let Some(message) = stalled.or(error) {
         (SyncState::Failed, Some(message))
@@ -131,7 +133,7 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
             (Some(_), _) => (SyncState::OutOfSync, None),
         }
     };
-    let last_success = syncing.0.filter(|_| clean).and_then(|stage| time(stage.get("lastUpdate")));
+    let last_success = syncing.0.filter(|_| is_clean).and_then(|stage| time(stage.get("lastUpdate")));
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
@@ -144,6 +146,15 @@ fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String>
     let error = stage.error().filter(|_| is_of_newest)?;
     let message = syncing.text("message");
     Some(if message.is_empty() { error } else { format!("{error}: {message}") })
+}
+
+/// Returns true if the condition `Syncing` has errors that may be of the stage sync: it refers to those of that stage,
+/// or does not say of which stage they are.
+fn has_sync_error(object: &Object<'_>) -> bool {
+    let Some(syncing) = Condition::find(object, "Syncing") else { return false };
+    let mut stages = syncing.0.get("errorSourceRefs").and_then(Value::items).into_iter().flatten().peekable();
+    let is_unnamed = stages.peek().is_none();
+    Stage(Some(syncing.0)).error().is_some() && (is_unnamed || stages.any(|stage| stage.is_str("SyncError")))
 }
 
 /// Returns the time of the last transition of the condition `Syncing`, else of its last update; `None` without that

@@ -1,10 +1,11 @@
 //! The time at which objects began to differ from the synced state, from their field managers.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{Object, ObjectKey};
 
-use super::{text, time};
+use super::fields::foreign_writes;
 use crate::memo::Memo;
+use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
@@ -12,33 +13,46 @@ use crate::sync::ObjectSync;
 /// the time counts as unknown.
 const MAX_DATED_OBJECTS: usize = 20;
 
-/// A cache of the newest two writes to each object (without those by Argo CD), by index of the cluster and key.
+/// A cache of the newest writes to each object, by index of the cluster and key.
 ///
 /// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
 pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 
-type Newest = [Option<Timestamp>; 2];
+/// The newest writes to an object that may make it differ from its declaration.
+#[derive(Debug, Clone, Default)]
+struct Newest {
+    /// The times of the newest two writes, the newest first.
+    times: [Option<Timestamp>; 2],
+    /// True if there is also a scale, for which the API server records no time.
+    has_scale: bool,
+}
 
 impl Writes {
     /// Returns the time at which the first of these objects began to differ from the state synced at `synced`: the
-    /// earliest of their writes after that time, except those by Argo CD.
+    /// earliest of their writes after that time, except those by Argo CD and by controllers of Kubernetes.
     ///
-    /// `None` unless each object has exactly one such write, or if there are more than [`MAX_DATED_OBJECTS`] objects.
+    /// `None` unless each object has exactly one such write, at a time that is not after `now`, and no scale without
+    /// a time; also if there are more than [`MAX_DATED_OBJECTS`] objects.
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],
         objects: &dyn Objects,
         cluster: usize,
         synced: Timestamp,
+        now: Timestamp,
     ) -> Option<Timestamp> {
         if unsynced.len() > MAX_DATED_OBJECTS {
             return None;
         }
         let after = |it: &ObjectSync| match self.newest(objects, cluster, &it.key) {
             // One of several writes may have changed nothing that is declared.
-            [Some(newest), before] if newest > synced => {
-                Some(newest).filter(|_| before.is_none_or(|before| before <= synced))
+            Newest { times: [Some(newest), before], has_scale: false }
+                if newest > synced && before.is_none_or(|before| before <= synced) =>
+            {
+                // A client can write any time in the managed fields.
+                let is_past = elapsed(objects, newest, SignedDuration::ZERO, now) >= SignedDuration::ZERO;
+                is_past.then_some(newest)
             }
             _ => None,
         };
@@ -51,18 +65,17 @@ impl Writes {
     }
 }
 
-/// Returns the times of the newest two writes to an object, the newest first, without those by Argo CD or to
-/// its status.
 fn newest(object: &Object<'_>) -> Newest {
     let mut found = Newest::default();
-    for entry in object.managed_fields() {
-        let is_of_status = entry.get("subresource").is_some_and(|it| it.is_str("status"));
-        let is_argo = text(entry, &["manager"]).is_some_and(|manager| manager.starts_with("argocd"));
-        let Some(at) = time(entry.get("time")).filter(|_| !is_of_status && !is_argo) else { continue };
-        let [newest, before] = found;
-        found = match newest {
-            Some(newest) if newest >= at => [Some(newest), before.max(Some(at))],
-            newest => [Some(at), newest],
+    for write in foreign_writes(object) {
+        let [newest, before] = found.times;
+        found.times = match (write.at, newest) {
+            (None, _) => {
+                found.has_scale |= write.is_scale;
+                continue;
+            }
+            (Some(at), Some(newest)) if newest >= at => [Some(newest), before.max(Some(at))],
+            (at, newest) => [at, newest],
         };
     }
     found

@@ -336,25 +336,68 @@ fn is_empty(value: Value<'_>, depth: usize) -> bool {
     }
 }
 
-/// Returns the fields outside the status that managers other than Argo CD and the controllers of Kubernetes wrote after
-/// the time `synced`, or by a scale, whose time is not recorded: one entry per manager, for at most [`MAX_FIELDS`]
-/// managers.
-fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
-    let written = object.managed_fields().filter_map(|entry| {
-        let manager = text(entry, &["manager"])?;
+/// An entry of an object's managed fields that may make the object differ from its declaration.
+pub(super) struct ForeignWrite<'a> {
+    manager: String,
+    /// True if the manager wrote by the subresource `scale`, for which the API server records no time.
+    pub(super) is_scale: bool,
+    /// The time of the manager's last write; `None` if it is not recorded.
+    pub(super) at: Option<Timestamp>,
+    /// The fields that the manager wrote; `None` if they are not recorded.
+    fields: Option<Value<'a>>,
+}
+
+/// Returns the writes to an object by managers other than Argo CD and the controllers of Kubernetes, without those
+/// that contain no field that could be declared, such as writes of the status.
+pub(super) fn foreign_writes<'a>(object: &Object<'a>) -> impl Iterator<Item = ForeignWrite<'a>> {
+    object.managed_fields().filter_map(|entry| {
+        let manager = text(entry, &["manager"]).unwrap_or_default();
         let subresource = text(entry, &["subresource"]).unwrap_or_default();
-        let is_computed = manager == "kube-controller-manager" && subresource != "scale";
-        if subresource == "status" || manager.starts_with("argocd") || is_computed {
-            return None;
-        }
-        // The API server records no time of a scale. One that a later sync took back is not recorded any more.
+        let is_scale = subresource == "scale";
+        let is_computed = manager == "kube-controller-manager" && !is_scale;
+        let fields = entry.get("fieldsV1");
+        let is_foreign = subresource != "status" && !manager.starts_with("argocd") && !is_computed;
         let at = time(entry.get("time"));
-        if at.is_none_or(|at| at <= synced) && !(at.is_none() && subresource == "scale") {
-            return None;
-        }
+        (is_foreign && fields.is_none_or(can_be_declared)).then_some(ForeignWrite {
+            manager,
+            is_scale,
+            at,
+            fields,
+        })
+    })
+}
+
+/// Returns true if a declaration could contain one of `fields`: not the status, and of the metadata only labels, and
+/// annotations that no controller computes.
+fn can_be_declared(fields: Value<'_>) -> bool {
+    let members = |value: Value<'_>| {
+        value.members().into_iter().flatten().any(|(part, inside)| match &*part {
+            "f:labels" => true,
+            "f:annotations" => inside
+                .members()
+                .into_iter()
+                .flatten()
+                .any(|(name, _)| name.strip_prefix("f:").is_some_and(|name| !COMPUTED.contains(&name))),
+            _ => false,
+        })
+    };
+    fields.members().into_iter().flatten().any(|(part, inside)| match &*part {
+        "f:status" | "." => false,
+        "f:metadata" => members(inside),
+        _ => true,
+    })
+}
+
+/// Returns the fields that [`foreign_writes`] set after the time `synced`: one entry per manager, for at most
+/// [`MAX_FIELDS`] managers.
+fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
+    let written = foreign_writes(object).filter_map(|write| {
+        // The API server records no time of a scale. One that a later sync took back is not recorded any more.
+        let is_later = write.at.map_or(write.is_scale, |at| at > synced);
+        let fields = write.fields.filter(|_| is_later && !write.manager.is_empty())?;
         let mut paths = Paths::default();
-        written(entry.get("fieldsV1")?, &[], "", MAX_DEPTH, steps, &mut paths);
-        paths.by(Some(short(manager)))
+        written(fields, &[], "", MAX_DEPTH, steps, &mut paths);
+        paths.by(Some(short(write.manager)))
     });
     written.take(MAX_FIELDS).collect()
 }

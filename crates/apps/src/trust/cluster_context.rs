@@ -8,7 +8,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Status, assess};
 
-use super::{CheckedCluster, Concerned, TrustShape, is_green};
+use super::{CheckedCluster, Concerned, TrustShape, is_green, silent};
 use crate::app::{App, AppList, Resource};
 use crate::claimants::Claimants;
 use crate::command;
@@ -169,7 +169,7 @@ impl<'a> ClusterContext<'a> {
 
     /// Returns the command `taffrail explain` for an app; `None` if a name in it could be taken for an option.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
-        command::of_app("explain", &app.app, self.context.is_some())
+        command::of_app(&["explain"], &app.app, self.context.is_some())
     }
 
     /// Returns the sources of a Flux object; none for other objects.
@@ -339,6 +339,7 @@ impl<'a> ClusterContext<'a> {
                 .filter(|pod| pod.projection == Projection::Full)
                 .count(),
             leases: self.leases().count(),
+            without_lease: silent::without_lease(self),
             as_of: self.now,
         }
     }

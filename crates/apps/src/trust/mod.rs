@@ -113,6 +113,10 @@ pub struct CheckedCluster {
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
+    /// The controllers of Kubernetes and of the delivery tools of the cluster's apps without a Lease among those that
+    /// were read, so that it is not known if they work; empty if the Leases were not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_lease: Vec<String>,
     /// The time at which the cluster is judged; for a dump the time when it was written, if known.
     pub as_of: Timestamp,
 }

@@ -13,7 +13,7 @@ use super::{Concerned, Finding, FindingCategory, Severity};
 use crate::app::App;
 use crate::command;
 use crate::delivery::argo::installs::{Standing, argo_standing};
-use crate::delivery::controllers::{CONTROLLERS, Stops};
+use crate::delivery::controllers::{CONTROLLERS, Controller, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
@@ -117,6 +117,41 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     lost.into_iter().map(made).collect()
 }
 
+/// Returns the Leases of a controller of a delivery tool.
+fn leases_of<'a>(cluster: &ClusterContext<'a>, deliverer: &Controller) -> Vec<Observed<'a>> {
+    // Any author can give a Lease such a name.
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    let mut is_of_one = |namespace: &str| {
+        namespace == deliverer.namespace
+            || deliverer.of.contains(&Delivery::ArgoApplication)
+                && *known.entry(namespace.to_owned()).or_insert_with(|| {
+                    argo_standing(cluster.objects, namespace, Trust::NONE) == Standing::Known
+                })
+    };
+    let leases = cluster.leases().filter(|lease| {
+        lease.key.name.starts_with(deliverer.name)
+            && lease.key.name.ends_with("leader-election")
+            && is_of_one(lease.key.namespace)
+    });
+    leases.collect()
+}
+
+/// Returns the names of the controllers of Kubernetes, and of those of the delivery tools of apps declared in this
+/// cluster, that have no Lease; empty if no Lease, or not all, were read.
+pub(super) fn without_lease(cluster: &ClusterContext<'_>) -> Vec<String> {
+    let is_known = cluster.objects.is_observed("coordination.k8s.io", "Lease", None);
+    if !is_known || cluster.leases().next().is_none() {
+        return Vec::new();
+    }
+    let of_kubernetes = CONTROL_PLANE.iter().map(|(name, _)| *name).filter(|name| {
+        !cluster.leases().any(|lease| (lease.key.namespace, lease.key.name) == ("kube-system", *name))
+    });
+    let is_used =
+        |it: &&Controller| !cluster.delivered_by(|app| it.of.contains(&app.app.delivery)).is_empty();
+    let of_tools = CONTROLLERS.iter().filter(is_used).filter(|it| leases_of(cluster, it).is_empty());
+    of_kubernetes.chain(of_tools.map(|it| it.name)).map(str::to_owned).collect()
+}
+
 /// Finds stopped controllers of the delivery tools of apps declared in this cluster, by their workloads or else by
 /// their Leases.
 fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -128,23 +163,9 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         }
         let stopped =
             deliverer.stopped(cluster.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
-        // Any author can give a Lease such a name.
-        let mut known: BTreeMap<String, bool> = BTreeMap::new();
-        let mut is_of_one = |namespace: &str| {
-            namespace == deliverer.namespace
-                || deliverer.of.contains(&Delivery::ArgoApplication)
-                    && *known.entry(namespace.to_owned()).or_insert_with(|| {
-                        argo_standing(cluster.objects, namespace, Trust::NONE) == Standing::Known
-                    })
-        };
         let lease = || {
-            let leases = cluster.leases().filter(|lease| {
-                lease.key.name.starts_with(deliverer.name)
-                    && lease.key.name.ends_with("leader-election")
-                    && is_of_one(lease.key.namespace)
-            });
             // One of several replicas may have been removed for good.
-            let leases: Vec<_> = leases.collect();
+            let leases = leases_of(cluster, deliverer);
             let renewed: Option<Vec<Timestamp>> =
                 leases.iter().map(|lease| expired(cluster, lease)).collect();
             let newest = renewed?.into_iter().max()?;

@@ -252,10 +252,13 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     let path = field.join(".");
     let name = format!("{} {}", object.kind(), app.declaring.as_ref()?.path());
     if let Some(set) = identity::application_set(object) {
+        let pointer: Vec<&str> = field.iter().take(2).map(String::as_str).collect();
         return Some(format!(
-            "ApplicationSet {}/{set} makes {name} and will revert {path}, unless its \
-             spec.ignoreApplicationDifferences excludes it",
-            object.namespace()
+            "ApplicationSet {}/{set} makes {name}: when it reconciles next, it sets {path} to what its template says. \
+             Change spec.template.{path} of the ApplicationSet instead, or keep it from writing the field: add \
+             /{} to the jsonPointers in its spec.ignoreApplicationDifferences",
+            object.namespace(),
+            pointer.join("/")
         ));
     }
     let declares = |other: &&App| {

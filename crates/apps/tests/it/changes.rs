@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_api::text;
 use taffrail_apps::{App, Changes, Objects, ReadQuery, Snapshot, apps, changes};
-use taffrail_object::Projection;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 use taffrail_status::assess::Change;
 
@@ -177,7 +177,7 @@ fn scaling_and_lowered_quotas_are_shown_with_their_writer() {
         "lastTransitionTime": "2026-03-01T11:49:30Z",
         "message": "pods \"web-x\" is forbidden: exceeded quota: team, requested: pods=1, used: pods=6, limited: pods=6"}]});
     let used = "ResourceQuota team, used up";
-    let scaled = "2026-03-01T11:49:00Z Deployment web, spec, by kubectl-edit";
+    let scaled = "2026-03-01T11:49:00Z Deployment web, spec, by kubectl-edit: key";
     assert_eq!(
         of(&[web.clone(), refused.clone()]),
         [format!("2026-03-01T11:49:30Z {used}: used: pods=6, limited: pods=6"), scaled.to_owned()]
@@ -189,6 +189,34 @@ fn scaling_and_lowered_quotas_are_shown_with_their_writer() {
             scaled.to_owned(),
             format!("2026-03-01T11:30:00Z {used}, by kubectl-edit: used: pods=6, limited: pods=6")
         ]
+    );
+}
+
+#[test]
+fn spec_fields_that_a_manager_wrote_are_named() {
+    let mut web = deployment("1");
+    let told = |web: &mut Value, spec: Value| {
+        web["metadata"]["managedFields"] = json!([{"manager": "kubectl-edit", "operation": "Update",
+            "time": "2026-03-01T11:49:00Z", "fieldsV1": {"f:spec": spec}}]);
+        let cluster = holding("cluster", &[web.clone()]);
+        let objects: &dyn Objects = &cluster;
+        let key = ObjectKey::new("apps", "Deployment", "shop", "web");
+        let observed = objects.get(key.as_ref()).present().unwrap();
+        let last = taffrail_status::assess::last_changes(&observed.object, &cluster);
+        text::change(&last[0])
+    };
+    let strategy = json!({"f:type": {}});
+    let several = json!({"f:strategy": strategy, "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {"f:env": {}}}}}});
+    assert_eq!(told(&mut web, several), "spec, by kubectl-edit: strategy.type, template.spec.containers");
+    assert_eq!(told(&mut web, json!({"f:strategy": strategy})), "spec, by kubectl-edit: strategy.type");
+    assert_eq!(
+        told(&mut web, json!({"f:a": {}, "f:b": {"f:x": {}, "f:y": {}}, "f:c": {}, "f:d": {}, "f:e": {}})),
+        "spec, by kubectl-edit: a, b, c and 2 more"
+    );
+    let many: serde_json::Map<String, Value> = (10..40).map(|at| (format!("f:n{at}"), json!({}))).collect();
+    assert_eq!(
+        told(&mut web, Value::Object(many)),
+        "spec, by kubectl-edit: n10, n11, n12 and at least 7 more"
     );
 }
 

@@ -65,9 +65,12 @@ fn warnings_about_generated_names_are_joined() {
         event("a", set, "FailedCreate", &denied("web-7d9f-aaaaa"), &at("11:01:00")),
         event("b", set, "FailedCreate", &denied("web-7d9f-bbbbb"), &at("11:02:00")),
     ];
+    let crashing = |pod: &str, last: &str| {
+        let warning = event(pod, ("v1", "Pod", pod), "BackOff", &crash(pod), &at(last));
+        [made("v1", "Pod", pod, ("ReplicaSet", "web-7d9f")), warning]
+    };
     for (pod, last) in pods.into_iter().zip(["11:03:00", "11:04:00"]) {
-        objects.push(made("v1", "Pod", pod, ("ReplicaSet", "web-7d9f")));
-        objects.push(event(pod, ("v1", "Pod", pod), "BackOff", &crash(pod), &at(last)));
+        objects.extend(crashing(pod, last));
     }
     let prod = holding("prod", &objects);
     let list = apps(&[&prod], &ActiveRules::default(), NOW);
@@ -80,7 +83,21 @@ fn warnings_about_generated_names_are_joined() {
     };
     let of_set = "FailedCreate web-7d9f 2 of 1".to_owned();
     assert_eq!(told(&each)[..2], [of_set.clone(), format!("BackOff {} 1 of 1", pods[0])]);
-    assert_eq!(told(&each.together()), [of_set, format!("BackOff {} 2 of 2", pods[1])]);
+    let together = each.together();
+    assert_eq!(told(&together), [of_set, format!("BackOff {} 2 of 2", pods[1])]);
+    assert_eq!(together.items[1].others, pods[..1], "each Pod is named");
+
+    // Of many Pods those with the newest warnings are named.
+    for number in 10..40 {
+        objects.extend(crashing(&format!("web-7d9f-x3k{number}"), &format!("11:{number}:00")));
+    }
+    let prod = holding("prod", &objects);
+    let list = apps(&[&prod], &ActiveRules::default(), NOW);
+    let asked: Vec<&App> = list.apps.iter().collect();
+    let together = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW).together();
+    let EventRow { object, objects, others, .. } = &together.items[1];
+    assert_eq!((&*object.name, *objects, others.len()), ("web-7d9f-x3k39", 32, 20));
+    assert_eq!((&*others[0], &*others[19]), ("web-7d9f-x3k38", "web-7d9f-x3k19"));
 }
 
 #[test]

@@ -458,6 +458,101 @@ fn a_failed_comparison_is_dated_by_its_condition() {
     assert_eq!(told(&app), (Status::Unknown, at), "out of reach");
 }
 
+/// Returns the next steps of the explanation of the only app.
+fn next_steps(objects: &[Value]) -> Vec<String> {
+    let row = row(&holding("prod", objects));
+    Explanation::new(&row, None).remedied(&row, false).next
+}
+
+#[test]
+fn next_step_of_an_app_out_of_sync_is_the_sync_that_its_tool_takes() {
+    let sync = "taffrail reconcile --sync argo-application/argocd/shop";
+    let resume = "taffrail resume argo-application/argocd/shop";
+    let has = |next: &[String], command: &str| next.iter().any(|it| it == command);
+    let mut app = application(argo_status("OutOfSync", "Succeeded"));
+    app["spec"]["syncPolicy"] = json!({});
+    let next = next_steps(&[app.clone(), settings()]);
+    assert_eq!(next.last().map(String::as_str), Some(sync), "{next:?}");
+    let named = row(&holding("prod", &[app.clone(), settings()]));
+    let next = Explanation::new(&named, Some("prod")).remedied(&named, true).next;
+    assert!(has(&next, &format!("{sync} --context prod")), "{next:?}");
+
+    // Whoever switched automatic sync off may have a reason.
+    let mut paused = app.clone();
+    paused["spec"]["syncPolicy"] = json!({"automated": {"enabled": false}});
+    let next = next_steps(&[paused, settings()]);
+    assert!(has(&next, resume) && !has(&next, sync), "{next:?}");
+    // Nothing would do it, and what would be left is left.
+    let stopped = controller("argocd-application-controller", "argocd", 0);
+    let next = next_steps(&[app.clone(), settings(), stopped]);
+    assert!(!has(&next, sync), "{next:?}");
+    let mut pruned = app.clone();
+    pruned["status"]["resources"][0]["requiresPruning"] = json!(true);
+    assert!(!has(&next_steps(&[pruned, settings()]), sync));
+    app["status"]["sync"]["status"] = json!("Synced");
+    assert!(!has(&next_steps(&[app, settings()]), sync), "it is synced");
+
+    let newer = |updated: &str| git(json!([{"type": "Ready", "status": "True"}]), updated, "main@sha1:2");
+    let reconcile = "taffrail reconcile flux-kustomization/flux-system/shop";
+    assert!(has(&next_steps(&[newer("2026-03-01T11:40:00Z"), kustomization()]), reconcile));
+    assert!(
+        !has(&next_steps(&[newer("2026-03-01T11:55:00Z"), kustomization()]), reconcile),
+        "it comes by itself"
+    );
+}
+
+#[test]
+fn drift_is_dated_by_the_write_that_its_explanation_names() {
+    let entry = |manager: &str, subresource: &str, at: &str, fields: Value| json!({"manager": manager, "operation": "Update", "subresource": subresource, "time": at, "fieldsV1": fields});
+    let drift = entry("kubectl-edit", "", "2026-03-01T11:40:00Z", json!({"f:data": {"f:LOG_LEVEL": {}}}));
+    let told = |others: &[Value]| {
+        let mut object = settings();
+        object["metadata"]["managedFields"] = json!([std::slice::from_ref(&drift), others].concat());
+        let mut app = application(argo_status("OutOfSync", "Succeeded"));
+        app["spec"]["syncPolicy"] = json!({"automated": {}});
+        app["status"]["operationState"]["finishedAt"] = json!("2026-03-01T11:30:00Z");
+        let own = row(&holding("prod", &[app, object]));
+        assert_eq!(own.problem().unwrap().severity, ProblemSeverity::Notice);
+        since(&own)
+    };
+    let at = Some("2026-03-01T11:40:00Z".to_owned());
+    assert_eq!(told(&[]), at);
+    let later = "2026-03-01T11:50:00Z";
+    for (what, other) in [
+        ("a controller", entry("kube-controller-manager", "", later, json!({"f:spec": {"f:replicas": {}}}))),
+        (
+            "a restart",
+            entry(
+                "kubectl-rollout",
+                "",
+                later,
+                json!({"f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}),
+            ),
+        ),
+        ("a finalizer", entry("vault", "", later, json!({"f:metadata": {"f:finalizers": {}}}))),
+        ("a status without subresource", entry("vault", "", later, json!({"f:status": {"f:phase": {}}}))),
+    ] {
+        assert_eq!(told(&[other]), at, "{what} makes no difference");
+    }
+    let mut scaled = entry("kubectl", "scale", later, json!({"f:spec": {"f:replicas": {}}}));
+    assert_eq!(told(&[scaled.clone()]), None, "which of them is not known");
+    scaled.as_object_mut().unwrap().remove("time");
+    assert_eq!(told(&[scaled]), None, "the scale may have been first");
+    let labelled = entry("vault", "", later, json!({"f:metadata": {"f:labels": {"f:team": {}}}}));
+    assert_eq!(told(&[labelled]), None, "which of them is not known");
+}
+
+#[test]
+fn drift_is_not_dated_by_a_time_to_come() {
+    let mut object = settings();
+    object["metadata"]["managedFields"] =
+        wrote(&json!({"f:data": {"f:LOG_LEVEL": {}}}), "2026-03-01T12:00:01Z");
+    let mut app = application(argo_status("OutOfSync", "Succeeded"));
+    app["spec"]["syncPolicy"] = json!({"automated": {"selfHeal": true}});
+    let own = row(&holding("prod", &[app, object]));
+    assert_eq!((since(&own), own.problem().unwrap().severity), (None, ProblemSeverity::Error));
+}
+
 #[test]
 fn drift_is_dated_by_the_field_manager_or_not_at_all() {
     let written = |manager: &str, at: &str| json!({"manager": manager, "operation": "Update", "time": at, "fieldsV1": {"f:data": {"f:LOG_LEVEL": {}}}});

@@ -201,6 +201,38 @@ fn config_sync_errors_affect_sync_but_not_health() {
 }
 
 #[test]
+fn last_success_of_config_sync_is_known_while_its_source_or_rendering_fails() {
+    let failing = |stage: &str, mut status: Value| {
+        status[stage]["errors"] = json!([{"code": "1", "errorMessage": "KNV0001: no"}]);
+        status
+    };
+    let told = |status: Value| {
+        let inventory = group("repo-sync", resources(), with(&[done("Succeeded", "Succeeded")]));
+        let sync = only(&[root_sync(status), inventory, settings()]).sync;
+        (sync.applied, sync.last_success.map(|at| at.to_string()))
+    };
+    let at = Some("2026-03-01T11:20:00Z".to_owned());
+    let applied = |commit: &str, at: &Option<String>| (Some(commit.to_owned()), at.clone());
+    assert_eq!(told(stages(NEW, NEW, NEW, "False")), applied(NEW, &at));
+    assert_eq!(told(failing("source", stages(NEW, NEW, NEW, "False"))), applied(NEW, &at));
+    assert_eq!(told(failing("source", stages(NEW, OLD, OLD, "False"))), applied(OLD, &at));
+    assert_eq!(told(failing("rendering", stages(NEW, OLD, OLD, "False"))), applied(OLD, &at));
+    // The time of a sync that failed, or that is of another commit, is not that of a success.
+    assert_eq!(told(failing("sync", stages(NEW, NEW, OLD, "True"))), applied(OLD, &None));
+    assert_eq!(told(failing("sync", stages(NEW, NEW, NEW, "False"))), applied(NEW, &None));
+    assert_eq!(told(stages(NEW, NEW, OLD, "True")), applied(OLD, &None));
+    let by_condition = |of: Value| {
+        let mut status = stages(NEW, NEW, NEW, "False");
+        status["conditions"][2]["errorSummary"] = json!({"totalCount": 1});
+        status["conditions"][2]["errorSourceRefs"] = of;
+        told(status)
+    };
+    assert_eq!(by_condition(json!(["SourceError"])), applied(NEW, &at));
+    assert_eq!(by_condition(json!(["SourceError", "SyncError"])), applied(NEW, &None));
+    assert_eq!(by_condition(json!(null)), applied(NEW, &None));
+}
+
+#[test]
 fn a_root_sync_without_inventory_has_no_objects_yet() {
     let row = only(&[root_sync(stages(NEW, "", "", "True"))]);
     assert_eq!((row.counts.total(), row.health, row.sync.applied), (0, Status::Current, None));

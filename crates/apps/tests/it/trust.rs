@@ -388,6 +388,32 @@ fn leases_are_read_only_for_trust() {
     assert_eq!(asks(&ReadQuery { liveness: true, ..ReadQuery::default() }), (true, true));
 }
 
+#[test]
+fn controllers_without_a_lease_are_named() {
+    let lease = |namespace: &str, name: &str| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": name},
+            "spec": {"leaseDurationSeconds": 40, "renewTime": "2026-03-01T11:59:59Z"}})
+    };
+    let mut app = super::tree::kustomization("web", &[]);
+    app["metadata"]["namespace"] = json!("flux-system");
+    let named = |leases: &[Value]| {
+        let cluster = holding("cluster", &[leases, std::slice::from_ref(&app)].concat());
+        let clusters: [&dyn Objects; 1] = [&cluster];
+        let list = apps(&clusters, &ActiveRules::default(), NOW);
+        let asked: Vec<&App> = list.apps.iter().collect();
+        let report = TrustReport::new(&asked, &list, &clusters, NOW, TrustShape::default());
+        report.checked[0].without_lease.clone()
+    };
+    let known = [
+        lease("kube-system", "kube-controller-manager"),
+        lease("flux-system", "source-controller-leader-election"),
+        lease("tenant", "kustomize-controller-leader-election"),
+    ];
+    assert_eq!(named(&known), ["kube-scheduler", "kustomize-controller"]);
+    assert_eq!(named(&[]), [""; 0], "what was not read is not missing");
+}
+
 /// Any author can give a Lease the name of a controller's.
 #[test]
 fn leases_of_tenants_do_not_count_for_controllers() {

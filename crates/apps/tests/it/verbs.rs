@@ -324,12 +324,15 @@ fn suspend_warns_about_tools_that_would_revert_it() {
     let mut made = application(json!({"automated": {}}), json!({}));
     made["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "all", "uid": "1"}]);
-    let plan = planned(&[made], "api", Verb::Suspend).unwrap();
-    assert!(
-        plan.warnings[0].starts_with("ApplicationSet argocd/all makes Application argocd/api"),
-        "{:?}",
-        plan.warnings
-    );
+    let told = "ApplicationSet argocd/all makes Application argocd/api: when it reconciles next, it sets \
+                spec.syncPolicy.automated.enabled to what its template says. Change \
+                spec.template.spec.syncPolicy.automated.enabled of the ApplicationSet instead, or keep it from \
+                writing the field: add /spec/syncPolicy to the jsonPointers in its spec.ignoreApplicationDifferences";
+    let mut off = made.clone();
+    off["spec"]["syncPolicy"] = json!({"automated": {"enabled": false}});
+    for (app, verb) in [(made, Verb::Suspend), (off, Verb::Resume)] {
+        assert_eq!(planned(&[app], "api", verb).unwrap().warnings, [told]);
+    }
 }
 
 /// Any author can list an object in an inventory of their own.

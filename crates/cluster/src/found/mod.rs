@@ -79,6 +79,9 @@ impl SecretCluster {
             NotChosen::Kubeconfig(error) => unusable(&error),
             NotChosen::Ambiguous(contexts) => SecretClusterError::Ambiguous { contexts },
             NotChosen::Broken(what) => SecretClusterError::Unusable(what.to_owned()),
+            NotChosen::TooMany(most) => {
+                SecretClusterError::Unusable(format!("it has more than {most} contexts, clusters or users"))
+            }
         })?;
         let is_set = |fields: &Map<String, Value>, field: &str| {
             fields.get(field).is_some_and(|value| !value.is_null() && value != "")

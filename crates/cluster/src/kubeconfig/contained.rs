@@ -28,6 +28,8 @@ pub(crate) enum NotChosen {
     Ambiguous(usize),
     /// The current context, its cluster or its user is not defined, or is not of the form of one.
     Broken(&'static str),
+    /// There are more contexts, clusters or users than this maximum.
+    TooMany(usize),
 }
 
 impl Entries {
@@ -36,7 +38,7 @@ impl Entries {
         let file = Path::new("kubeconfig");
         let text = FileText::parse_without_aliases(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;
         if [&text.contexts, &text.clusters, &text.users].iter().any(|list| list.len() > MAX_ENTRIES) {
-            return Err(NotChosen::Broken("the kubeconfig has more than 1000 contexts, clusters or users"));
+            return Err(NotChosen::TooMany(MAX_ENTRIES));
         }
         let mut all = Kubeconfig { current: text.current.clone(), ..Kubeconfig::default() };
         all.add(file, text);

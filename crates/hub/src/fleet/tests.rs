@@ -173,6 +173,26 @@ fn freshest_live_source_speaks_and_lasting_disagreement_is_listed() {
 }
 
 #[test]
+fn sources_that_disagree_do_so_after_another_one_is_forgotten() {
+    let mut world = World::default();
+    for source in ["agent", "metrics", "observer"] {
+        world.open("prod", source);
+    }
+    world.snapshot("prod", "agent", 0, vec![declared("prod", "prod"), observed("prod", Status::Current)]);
+    world.snapshot("prod", "metrics", 5, vec![observed("prod", Status::Failed)]);
+    world.snapshot("prod", "observer", 6, vec![observed("prod", Status::Current)]);
+    let since = |world: &World| {
+        let listed = world.fleet.disagreements(seconds(20));
+        listed.iter().map(|it| (it.side, it.since)).collect::<Vec<_>>()
+    };
+    assert_eq!(since(&world), [(HalfSide::Observed, seconds(5))]);
+    world.fleet.forget(&id("prod"), "observer");
+    assert_eq!(since(&world), [(HalfSide::Observed, seconds(5))], "agent and metrics still disagree");
+    world.fleet.forget(&id("prod"), "metrics");
+    assert_eq!(since(&world), [], "the only one that is left agrees with itself");
+}
+
+#[test]
 fn clusters_of_one_name_have_their_own_apps() {
     let mut world = World::default();
     for cluster in ["1", "2"] {

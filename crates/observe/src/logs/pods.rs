@@ -11,10 +11,7 @@ use taffrail_status::{ClusterState as _, Presence};
 
 use crate::error::Failure;
 use crate::fleet::FleetSnapshot;
-use crate::object_arg::ObjectArg;
-
-/// Maximum number of namespaces in which objects of one name are looked up: the first ones by name; others are ignored.
-const MAX_NAMESPACES: usize = 50;
+use crate::object_arg::{MAX_NAMESPACES, ObjectArg, beyond_namespaces};
 
 /// The kinds, as group and kind, that can stand between an object and its Pods.
 const BETWEEN: [(&str, &str); 6] = [
@@ -46,6 +43,8 @@ pub struct PodsOf {
     pub is_served: bool,
     /// The Pods: the object itself, those that it selects, or those below it by owner references.
     pub pods: Vec<OwnedDocument>,
+    /// A note about namespaces with an object of that name that were left out; `None` if there are none.
+    pub note: Option<String>,
 }
 
 /// Finds the Pods of the object that `request` names.
@@ -60,7 +59,7 @@ pub async fn pods_of_object(cluster: &Cluster, request: &PodsRequest) -> Result<
         let pod = cluster.get(&pods(), Some(&key.namespace), &key.name, Projection::Full).await;
         let pods: Vec<OwnedDocument> = pod.map_err(failed)?.into_iter().collect();
         let objects = pods.iter().map(|_| key.clone()).collect();
-        return Ok(PodsOf { objects, is_served: true, pods });
+        return Ok(PodsOf { objects, is_served: true, pods, note: None });
     }
     let discovery = cluster.discover().await.map_err(failed)?;
     let (resource, namespace, name) = match &request.object {
@@ -78,10 +77,11 @@ pub async fn pods_of_object(cluster: &Cluster, request: &PodsRequest) -> Result<
         request.all_namespaces && resource.namespaced && matches!(request.object, ObjectArg::Named { .. });
     let namespaces = match is_everywhere {
         true => namespaces_of(cluster, &resource, name).await.map_err(failed)?,
-        false => vec![namespace.to_owned()],
+        false => BTreeSet::from([namespace.to_owned()]),
     };
-    let mut found = PodsOf { is_served: true, ..PodsOf::default() };
-    for namespace in namespaces {
+    let note = beyond_namespaces(name, namespaces.len());
+    let mut found = PodsOf { is_served: true, note, ..PodsOf::default() };
+    for namespace in namespaces.into_iter().take(MAX_NAMESPACES) {
         let projection = projection(&resource);
         let object = cluster.get(&resource, Some(&namespace), name, projection).await.map_err(failed)?;
         let Some(document) = object else { continue };
@@ -149,7 +149,7 @@ async fn namespaces_of(
     cluster: &Cluster,
     resource: &ApiResource,
     name: &str,
-) -> Result<Vec<String>, ReadError> {
+) -> Result<BTreeSet<String>, ReadError> {
     let fields = format!("metadata.name={name}");
     let request = ListRequest {
         projection: Projection::Metadata,
@@ -161,8 +161,7 @@ async fn namespaces_of(
         let object = Object::new(document.root()).ok()?;
         (object.name() == name).then(|| object.namespace().into_owned())
     };
-    let found: BTreeSet<String> = listing.objects.iter().filter_map(namespace).collect();
-    Ok(found.into_iter().take(MAX_NAMESPACES).collect())
+    Ok(listing.objects.iter().filter_map(namespace).collect())
 }
 
 /// Returns the selector of the Pods of a workload or Service; `None` if the object has none, or one that selects all

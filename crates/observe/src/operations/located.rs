@@ -16,18 +16,14 @@ use taffrail_status::{ClusterState as _, Presence, Trust};
 use crate::connector::ClusterConnector;
 use crate::error::Failure;
 use crate::look::{begun, take};
-use crate::object_arg::ObjectArg;
+use crate::object_arg::{MAX_NAMESPACES, ObjectArg, beyond_namespaces};
 use crate::read::read_one;
 
 /// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof
-/// (workloads and roles) is read; further ones are ignored.
+/// (workloads and roles) is read; a note names further ones.
 const MAX_ARGOS: usize = 16;
 /// Maximum number of namespaces without a proven Argo CD that a note names; it counts the rest.
 const MAX_NAMED: usize = 3;
-
-/// Maximum number of namespaces in which an object is read by its name alone: the first ones by name; a note counts
-/// the rest.
-const MAX_NAMESPACES: usize = 50;
 
 /// A request to find an object that the user names, in one cluster.
 #[derive(Debug, Clone)]
@@ -150,9 +146,9 @@ pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Re
         let own = Object::new(document.root()).map_err(|error| other(error.to_string()))?;
         let mut scripts = LocatedScripts::default();
         if argos.is_ok() {
-            let note;
-            (scripts, note) = scripts_for(&snapshot, &own, trust);
-            notes.extend(note.filter(|note| !notes.contains(note)));
+            let more;
+            (scripts, more) = scripts_for(&snapshot, &own, trust);
+            tell(&mut notes, more);
         }
         let cluster = connector.member.name.clone();
         located.push(LocatedObject { cluster, document, scripts, live: Some(live.clone()) });
@@ -174,12 +170,21 @@ pub fn locate_in_dump(snapshot: &Snapshot, request: &LocateRequest) -> Located {
     let mut located = Located::default();
     for observed in snapshot.all().filter(|observed| is_named(observed.key)) {
         let Ok(document) = observed.object.to_document() else { continue };
-        let (scripts, note) = scripts_for(snapshot, &observed.object, trust);
-        located.notes.extend(note);
+        let (scripts, notes) = scripts_for(snapshot, &observed.object, trust);
+        tell(&mut located.notes, notes);
         let cluster = snapshot.name().to_owned();
         located.objects.push(LocatedObject { cluster, document, scripts, live: None });
     }
     located
+}
+
+/// Adds those of `more` to `notes` that are not among them.
+fn tell(notes: &mut Vec<String>, more: Vec<String>) {
+    for note in more {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
 }
 
 /// A connection to one cluster with its kinds, for the reads of [`locate`].
@@ -230,9 +235,7 @@ impl Reader<'_> {
         let mut namespaces: Vec<String> = listed.into_iter().filter_map(namespace).collect();
         namespaces.sort();
         namespaces.dedup();
-        let more = namespaces.len().saturating_sub(MAX_NAMESPACES);
-        let more = (more > 0)
-            .then(|| format!("{name} is in {more} more namespaces; Taffrail reads at most {MAX_NAMESPACES}"));
+        let more = beyond_namespaces(name, namespaces.len());
         let mut objects = Vec::new();
         for namespace in namespaces.iter().take(MAX_NAMESPACES) {
             objects.extend(self.object(resource, namespace, name).await?);
@@ -287,7 +290,7 @@ impl Reader<'_> {
         else {
             return Ok(());
         };
-        for argo in known_argos(snapshot, trust).0 {
+        for argo in Argos::of(snapshot, trust).known {
             let named = argo_names(snapshot, &argo, object);
             if named.iter().any(|(namespace, _)| *namespace != argo) {
                 let parameters = Target::Object(PARAMETERS.to_owned());
@@ -323,20 +326,39 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     maps.map(|it| it.key.namespace.to_owned()).collect()
 }
 
-/// Returns the namespaces of the trusted Argo CDs with actions, at most [`MAX_ARGOS`], and the namespaces of those
-/// that are not trusted.
-fn known_argos(snapshot: &Snapshot, trust: &Trust) -> (Vec<String>, Vec<String>) {
-    let namespaces = with_actions(snapshot).into_iter();
-    let (mut known, others): (Vec<String>, Vec<String>) =
-        namespaces.partition(|namespace| argo_standing(snapshot, namespace, trust) == Standing::Known);
-    known.truncate(MAX_ARGOS);
-    (known, others)
+/// The namespaces of the Argo CDs with actions in a cluster.
+struct Argos {
+    /// Those of trusted Argo CDs, at most [`MAX_ARGOS`].
+    known: Vec<String>,
+    /// Those of further trusted Argo CDs, which are left out.
+    left_out: Vec<String>,
+    /// Those without a trusted Argo CD.
+    others: Vec<String>,
 }
 
-/// Returns the scripts of trusted Argo CDs for an object, and a note that names the ConfigMaps whose Argo CDs are
-/// not trusted; `None` if there are none.
-fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (LocatedScripts, Option<String>) {
-    let (known, others) = known_argos(snapshot, trust);
+impl Argos {
+    fn of(snapshot: &Snapshot, trust: &Trust) -> Argos {
+        let namespaces = with_actions(snapshot).into_iter();
+        let (mut known, others): (Vec<String>, Vec<String>) =
+            namespaces.partition(|namespace| argo_standing(snapshot, namespace, trust) == Standing::Known);
+        let left_out = known.split_off(known.len().min(MAX_ARGOS));
+        Argos { known, left_out, others }
+    }
+}
+
+/// Returns the first [`MAX_NAMED`] of `names`, and the number of the others in words, which is empty for none.
+fn named(names: &[String]) -> (String, String) {
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        number => format!(" and {number} more"),
+    };
+    (names[..names.len().min(MAX_NAMED)].join(", "), more)
+}
+
+/// Returns the scripts of trusted Argo CDs for an object, and notes that name the ConfigMaps whose Argo CDs are not
+/// trusted or left out.
+fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (LocatedScripts, Vec<String>) {
+    let Argos { known, left_out, others } = Argos::of(snapshot, trust);
     let mut scripts = LocatedScripts::default();
     for namespace in known {
         let key = ObjectKey::new("", "ConfigMap", &*namespace, SETTINGS);
@@ -349,18 +371,19 @@ fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (Loca
         let own = Customizations::of_config_map_object(Origin::Cluster, observed.object.root());
         scripts.delivered_by.extend(own.map(|own| (own, called)));
     }
-    let note = (!others.is_empty()).then(|| {
-        let named: Vec<&str> = others.iter().take(MAX_NAMED).map(String::as_str).collect();
-        let more = match others.len().saturating_sub(MAX_NAMED) {
-            0 => String::new(),
-            number => format!(" and {number} more"),
-        };
+    let unproven = (!others.is_empty()).then(|| {
+        let (named, more) = named(&others);
         format!(
-            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: cannot tell whether an Argo CD runs \
-             there; the setting argocd: [{}] confirms it",
-            named.join(", "),
-            named.join(", ")
+            "actions of the ConfigMap {SETTINGS} in {named}{more} are not offered: cannot tell whether an Argo CD runs \
+             there; the setting argocd: [{named}] confirms it"
         )
     });
-    (scripts, note)
+    let beyond = (!left_out.is_empty()).then(|| {
+        let (named, more) = named(&left_out);
+        format!(
+            "actions of the ConfigMap {SETTINGS} in {named}{more} are not offered: Taffrail reads those of at most \
+             {MAX_ARGOS} Argo CDs in a cluster"
+        )
+    });
+    (scripts, unproven.into_iter().chain(beyond).collect())
 }

@@ -31,8 +31,10 @@ const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 /// Tolerance when times are compared: they are whole seconds, and come from several clocks.
 const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
-/// Maximum number of fields, or of labels and annotations, that one change names; further ones are left out.
-const MAX_FIELDS: usize = 10;
+const MAX_FIELDS: usize = Change::MAX_FIELDS;
+
+/// Maximum length of the path of a field in characters; longer ones are cut.
+const MAX_PATH: usize = 100;
 
 /// Maximum number of a Deployment's ReplicaSets that are examined, the first ones in the order of the evidence;
 /// Kubernetes keeps ten by default.
@@ -90,8 +92,8 @@ pub struct Change {
     /// The name of the container if an image changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The names of the template fields that differ, or of the labels and annotations that were written, never their
-    /// values; empty for other kinds of changes.
+    /// The names of the template fields that differ, or of the spec fields, labels and annotations that the field
+    /// manager wrote, never their values: at most ten; empty for other kinds of changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// The value before the change; `None` if there was none or it is not shown.
@@ -106,6 +108,9 @@ pub struct Change {
 }
 
 impl Change {
+    /// Maximum number of [`Change::fields`]; the others are left out.
+    pub const MAX_FIELDS: usize = 10;
+
     /// Creates a change of `object` at `when`, without values, fields or field manager.
     pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
         Change {
@@ -613,23 +618,42 @@ fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
 /// The spec fields that a change shows by name and value if its manager wrote no other spec field.
 const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
 
-/// Adds to a change the field that its manager wrote, if `fields` (the manager's) has one spec field only: the image of
-/// a container, as after `kubectl set image`, or one of [`TOLD_ALONE`] with its value, as after `kubectl scale`.
-/// Returns any other change as it is.
+/// Adds to a change the spec fields that its manager wrote. If `fields` (the manager's) has one spec field only, that is
+/// the image of a container, as after `kubectl set image`, or one of [`TOLD_ALONE`] with its value, as after `kubectl
+/// scale`; otherwise the paths of the fields.
 fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
     let wrote = fields.get("f:spec").map(members).unwrap_or_default();
-    let [only] = wrote.as_slice() else { return change };
+    let [only] = wrote.as_slice() else { return Change { fields: spec_fields(fields), ..change } };
     if let Some((container, image)) = only_image(object, fields) {
         return Change { what: ChangeKind::Image, container: Some(container), to: Some(image), ..change };
     }
     let Some(field) = only.strip_prefix("f:").filter(|field| TOLD_ALONE.contains(field)) else {
-        return change;
+        return Change { fields: spec_fields(fields), ..change };
     };
     let to = object.at(&["spec", field]).and_then(|value| {
         let number = value.as_i64().map(|number| number.to_string());
         number.or_else(|| value.as_bool().map(|truth| truth.to_string()))
     });
     Change { fields: vec![field.to_owned()], to, ..change }
+}
+
+/// Returns the paths of the first [`MAX_FIELDS`] spec fields among `fields`: `strategy.type`, `template.spec.containers`.
+/// A path goes down as long as there is only one field, and ends at a list.
+fn spec_fields(fields: Value<'_>) -> Vec<String> {
+    let spec = fields.get("f:spec").and_then(Value::members).into_iter().flatten();
+    let paths = spec.filter_map(|(key, mut inside)| {
+        let mut path = key.strip_prefix("f:")?.to_owned();
+        while let Some((key, below)) = alone(inside)
+            && let Some(name) = key.strip_prefix("f:")
+            && path.len() < MAX_PATH
+        {
+            path.push('.');
+            path.push_str(name);
+            inside = below;
+        }
+        Some(path.chars().take(MAX_PATH).collect())
+    });
+    paths.take(MAX_FIELDS).collect()
 }
 
 /// Returns the name and the present image of a container, if its image is the only spec field among `fields`; else

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use taffrail_api::question::{
     ExplainAnswer, ExplainView, ExplainedSubject, FleetFacts, OtherObject, SubjectName,
 };
-use taffrail_api::{AppRow, Explanation, Flagged, OwningApp, text};
+use taffrail_api::{AppRow, Explanation, Flagged, InClusters, OwningApp, text};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{Axis, Delivery, FreshnessState, NOT_SHOWN, Problem, UNOBSERVED};
 use taffrail_object::ObjectKey;
@@ -140,11 +140,22 @@ fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &
         true => by_cause(told),
         false => told.iter().map(|only| (only, Vec::new())).collect(),
     };
+    // The apps whose explanation is printed, by their cause.
+    let mut printed: HashMap<(&InClusters, SharedCause<'_>), &ExplainedSubject> = HashMap::new();
     for (place, (first, alike)) in groups.iter().enumerate() {
         if place > 0 {
             say!(out)?;
         }
-        explain(&mut out, first, alike, fleet.clusters > 1, fleet.now)?;
+        let cause = SharedCause::of(&first.explanation).filter(|_| joins && lost(first).is_none());
+        let earlier = match cause.map(|cause| printed.entry((&first.explanation.place, cause))) {
+            Some(Entry::Occupied(earlier)) => Some(*earlier.get()),
+            Some(Entry::Vacant(free)) => {
+                free.insert(first);
+                None
+            }
+            None => None,
+        };
+        explain(&mut out, first, alike, earlier, (fleet.clusters > 1, fleet.now))?;
     }
     out.flush()
 }
@@ -176,6 +187,23 @@ fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&Explained
         (first.row.effective, severity.is_none(), severity, Reverse(count))
     });
     groups
+}
+
+/// The cause that several apps may have in common, such as a lost node, without what is the app's own.
+#[derive(PartialEq, Eq, Hash)]
+struct SharedCause<'e> {
+    object: &'e ObjectKey,
+    reason: &'e str,
+    message: &'e str,
+    facts: &'e [String],
+}
+
+impl SharedCause<'_> {
+    /// Returns the cause of an explanation with a cause chain; `None` without one.
+    fn of(explanation: &Explanation) -> Option<SharedCause<'_>> {
+        let CauseStep { object, reason, facts, .. } = &**explanation.chain.last()?;
+        Some(SharedCause { object, reason, message: &explanation.message, facts })
+    }
 }
 
 /// All that explains the state of an app, but for what is the app's own.
@@ -223,13 +251,15 @@ fn lost(told: &ExplainedSubject) -> Option<&Problem> {
     besides(&told.explanation).find(|problem| problem.axis == Axis::Freshness).filter(|_| is_unobserved)
 }
 
-/// Prints one explanation; `alike` are further apps with the same cause, which get a headline only.
+/// Prints one explanation; `alike` are further apps with the same cause, which get a headline only. `earlier` is the
+/// app whose explanation, printed before, has the same cause: then the cause is only named. If there are `several`
+/// clusters, headlines name them.
 fn explain(
     out: &mut impl Write,
     told: &ExplainedSubject,
     alike: &[&ExplainedSubject],
-    several: bool,
-    now: Timestamp,
+    earlier: Option<&ExplainedSubject>,
+    (several, now): (bool, Timestamp),
 ) -> io::Result<()> {
     let bold = Style::new().bold();
     let ExplainedSubject { explanation, row, others, other_count, .. } = told;
@@ -254,7 +284,7 @@ fn explain(
         let of = if alike.is_empty() { "its" } else { "their" };
         indented(out, "  ", &format!("nothing is known of {of} objects"))?;
         problems(out, besides(explanation).filter(|problem| problem.axis != Axis::Freshness), now)?;
-        return further(out, explanation);
+        return further(out, explanation, &[]);
     }
     let Some(cause) = explanation.chain.last() else {
         if !explanation.problems.is_empty() {
@@ -265,22 +295,29 @@ fn explain(
         }
         doubted(out, explanation)?;
         last_changed(out, explanation, now)?;
-        return further(out, explanation);
+        return further(out, explanation, &[]);
     };
     say!(out)?;
     say!(out, "{}Cause{:#}", bold, bold)?;
     let reason = if cause.reason.is_empty() { String::new() } else { format!(": {}", cause.reason) };
     indented(out, "  ", &format!("{}{reason}{}", object(&cause.object), since(cause, now)))?;
-    indented(out, "  ", &explanation.message)?;
-    for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
-        indented(out, "  - ", fact)?;
+    match earlier {
+        Some(earlier) => indented(out, "  ", &format!("explained above, for {}", earlier.row.title()))?,
+        None => {
+            indented(out, "  ", &explanation.message)?;
+            for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
+                indented(out, "  - ", fact)?;
+            }
+            // The meaning of built-in kinds is known; other rules are named so that they can be looked up.
+            if taffrail_rules::origin_of(&cause.rule).is_some() {
+                indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
+            }
+            logs::print(out, explanation)?;
+        }
     }
-    // The meaning of built-in kinds is known; other rules are named so that they can be looked up.
-    if taffrail_rules::origin_of(&cause.rule).is_some() {
-        indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
+    if earlier.is_none_or(|earlier| earlier.explanation.changed != explanation.changed) {
+        changed(out, explanation)?;
     }
-    logs::print(out, explanation)?;
-    changed(out, explanation)?;
     last_changed(out, explanation, now)?;
     if explanation.chain.len() > 1 {
         say!(out)?;
@@ -303,7 +340,8 @@ fn explain(
     }
     problems(out, besides(explanation), now)?;
     unsynced::print(out, told)?;
-    further(out, explanation)
+    let printed = earlier.map_or(&[][..], |earlier| &earlier.explanation.next);
+    further(out, explanation, printed)
 }
 
 /// Prints the name of the app or object, its cluster if there are `several`, and its status.
@@ -444,14 +482,16 @@ fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &
     say!(out, "  {}{}  {}{}{:#}{}", printable(lead), name, colour, status.word(), colour, printable(&message))
 }
 
-fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
+/// Prints the commands that show more, without those that are `printed` already.
+fn further(out: &mut impl Write, explanation: &Explanation, printed: &[String]) -> io::Result<()> {
     let bold = Style::new().bold();
-    if explanation.next.is_empty() {
+    let next: Vec<&String> = explanation.next.iter().filter(|command| !printed.contains(command)).collect();
+    if next.is_empty() {
         return Ok(());
     }
     say!(out)?;
     say!(out, "{}Next steps{:#}", bold, bold)?;
-    explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(&program::typed(command))))
+    next.iter().try_for_each(|command| say!(out, "  {}", printable(&program::typed(command))))
 }
 
 /// Prints that `number` more objects of an app are left out, with the command that shows them all; nothing if none are.

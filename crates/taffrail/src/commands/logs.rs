@@ -213,10 +213,11 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
     if let Some(object) = &object {
         let objects = of_objects(arguments, object, members.clone())?;
         let mut found = Vec::new();
-        let (mut is_served, mut keys) = (false, Vec::new());
+        let (mut is_served, mut keys, mut notes) = (false, Vec::new(), Vec::new());
         for (name, answer) in objects {
             match answer {
-                Ok((cluster, PodsOf { objects, is_served: own, pods })) => {
+                Ok((cluster, PodsOf { objects, is_served: own, pods, note })) => {
+                    notes.extend(note.map(|note| format!("{name}: {note}")));
                     is_served |= own;
                     let are_named = objects.iter().all(|key| (&*key.group, &*key.kind) == ("", "Pod"));
                     keys.extend(objects);
@@ -226,6 +227,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
             }
         }
         once_each(&mut found);
+        notes.iter().for_each(|note| CommandError::unreadable(note).harmless().print(console));
         if found.iter().any(|found| !found.pods.is_empty()) || query.is_none() && !keys.is_empty() {
             return Ok((found, exit.max(tell_unread(&unread, console))));
         }

@@ -1,5 +1,6 @@
 //! `taffrail trust`: lists the reasons to doubt a green status.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -305,6 +306,19 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
         let all = without.len();
         let place = if several { format!(" of {}", listed(without, all)) } else { String::new() };
         lines.push(format!("No leases{place} were read: dead nodes and controllers would go unnoticed."));
+    }
+    // The clusters in which the same controllers have none.
+    let mut unleased: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
+    for cluster in checked.iter().filter(|it| !it.without_lease.is_empty()) {
+        unleased.entry(&cluster.without_lease).or_default().push(cluster.cluster.clone());
+    }
+    for (controllers, clusters) in unleased {
+        let all = clusters.len();
+        let place = if several { format!(" in {}", listed(clusters, all)) } else { String::new() };
+        let controllers = controllers.join(", ");
+        lines.push(format!(
+            "No lease{place} of {controllers}: Taffrail sees if their workloads run, but not if they hang."
+        ));
     }
     for line in lines {
         indented(out, "", &line)?;

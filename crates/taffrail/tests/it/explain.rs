@@ -348,8 +348,8 @@ fn last_changes_are_the_newest_of_each_manager_and_include_who_scaled() {
 Last changed
   10 min ago: Deployment shop/web, metadata, by labeller: label team, annotation note
   40 min ago: Deployment shop/web, image of container app, by kubectl-set: web:3
-  50 min ago: Deployment shop/web, spec, by flux
-  1 h ago: Deployment shop/web, spec, by argocd
+  50 min ago: Deployment shop/web, spec, by flux: template
+  1 h ago: Deployment shop/web, spec, by argocd: strategy, template
   9 d ago: Deployment shop/web, replicas, by kubectl: 3
 ";
     // What controllers made is as what controls it wants it.

@@ -79,6 +79,26 @@ fn each_verb_works_on_what_each_tool_of_the_demo_delivers() {
     }
 }
 
+#[test]
+fn an_app_out_of_sync_says_since_when_and_is_synced_by_its_next_step() {
+    let demo = Demo::start(&["--skip", "155s", "--hold"]);
+    let place = ("ap-3", "eu-hub,ap-3", "gateway-ap-3");
+    let since = ask(&demo, place, &["get", "apps", "-o", "json"]).json()["items"][0]["since"].clone();
+    assert!(since.is_string(), "{since}");
+    let explained = ask(&demo, place, &["explain"]);
+    assert!(explained.stdout.contains("kubectl-edit wrote data.LOG_LEVEL"), "{}", explained.stdout);
+    let start = "taffrail reconcile --sync ";
+    let next = explained.stdout.lines().find_map(|line| line.trim().strip_prefix(start));
+    let next = next.unwrap_or_else(|| panic!("{}{}", explained.stdout, explained.stderr));
+    // The demo of a test adds its own kubeconfig.
+    let named = next.split(' ').take_while(|word| *word != "--kubeconfig");
+    let words: Vec<&str> = ["reconcile", "--sync"].into_iter().chain(named).collect();
+    let synced = demo.ask_plainly(&[&words[..], &["--request-timeout", "60s"]].concat());
+    assert_eq!(synced.code, 0, "{next}: {}{}", synced.stdout, synced.stderr);
+    let state = ask(&demo, place, &["get", "apps", "-o", "json"]).json()["items"][0]["sync"]["state"].clone();
+    assert_eq!(state, "Synced");
+}
+
 /// Does each action that is offered for an object; a parameter gets a value that fits all of them.
 fn do_all(demo: &Demo, context: &str, namespace: &str, object: &str, wanted: &[&str]) {
     let where_from = ["-n", namespace, "--context", context, "--timeout", "60s", "--request-timeout", "0"];

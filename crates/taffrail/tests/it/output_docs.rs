@@ -253,6 +253,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     compare(taffrail(&several, super::explain::SCALED));
     super::contradictions::samples().into_iter().for_each(&mut compare);
     super::together::samples().into_iter().for_each(&mut compare);
+    compare(super::trust::sample());
     super::differs::samples().into_iter().for_each(&mut compare);
     super::logs::samples().into_iter().for_each(&mut compare);
     compare(super::orphans::sample());

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Answer, taffrail};
+use snapbox::str;
+
+use super::{Answer, assert_shown, taffrail};
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
@@ -174,6 +176,81 @@ fn many_clusters_are_counted_in_text_and_all_named_in_json() {
     let text = ask(&fleet, &["explain"]).stdout;
     assert!(text.starts_with("label shop/shop in c10, c11, c12 and 17 more is Failed\n"), "{text}");
     assert_eq!(clusters(&ask(&fleet, &["explain", "-o", "json"]).json()), [names]);
+}
+
+/// Applications with a Pod each on one lost node; that of the last is OutOfSync, too.
+fn on_a_lost_node() -> Value {
+    let names = ["cart", "docs", "shop"];
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.", "lastTransitionTime": "2026-03-01T11:50:00Z"}]}});
+    let pod = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": name, "name": name,
+                "annotations": {"argocd.argoproj.io/tracking-id": format!("{name}:/Pod:{name}/{name}")}},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "web", "image": "web:1"}]},
+            "status": {"phase": "Running", "containerStatuses": [{"name": "web", "state": {"running": {}}}],
+                "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-03-01T11:50:00Z"}]}})
+    };
+    let app = |name: &str| {
+        let state = if name == "shop" { "OutOfSync" } else { "Synced" };
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "argocd", "name": name},
+            "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": name}},
+            "status": {"sync": {"status": state, "revision": "a"}, "health": {"status": "Healthy"},
+                "resources": [{"kind": "Pod", "namespace": name, "name": name, "status": state}],
+                "operationState": {"phase": "Succeeded", "finishedAt": "2026-03-01T10:00:00Z",
+                    "syncResult": {"revision": "a"}}}})
+    };
+    let items: Vec<Value> = names.iter().flat_map(|name| [pod(name), app(name)]).chain([node]).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+#[test]
+fn a_cause_is_told_once_although_an_app_has_more_to_tell() {
+    let text = ask(&[("eu", on_a_lost_node())], &["explain"]).stdout;
+    assert_shown(
+        &text,
+        str![[r#"
+argo-application argocd/cart is Failed
+argo-application argocd/docs is Failed
+
+Cause
+  Node node-1: NodeStatusUnknown, not ready for 10 min
+  Kubelet stopped posting node status.
+
+Changes before
+  at that time: Node node-1, lost: Ready → NodeStatusUnknown
+
+Cause chain of argo-application argocd/cart
+  Pod cart/cart  Failed: Pod is running but is not Ready
+  └ Node node-1  Failed
+
+Next steps
+  kubectl describe node node-1
+
+argo-application argocd/shop is Failed
+
+Cause
+  Node node-1: NodeStatusUnknown, not ready for 10 min
+  explained above, for argo-application argocd/cart
+
+Cause chain
+  Pod shop/shop  Failed: Pod is running but is not Ready
+  └ Node node-1  Failed
+
+Sync
+  Application argocd/shop: OutOfSync
+  OutOfSync: Pod shop/shop; automatic sync is off
+
+Not synced
+  Pod shop/shop  OutOfSync
+  Which fields differ is not recorded in the cluster; Argo CD shows it: argocd app diff argocd/shop
+
+"#]],
+    );
+    // A named app is explained alone.
+    let named = ask(&[("eu", on_a_lost_node())], &["explain", "cart", "shop"]).stdout;
+    assert_eq!(named.matches("Kubelet stopped posting node status.").count(), 2, "{named}");
 }
 
 /// Answers with entries of several clusters.

@@ -22,6 +22,46 @@ No leases were read: dead nodes and controllers would go unnoticed.
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
 }
 
+/// An app of Flux in a cluster with the Leases of Kubernetes' controllers alone.
+const LEASED: &str = r#"
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: web, namespace: flux-system, generation: 1}
+spec: {sourceRef: {kind: GitRepository, name: fleet}}
+status: {observedGeneration: 1, inventory: {entries: []}, conditions: [{type: Ready, status: "True", observedGeneration: 1}]}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: kube-controller-manager, namespace: kube-system}
+spec: {leaseDurationSeconds: 15, renewTime: "2026-03-01T11:59:59.000000Z"}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: kube-scheduler, namespace: kube-system}
+spec: {leaseDurationSeconds: 15, renewTime: "2026-03-01T11:59:59.000000Z"}
+"#;
+
+/// Answers in JSON that name controllers without a Lease.
+pub(super) fn sample() -> super::Answer {
+    taffrail(&["trust", "--from", "-", "--now", "2026-03-01T12:00:00Z", "-o", "json"], LEASED)
+}
+
+#[test]
+fn controllers_without_a_lease_are_named_with_what_that_means() {
+    let answer = taffrail(&["trust", "--from", "-", "--now", "2026-03-01T12:00:00Z"], LEASED);
+    let (_, checked) = answer.stdout.split_once("Checked ").unwrap();
+    assert_shown(
+        checked,
+        str![[r#"
+as of 2026-03-01 12:00:00 UTC: 1 app (1 green), 0 objects, 0 Pods and 2 leases.
+No lease of source-controller, kustomize-controller: Taffrail sees if their workloads run, but not if they hang.
+
+"#]],
+    );
+    let without = sample().json()["checked"][0]["withoutLease"].clone();
+    assert_eq!(without, serde_json::json!(["source-controller", "kustomize-controller"]));
+}
+
 #[test]
 fn trust_without_findings_lists_what_was_checked() {
     let answer = of_case(&["trust"], "helmrelease-well", &["--exit-status"]);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::objects::{self, kustomizations, namespace, widgets};
@@ -302,8 +303,15 @@ fn wait_result_shows_what_blocks() {
     }
     assert!(!answer.stdout.contains("one deployment/web is"), "{}", answer.stdout);
 
-    let report = served.wait(&["deploy/web", "-n", "shop", "--timeout", "1s", "-o", "junit"]);
+    let began = Timestamp::now();
+    let report = served.wait(&["deploy/web", "-n", "shop", "--timeout", "2s", "-o", "junit"]);
     assert_eq!(report.code, 1);
+    let ended = Timestamp::now();
+    let (_, stamp) = report.stdout.split_once("timestamp=\"").unwrap();
+    let start: Timestamp = stamp[..stamp.find('"').unwrap()].parse().unwrap();
+    // It is cut to a second.
+    let earliest = began.as_second();
+    assert!((earliest..=ended.as_second() - 2).contains(&start.as_second()), "{began} {start} {ended}");
     for said in [
         r#"<testsuite name="wait --for=current""#,
         r#"tests="2" failures="1" errors="0""#,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use taffrail_api::{WaitChange, WaitSummary};
 use taffrail_apps::wait::{Row, WaitState};
 use taffrail_status::Status;
@@ -66,6 +67,9 @@ pub(super) fn report<'r>(
         ));
     }
     let name = escaped(&format!("wait --for={}", summary.until));
+    // JUnit's timestamp is the start of a suite.
+    let took = SignedDuration::try_from_secs_f64(summary.seconds).unwrap_or_default();
+    let start = summary.time.checked_sub(took).unwrap_or(summary.time).strftime("%Y-%m-%dT%H:%M:%SZ");
     let counts = format!(
         "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{:.3}\"",
         summary.targets, summary.seconds
@@ -73,8 +77,7 @@ pub(super) fn report<'r>(
     write!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"taffrail\" {counts}>\n  <testsuite name=\"{name}\" \
-         timestamp=\"{}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n",
-        summary.time
+         timestamp=\"{start}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n"
     )
 }
 
