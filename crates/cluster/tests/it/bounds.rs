@@ -455,7 +455,7 @@ async fn discovery_counts_malformed_groups_beyond_the_bound_unread() {
     assert_eq!(
         reasons,
         [
-            "the cluster has too many kinds: 0 are read, and 30001 more are left out",
+            "the cluster has too many API groups: 20000 are read, and 30001 more are left out",
             "the cluster has too many broken groups: 1000 are read, and 19000 more are left out"
         ]
     );

@@ -271,5 +271,20 @@ pub(super) fn samples() -> Vec<Answer> {
         json!({"apiVersion": "v1", "kind": "List", "items": [app, map]})
     };
     samples.push(ask(&[("eu", failed("shop")), ("us", failed("docs"))], &["trust", "-o", "json"]));
+    // Two Pods of one workload with the same warning.
+    let mut shop = crashing("11", "2026-03-01T11:50:00Z", "restarting");
+    let items = shop["items"].as_array_mut().unwrap();
+    let pod = items[2].clone();
+    for name in ["web-7d9f11-x2k12", "web-7d9f11-x2k13"] {
+        let mut own = pod.clone();
+        own["metadata"]["name"] = json!(name);
+        own["metadata"]["uid"] = json!(name);
+        items.push(own);
+        items.push(json!({"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "BackOff",
+            "message": "back-off", "metadata": {"namespace": "shop", "name": name},
+            "lastTimestamp": "2026-03-01T11:55:00Z",
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": name}}));
+    }
+    samples.push(ask(&[("eu", shop)], &["events", "-o", "json"]));
     samples
 }
