@@ -322,6 +322,10 @@ fn wait_result_shows_what_blocks() {
     ] {
         assert!(report.stdout.contains(said), "{said}: {}", report.stdout);
     }
+    // A failure is not called Current.
+    let gone = ["deploy/web", "-n", "shop", "--timeout", "1s", "--for", "deleted", "-o", "junit"];
+    let report = served.wait(&gone).stdout;
+    assert!(report.contains(r#"<failure type="ConditionNotMet""#), "{report}");
 }
 
 #[test]

@@ -43,7 +43,12 @@ pub(super) fn report<'r>(
                 "failure"
             }
         };
-        let kind = item.status.map_or("Unobserved", Status::as_str);
+        let kind = match item.status {
+            None => "Unobserved",
+            // What was waited for is something else, such as a revision.
+            Some(Status::Current) => "ConditionNotMet",
+            Some(status) => status.as_str(),
+        };
         let mut text = String::new();
         for link in &item.chain {
             let object = &link.object;
