@@ -198,7 +198,7 @@ fn spec_fields_that_a_manager_wrote_are_named() {
     let told = |web: &mut Value, spec: Value| {
         web["metadata"]["managedFields"] = json!([{"manager": "kubectl-edit", "operation": "Update",
             "time": "2026-03-01T11:49:00Z", "fieldsV1": {"f:spec": spec}}]);
-        let cluster = holding("cluster", &[web.clone()]);
+        let cluster = holding("cluster", std::slice::from_ref(web));
         let objects: &dyn Objects = &cluster;
         let key = ObjectKey::new("apps", "Deployment", "shop", "web");
         let observed = objects.get(key.as_ref()).present().unwrap();
