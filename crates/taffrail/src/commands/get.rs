@@ -66,7 +66,12 @@ fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + 
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let answer = source::ask("get apps", view, (&arguments.view, &arguments.hub), source, console)?;
+    let command = match arguments.what {
+        What::Apps => "get apps",
+        What::Clusters => "get clusters",
+        What::Resources => "get resources",
+    };
+    let answer = source::ask(command, view, (&arguments.view, &arguments.hub), source, console)?;
     let ListAnswer { fleet, items, left_out, errors, is_well, missing_namespaces, elsewhere, .. } = answer;
     let list = List::of(items, &errors);
     let unread = Unread::of(&errors, &fleet, &arguments.filters.cluster);
