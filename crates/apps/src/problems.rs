@@ -104,7 +104,8 @@ pub fn freshness_problem(
     Some(problem.says(format!("{part}cluster {cluster} {}{why}", state.predicate())))
 }
 
-/// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if all do.
+/// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if none of `resources`
+/// is unconfirmed.
 pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
     let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
     let first = claimed.next()?;
@@ -141,7 +142,8 @@ pub fn health_problem(worst: &Resource) -> Problem {
     problem.since(since).says(worst.message.clone()).about(&worst.key)
 }
 
-/// Returns the problems that the delivery tool, the sources and the controllers of an app report.
+/// Returns the problems that the delivery tool, the sources and the controllers of an app report. A problem of a source
+/// that is not a notice replaces an unknown sync state, and a stopped controller replaces OutOfSync.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
@@ -226,7 +228,8 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     found
 }
 
-/// Returns the problem that a sync has been in progress for too long; `None` if it is not.
+/// Returns the problem that a sync has been in progress for [`MAX_UNTRIED_TIME`](crate::problem::MAX_UNTRIED_TIME) or
+/// longer, or since an unknown time; `None` otherwise, and for apps of Porch and labels.
 fn syncing(
     app: &Declaration,
     declaring: Option<&Observed<'_>>,

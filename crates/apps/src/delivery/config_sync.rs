@@ -93,7 +93,7 @@ impl Stage<'_> {
         let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
         let count = self.0?.at(&["errorSummary", "totalCount"]).and_then(Value::as_i64).unwrap_or_default();
         // A long list may be cut to nothing; the count stays.
-        first.or_else(|| (count > 0).then(|| format!("{count} errors")))
+        first.or_else(|| (count > 0).then(|| format!("Config Sync reports {count} errors")))
     }
 }
 

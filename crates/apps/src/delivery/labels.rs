@@ -273,8 +273,8 @@ impl LabelGroups {
     }
 }
 
-/// Returns the app that the labels of an object name; `None` if they name none, or if objects of the kind are never
-/// in a group.
+/// Returns the app that the labels of an object name; `None` if they name none or a text too long for a name, or if the
+/// object can be in no group: it is cluster-scoped or of a kind without a part in apps, such as an Event.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,

@@ -86,7 +86,7 @@ pub(crate) struct Written {
     pub(super) last_deployed: Option<Timestamp>,
     declared: Vec<ObjectKey>,
     hooks: Vec<ObjectKey>,
-    /// The errors in documents of the manifest that declare no object.
+    /// The errors about documents of the manifest that declare no object, and about objects beyond [`MAX_OBJECTS`].
     pub(super) malformed: Vec<ScopeError>,
 }
 

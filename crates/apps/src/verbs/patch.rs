@@ -129,7 +129,8 @@ impl Patch {
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
     }
 
-    /// Returns the changed part of the object as YAML, line by line.
+    /// Returns the changed fields and their parents as YAML, line by line. Of a changed list, the items that are equal
+    /// at its start and end are left out.
     pub fn lines(&self) -> Vec<DiffLine> {
         let mut lines = Vec::new();
         let mut open: &[String] = &[];

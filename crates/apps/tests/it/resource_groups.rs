@@ -189,7 +189,7 @@ fn config_sync_errors_affect_sync_but_not_health() {
             Status::Current,
             "Sync Completed",
         ),
-        ("cut errors", counted, Failed, Status::Current, "40 errors"),
+        ("cut errors", counted, Failed, Status::Current, "Config Sync reports 40 errors"),
         ("stalled", stalled, Failed, Status::Failed, "stalled"),
         ("new", Value::Null, Unknown, Status::InProgress, "waiting to be reconciled"),
     ] {
