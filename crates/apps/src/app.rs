@@ -127,17 +127,18 @@ pub struct App {
     pub declaring: Option<ObjectKey>,
     /// The rolled-up status of its objects and its declaring object when they were last observed.
     pub health: Status,
-    /// The message in one line; for an app that is well, that of its delivery tool.
+    /// The message in one line: that of [`speaker`](App::speaker), or of the delivery tool while `health` is Current.
     pub message: Words,
     /// The message of the delivery tool, even if the objects have another problem.
     pub delivery_message: String,
-    /// The worst object; `None` if the app is well.
+    /// The object that decides `health`; `None` while that is Current.
     pub worst: Option<ObjectKey>,
     /// Number of declared objects by status.
     pub counts: Counts,
     /// The sync state and revisions of the app.
     pub sync: Sync,
-    /// True if the app is suspended in its tool.
+    /// True if the app is suspended in its tool: by `spec.suspend` of Flux, or because Argo CD skips it or its policy
+    /// for automated sync is switched off.
     pub suspended: bool,
     /// The freshness of the observations in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
@@ -150,12 +151,12 @@ pub struct App {
     pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
-    /// The problems on any axis, the worst first; empty if the app is well.
+    /// The problems on any axis, notices included, the worst first; empty if there are none.
     pub problems: Vec<Problem>,
     /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     pub unsynced: Vec<ObjectSync>,
-    /// The entry whose status and message the app shows; `None` if all is well. It is that of a declared object, of
-    /// the declaring object, or of the object that lists the declared ones.
+    /// The entry whose status and message the app shows; `None` while `health` is Current. It is that of a declared
+    /// object, of the declaring object, or of the object that lists the declared ones.
     pub speaker: Option<Resource>,
     /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
     /// objects are.
@@ -182,12 +183,12 @@ impl App {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
 
-    /// Returns true if the app has no problems.
+    /// Returns true if the app has no problems on any axis, not even a notice.
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the worst problem; `None` if the app is well.
+    /// Returns the worst problem on any axis; `None` if there is none.
     pub fn problem(&self) -> Option<&Problem> {
         self.problems.first()
     }

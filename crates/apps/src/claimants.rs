@@ -39,7 +39,7 @@ pub(crate) struct Nearest<'l> {
 }
 
 impl<'l> Claimants<'l> {
-    /// Builds the index of `list`.
+    /// Builds the index of the apps in `list` whose target cluster was queried.
     pub(crate) fn of(list: &'l AppList) -> Claimants<'l> {
         let mut claims: HashMap<&str, ClaimsOfCluster<'_>> = HashMap::new();
         for (place, app) in list.apps.iter().enumerate().filter(|(_, app)| app.in_reach) {
@@ -60,7 +60,8 @@ impl<'l> Claimants<'l> {
         of_cluster.and_then(|claims| claims.get(object)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the indexes of all apps that claim an object.
+    /// Returns the indexes of all apps that claim an object of the cluster with the name `cluster`, in the order of the
+    /// list.
     pub(crate) fn all(&self, cluster: &str, object: &ObjectKey) -> Vec<usize> {
         self.on(cluster, object).iter().map(|(place, _)| *place).collect()
     }

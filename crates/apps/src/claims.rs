@@ -49,7 +49,8 @@ pub(crate) struct ClaimIndex {
 }
 
 impl ClaimIndex {
-    /// Builds the index of `apps`, which it refers to by their positions in the slice.
+    /// Builds the index of `apps`, which it refers to by their positions in the slice. Those whose target cluster was
+    /// not queried are left out.
     pub(crate) fn of(apps: &[Arc<Declaration>]) -> ClaimIndex {
         let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
         let mut labels = BTreeSet::new();
@@ -102,7 +103,8 @@ struct Overlap {
 
 /// The result of looking for the app that has an object.
 pub(crate) enum Claimed {
-    /// An app of the list has the object: as a declared object, or as a hook or a Job that its operations create.
+    /// An app of the list has the object: as a declared object, as a hook or a Job that its operations create, or,
+    /// while its list of objects is unreadable, by a mark.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
@@ -290,8 +292,8 @@ impl<'a> Claims<'a> {
         reported
     }
 
-    /// Returns an error for each object that several apps claim, with the index of its cluster. Beyond 100 objects of
-    /// a cluster, one error counts the rest.
+    /// Returns an error for each object that several apps claim, with the index of its cluster. One error for each
+    /// cluster counts the objects that [`reported`](Claims::reported) leaves out.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut errors = Vec::new();
         let error = |object: &ObjectKey, message| {

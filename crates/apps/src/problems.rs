@@ -111,7 +111,7 @@ pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
     let first = claimed.next()?;
     let more = match claimed.count() {
         0 => String::new(),
-        more => format!(", and {more} more"),
+        more => format!(", nor do {more} more of its objects"),
     };
     let message = format!(
         "{} {} carries no mark of this app{more}: the claim is unconfirmed",
@@ -252,7 +252,7 @@ fn syncing(
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
         Delivery::ConfigSync => (
             config_sync::syncing_since(object?),
-            "the Config Sync reconciler of the app has not finished".to_owned(),
+            "the Config Sync reconciler has not finished the sync of the app".to_owned(),
         ),
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);

@@ -330,7 +330,7 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
     let mut told: Vec<String> = marked.iter().take(MOST_NAMED).map(says).collect();
     let more = marked.len().saturating_sub(MOST_NAMED);
     if more > 0 {
-        told.push(format!("and {more} more"));
+        told.push(format!("and objects are marked for {more} more apps"));
     }
     told.join("; ")
 }

@@ -67,7 +67,7 @@ pub(crate) enum ReleaseError {
     TooMuch(String, String),
     #[error("the release is not JSON: {0}")]
     NotJson(json::Error),
-    #[error("the manifest is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
+    #[error("the manifest of the release is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
     LongManifest,
     #[error("the release has no {0}")]
     Incomplete(&'static str),

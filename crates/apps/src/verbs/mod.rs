@@ -145,7 +145,7 @@ impl Step {
         let observed = match home.get(self.object.as_ref()) {
             Presence::Present(observed) => observed,
             Presence::Absent => return Progress::Failed(format!("{name} was deleted")),
-            Presence::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
+            Presence::Unobserved(why) => return Progress::Waiting(format!("{name} cannot be read: {why}")),
         };
         match &self.until {
             Until::Written => Progress::Done,

@@ -86,7 +86,10 @@ impl KnownSource {
                 return KnownSource::unknown(format!("{} {} not found", key.kind, key.path()), false);
             }
             Presence::Unobserved(why) => {
-                return KnownSource::unknown(format!("{} {}: {why}", key.kind, key.path()), true);
+                return KnownSource::unknown(
+                    format!("{} {} cannot be read: {why}", key.kind, key.path()),
+                    true,
+                );
             }
         };
         let artifact = found.object.at(&["status", "artifact"]);
@@ -109,7 +112,7 @@ impl KnownSource {
         KnownSource {
             artifact: match revision {
                 Some(revision) if revision.len() > MAX_REVISION_LENGTH => Artifact::Unknown(format!(
-                    "{} {}: its revision is longer than {MAX_REVISION_LENGTH} bytes",
+                    "the revision of {} {} is longer than {MAX_REVISION_LENGTH} bytes",
                     key.kind,
                     key.path()
                 )),
