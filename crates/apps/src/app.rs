@@ -25,7 +25,7 @@ pub const OUT_OF_REACH: &str = "OutOfReach";
 /// The reason of a status when objects could not be read.
 pub const UNOBSERVED: &str = "Unobserved";
 
-/// The reason of a status when objects were read but are malformed.
+/// The reason of a status when the object that lists an app's objects was read, but the list is malformed or too long.
 pub const UNREADABLE: &str = "Unreadable";
 
 /// A declared object and its status.
@@ -161,8 +161,9 @@ pub struct App {
     /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
     /// objects are.
     pub unheard: Option<Unheard>,
-    /// The object that should list the declared objects but could not be read (a Helm release's storage or an
-    /// inventory); `None` if it was read.
+    /// The object because of which the declared objects are not all known: the storage of a Helm release, an inventory
+    /// or the declaring object, which could not be read, or whose list is malformed or too long. `None` if they are
+    /// known.
     pub unreadable: Option<ObjectKey>,
 }
 
@@ -221,9 +222,10 @@ pub struct AppError {
 /// The apps of a fleet, and the failures that may hide or change some.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppList {
-    /// The apps, sorted by cluster in the order given, then namespace, name and delivery.
+    /// The apps, sorted by the cluster that shows them in the order given, then namespace, name, delivery and home
+    /// cluster.
     pub apps: Vec<App>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     pub errors: Vec<AppError>,
     /// The namespaces with apps that were left out because their cluster has too many, each with the name of its
     /// cluster.

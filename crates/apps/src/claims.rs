@@ -44,7 +44,7 @@ pub(crate) struct ClaimIndex {
     /// The indices of the apps that write a mark, by the mark and the cluster of their objects; of apps that
     /// [`is_alike`] does not distinguish, only the first.
     named: HashMap<(usize, Mark), Vec<usize>>,
-    /// The label keys by which any of the apps tracks its objects.
+    /// The label keys by which any of the apps tracks its objects, and [`INSTANCE_LABEL`] before them.
     labels: Vec<String>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Claims<'a> {
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects that two or more apps claim, by the index of their cluster. Leaves out claims that do not
+    /// Returns the objects that two or more apps declare, by the index of their cluster. Leaves out claims that do not
     /// count against the others; see [`contenders`].
     fn several(&self, fleet: &Fleet<'_>) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Overlap>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();

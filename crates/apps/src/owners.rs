@@ -155,7 +155,7 @@ fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Returns the UID that an object names as its controller's; `None` if it names no controller.
+/// Returns the UID that an object names as its controller's; `None` if it names no controller, or one without a UID.
 fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }

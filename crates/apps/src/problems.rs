@@ -17,8 +17,8 @@ use crate::sync::{ObjectSync, SyncState, shorten};
 
 /// Returns the problems of an app on all axes, the worst first, one for each axis and state.
 ///
-/// `halves` are the freshness of the target and of the home; `worst` is the entry that decides the status, if
-/// the app is not well.
+/// `halves` are the freshness of the target and of the home: if neither is live, only that of the target is a problem.
+/// `worst` is the entry that decides the status, if the app is not well.
 pub(crate) fn of(
     app: &Declaration,
     halves: [Freshness; 2],

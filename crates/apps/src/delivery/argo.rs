@@ -209,7 +209,8 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     })
 }
 
-/// Returns true if the status of an Application lists an object.
+/// Returns true if the status of an Application lists an object of this group, kind, namespace and name, hooks
+/// included; a field that is missing there counts as empty.
 fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
     let mut resources = application.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten();
     resources.any(|resource| {
@@ -577,9 +578,10 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
 }
 
 /// Returns the problem of an Application that is OutOfSync: a notice if Argo CD will not sync it (automatic sync is
-/// off, or the desired revision was tried and `selfHeal` is off), else an error once that has lasted for
-/// [`MAX_UNTRIED_TIME`], and waiting before. `None` if automatic sync has neither tried the desired revision nor given
-/// up, and the last operation ended less than that time ago: the revision is younger than that.
+/// off, or the desired revision was tried and `selfHeal` is off). Else it is waiting, and an error once the first
+/// change in the cluster, else the last operation (for a revision that was not tried: the last comparison) is
+/// [`MAX_UNTRIED_TIME`] old. `None` if automatic sync has neither tried the desired revision nor given up, and the last
+/// operation ended less than that time ago: the revision is younger than that.
 fn out_of_sync(
     home: &dyn Objects,
     declaring: &Observed<'_>,

@@ -12,8 +12,8 @@ use super::{Declaration, Declarations, ObjectKeys};
 /// count, and the app gets an error. The largest known have some hundreds.
 pub(super) const MAX_OBJECTS: usize = 5_000;
 
-/// The maximum number of objects of all apps of one namespace that are read. If they name more, the apps that name most
-/// keep no objects, and get an error.
+/// The maximum number of objects and hooks of all apps of one namespace that are read. If they name more, the apps that
+/// name most keep none, and get an error.
 const MAX_OBJECTS_PER_NAMESPACE: usize = 100_000;
 
 /// Collects the keys, each once, and stops after one more than [`MAX_OBJECTS`], by which the caller detects

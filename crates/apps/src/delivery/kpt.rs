@@ -73,8 +73,10 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
     }
 }
 
-/// Returns the sync state that the per-object status of a ResourceGroup shows: `actuation` says if an object
-/// was applied, `reconcile` if the change took effect.
+/// Returns the sync state by the per-object status of a ResourceGroup, in which `actuation` says if an object was
+/// applied and `reconcile` if the change took effect: Syncing while that is of an older generation, else the first of
+/// Failed, Syncing (pending) and OutOfSync (skipped) that any object shows. Unknown without a status, or if it says
+/// nothing of an object.
 fn sync(object: &Object<'_>) -> Sync {
     let status = object.at(&["status"]).filter(|status| !is_blank(*status));
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();

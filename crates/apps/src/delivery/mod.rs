@@ -349,7 +349,8 @@ fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Not
 /// A revision that a delivery tool applied, or tried to apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// The start of the operation.
+    /// The start of the operation; if the tool does not record that, the time at which the operation ended or the
+    /// revision was fetched.
     pub(crate) when: Timestamp,
     /// The revision that was applied before; `None` if it is unknown.
     pub(crate) from: Option<String>,
@@ -474,7 +475,7 @@ impl<'d> Malformed<'d> {
         notes.complain(self.home, self.declaring, "Malformed", &message);
     }
 
-    /// Reports a malformed entry with the reason `what`, unless [`MOST_MALFORMED`] were reported.
+    /// Reports a malformed entry with the reason `what`; once [`MOST_MALFORMED`] were reported, only counts it.
     fn add(&mut self, what: String, notes: &mut Notes) {
         self.number += 1;
         if self.number <= MOST_MALFORMED {

@@ -184,7 +184,7 @@ impl Refusal {
     }
 }
 
-/// Returns true if a tool takes requests to reconcile, suspend and resume an app.
+/// Returns true for Flux and Argo CD, which take requests to reconcile, suspend and resume an app.
 pub fn takes_requests(delivery: Delivery) -> bool {
     matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication)
 }
@@ -289,7 +289,7 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
 }
 
 /// Returns the last writer of the field at `path` and the time, as far as known: ` by kubectl-edit since
-/// 2026-03-01T12:00:00Z`.
+/// 2026-03-01T12:00:00Z`. Empty if managed fields do not tell the writer.
 fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     let Some(writer) = writers(object, path).into_iter().next() else { return String::new() };
     let since = writer.at.map(|at| format!(" since {at}")).unwrap_or_default();

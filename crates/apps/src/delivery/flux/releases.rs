@@ -68,7 +68,7 @@ pub(in crate::delivery) struct ReleaseClaims {
     pub(super) needed: Option<Needed>,
 }
 
-/// The stored releases that HelmReleases declare, by cluster, namespace and name.
+/// The stored releases of one cluster that HelmReleases declare, by namespace of the storage and name.
 #[derive(Debug, Default)]
 pub(crate) struct Releases<'c>(HashMap<&'c str, HashMap<&'c ReleaseName, Declarers<'c>>>);
 
