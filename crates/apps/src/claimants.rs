@@ -66,8 +66,8 @@ impl<'l> Claimants<'l> {
         self.on(cluster, object).iter().map(|(place, _)| *place).collect()
     }
 
-    /// Returns the indexes of the apps whose claims on an object count against each other, see [`contenders`]; of all
-    /// that claim it if these are fewer than two.
+    /// Returns the indexes of the apps whose claims on an object of the cluster with the name `cluster` count against
+    /// each other, see [`contenders`]; of all that claim it if these are fewer than two.
     pub(crate) fn contenders(&self, cluster: &str, object: &ObjectKey) -> Vec<usize> {
         let counting = contenders(self.on(cluster, object), |place| {
             let app = self.list.apps.get(*place).map(|app| &app.app);
@@ -77,7 +77,8 @@ impl<'l> Claimants<'l> {
     }
 
     /// Returns the apps with confirmed claims on the first of `objects` that has any, and the apps with unconfirmed
-    /// claims on the first that has any of these. `objects` are an object and its controllers, the nearest first.
+    /// claims on the first that has any of these. `objects` are an object and its controllers, the nearest first, in
+    /// the cluster with the name `cluster`.
     pub(crate) fn nearest<'k>(
         &self,
         cluster: &str,

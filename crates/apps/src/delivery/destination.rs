@@ -1,4 +1,5 @@
-//! The cluster to which an app is delivered, found by an address, a kubeconfig or a cluster Secret.
+//! The cluster to which an app is delivered, found by its server address, or by the kubeconfig, ConfigMap or cluster
+//! Secret that holds this address.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! The problems of Flux sources that cannot be fetched or verified.
+//! The problems of Flux sources that are missing, being deleted or suspended, or that cannot be fetched or verified.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;

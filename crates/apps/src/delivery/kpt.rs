@@ -132,6 +132,6 @@ fn trouble(object: &Object<'_>) -> Option<String> {
         };
         let namespace = field("namespace").unwrap_or_default();
         let key = ObjectKey::new("", field("kind")?, namespace, field("name")?);
-        Some(format!("{} {}: {how}", key.kind, key.path()))
+        Some(format!("kpt reports for {} {}: {how}", key.kind, key.path()))
     })
 }

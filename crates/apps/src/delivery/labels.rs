@@ -274,7 +274,7 @@ impl LabelGroups {
 }
 
 /// Returns the app that the labels of an object name; `None` if they name none or a text too long for a name, or if the
-/// object can be in no group: it is cluster-scoped or of a kind without a part in apps, such as an Event.
+/// object can be in no group: it is cluster-scoped, or of a kind that is never declared, such as an Event.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,

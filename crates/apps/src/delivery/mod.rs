@@ -421,8 +421,8 @@ fn short(text: String) -> String {
 /// blank.
 const MAX_BLANK_LEVELS: usize = 5;
 
-/// Returns true for `null`, an empty string, an empty list, and an object that has only such values, which Go programs
-/// write for unset fields.
+/// Returns true for `null`, an empty string, an empty list, and an object without members or with only such values,
+/// which Go programs write for unset fields.
 ///
 /// Looks at [`MAX_BLANK_LEVELS`] levels only, each of which is read again for the next one; what is nested deeper is
 /// not blank.

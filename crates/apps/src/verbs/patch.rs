@@ -28,7 +28,7 @@ pub struct Patch {
 /// One line of a patch as a YAML diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffLine {
-    /// An unchanged parent of changed fields.
+    /// A parent of changed fields, or the key of a changed list.
     Context(String),
     /// A removed value.
     Removed(String),
