@@ -144,7 +144,8 @@ impl<'a> Claims<'a> {
     }
 
     /// Returns [`Claimed::ByApp`] if an app of the list has this object of the cluster with this index, by the claims
-    /// on it or by its marks; else [`Claimed::ByNone`] with the first app that its marks name.
+    /// on it or by its marks; else [`Claimed::ByNone`] with the first app that its marks name. A mark that users write
+    /// as well, such as a tracking label, must name an app of the list.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;

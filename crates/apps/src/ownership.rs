@@ -34,7 +34,8 @@ pub struct Ownership<'l> {
     /// does not list it or is not shown. Tracking labels do not count.
     pub marked: Vec<String>,
     /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object:
-    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares one.
+    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares
+    /// one.
     pub unread: Vec<String>,
 }
 

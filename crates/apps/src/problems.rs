@@ -111,6 +111,7 @@ pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
     let first = claimed.next()?;
     let more = match claimed.count() {
         0 => String::new(),
+        1 => ", nor does 1 more of its objects".to_owned(),
         more => format!(", nor do {more} more of its objects"),
     };
     let message = format!(

@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects of one app in which differing fields are searched; those after them are marked
-/// `incomplete`.
+/// The maximum number of OutOfSync objects of one app in which differing fields are searched; those after them are
+/// marked `incomplete`.
 const MAX_OBJECTS: usize = 20;
 
 /// The maximum number of objects in which differing fields are searched, over all apps that one namespace of a cluster

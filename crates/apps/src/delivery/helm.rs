@@ -23,8 +23,9 @@ use crate::noting::metadata_of;
 use crate::sync::{Source, Sync, SyncState};
 
 /// Returns the apps of the releases in Helm's storage of the cluster with index `home`, without those that a
-/// HelmRelease declares or whose newest version is uninstalled. If `others`, the numbers of other apps, is not `None`,
-/// the cluster may have too many apps: those beyond the share of their namespace are only counted.
+/// HelmRelease declares, whose newest version is uninstalled or whose name is too long. If `others`, the numbers of
+/// other apps, is not `None`, the cluster may have too many apps: those beyond the share of their namespace are only
+/// counted.
 pub(super) fn declare(
     fleet: &Fleet<'_>,
     home: usize,

@@ -24,7 +24,7 @@ pub enum SyncResult {
     Running,
     /// The revision was applied.
     Succeeded,
-    /// The revision was not applied.
+    /// The sync failed; some objects of the revision may have been applied.
     Failed,
 }
 
