@@ -328,9 +328,10 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
         format!("{marked} for {app}, which {why}")
     };
     let mut told: Vec<String> = marked.iter().take(MOST_NAMED).map(says).collect();
-    let more = marked.len().saturating_sub(MOST_NAMED);
-    if more > 0 {
-        told.push(format!("and objects are marked for {more} more apps"));
+    match marked.len().saturating_sub(MOST_NAMED) {
+        0 => {}
+        1 => told.push("and objects are marked for 1 more app".to_owned()),
+        more => told.push(format!("and objects are marked for {more} more apps")),
     }
     told.join("; ")
 }
