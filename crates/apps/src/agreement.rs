@@ -123,8 +123,8 @@ impl Mark {
         (!id.is_empty()).then(|| Mark::new(Tool::Inventory, "", id))
     }
 
-    /// Returns the marks that Config Sync writes for the RootSync or RepoSync (`kind`) of this namespace and
-    /// name.
+    /// Returns the marks that Config Sync writes for the RootSync or RepoSync (`kind`) of this namespace and name: its
+    /// name as manager, except for a RootSync outside of [`CONFIG_SYNC`], and the id of its inventory.
     pub(crate) fn of_sync(kind: &str, namespace: &str, name: &str) -> Vec<Mark> {
         let manager = match (kind, name) {
             ("RootSync", _) if namespace != CONFIG_SYNC => None,
@@ -235,8 +235,8 @@ impl Mark {
         Some((namespace, Some(name).filter(|_| is_whole)))
     }
 
-    /// Returns the delivery and name of the app that the mark names; the delivery is `None` for an inventory
-    /// id.
+    /// Returns the delivery and name of the app that the mark names, only the start of the name for a shortened
+    /// release; the delivery is `None` for an inventory id.
     pub(crate) fn app(&self) -> (Option<Delivery>, String) {
         let Mark { tool, namespace, name } = self;
         let both = || format!("{namespace}/{name}");
@@ -276,10 +276,8 @@ fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Opti
     found.map(|value| value?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024))
 }
 
-/// Returns the app in a tracking id `<app>:<group>/<Kind>:<namespace>/<name>`; `None` if the id names another
-/// object than `key`.
-///
-/// For a cluster-scoped object any namespace in the id matches: Argo CD writes that of the destination.
+/// Returns the app in a tracking id `<app>:<group>/<Kind>:<namespace>/<name>`; `None` if the id is malformed, or names
+/// another object than `key`.
 fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
     let (app, object) = id.split_once(':')?;
     let (kind, name) = object.split_once(':')?;

@@ -25,7 +25,7 @@ pub const OUT_OF_REACH: &str = "OutOfReach";
 /// The reason of a status when objects could not be read.
 pub const UNOBSERVED: &str = "Unobserved";
 
-/// The reason of a status when objects were read but are malformed.
+/// The reason of a status when the object that lists an app's objects was read, but the list is malformed or too long.
 pub const UNREADABLE: &str = "Unreadable";
 
 /// A declared object and its status.
@@ -127,17 +127,18 @@ pub struct App {
     pub declaring: Option<ObjectKey>,
     /// The rolled-up status of its objects and its declaring object when they were last observed.
     pub health: Status,
-    /// The message in one line; for an app that is well, that of its delivery tool.
+    /// The message in one line: that of [`speaker`](App::speaker), or of the delivery tool while `health` is Current.
     pub message: Words,
     /// The message of the delivery tool, even if the objects have another problem.
     pub delivery_message: String,
-    /// The worst object; `None` if the app is well.
+    /// The object that decides `health`; `None` while that is Current.
     pub worst: Option<ObjectKey>,
     /// Number of declared objects by status.
     pub counts: Counts,
     /// The sync state and revisions of the app.
     pub sync: Sync,
-    /// True if the app is suspended in its tool.
+    /// True if the app is suspended in its tool: by `spec.suspend` of Flux, or because Argo CD skips it or its policy
+    /// for automated sync is switched off.
     pub suspended: bool,
     /// The freshness of the observations in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
@@ -150,18 +151,19 @@ pub struct App {
     pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
-    /// The problems on any axis, the worst first; empty if the app is well.
+    /// The problems on any axis, notices included, the worst first; empty if there are none.
     pub problems: Vec<Problem>,
     /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     pub unsynced: Vec<ObjectSync>,
-    /// The entry whose status and message the app shows; `None` if all is well. It is that of a declared object, of
-    /// the declaring object, or of the object that lists the declared ones.
+    /// The entry whose status and message the app shows; `None` while `health` is Current. It is that of a declared
+    /// object, of the declaring object, or of the object that lists the declared ones.
     pub speaker: Option<Resource>,
     /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
     /// objects are.
     pub unheard: Option<Unheard>,
-    /// The object that should list the declared objects but could not be read (a Helm release's storage or an
-    /// inventory); `None` if it was read.
+    /// The object because of which the declared objects are not all known: the storage of a Helm release, an inventory
+    /// or the declaring object, which could not be read, or whose list is malformed or too long. `None` if they are
+    /// known.
     pub unreadable: Option<ObjectKey>,
 }
 
@@ -182,12 +184,12 @@ impl App {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
 
-    /// Returns true if the app has no problems.
+    /// Returns true if the app has no problems on any axis, not even a notice.
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the worst problem; `None` if the app is well.
+    /// Returns the worst problem on any axis; `None` if there is none.
     pub fn problem(&self) -> Option<&Problem> {
         self.problems.first()
     }
@@ -220,9 +222,10 @@ pub struct AppError {
 /// The apps of a fleet, and the failures that may hide or change some.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppList {
-    /// The apps, sorted by cluster in the order given, then namespace, name and delivery.
+    /// The apps, sorted by the cluster that shows them in the order given, then namespace, name, delivery and home
+    /// cluster.
     pub apps: Vec<App>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     pub errors: Vec<AppError>,
     /// The namespaces with apps that were left out because their cluster has too many, each with the name of its
     /// cluster.

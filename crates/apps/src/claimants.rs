@@ -39,7 +39,7 @@ pub(crate) struct Nearest<'l> {
 }
 
 impl<'l> Claimants<'l> {
-    /// Builds the index of `list`.
+    /// Builds the index of the apps in `list` whose target cluster was queried.
     pub(crate) fn of(list: &'l AppList) -> Claimants<'l> {
         let mut claims: HashMap<&str, ClaimsOfCluster<'_>> = HashMap::new();
         for (place, app) in list.apps.iter().enumerate().filter(|(_, app)| app.in_reach) {
@@ -60,13 +60,14 @@ impl<'l> Claimants<'l> {
         of_cluster.and_then(|claims| claims.get(object)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the indexes of all apps that claim an object.
+    /// Returns the indexes of all apps that claim an object of the cluster with the name `cluster`, in the order of the
+    /// list.
     pub(crate) fn all(&self, cluster: &str, object: &ObjectKey) -> Vec<usize> {
         self.on(cluster, object).iter().map(|(place, _)| *place).collect()
     }
 
-    /// Returns the indexes of the apps whose claims on an object count against each other, see [`contenders`]; of all
-    /// that claim it if these are fewer than two.
+    /// Returns the indexes of the apps whose claims on an object of the cluster with the name `cluster` count against
+    /// each other, see [`contenders`]; of all that claim it if these are fewer than two.
     pub(crate) fn contenders(&self, cluster: &str, object: &ObjectKey) -> Vec<usize> {
         let counting = contenders(self.on(cluster, object), |place| {
             let app = self.list.apps.get(*place).map(|app| &app.app);
@@ -76,7 +77,8 @@ impl<'l> Claimants<'l> {
     }
 
     /// Returns the apps with confirmed claims on the first of `objects` that has any, and the apps with unconfirmed
-    /// claims on the first that has any of these. `objects` are an object and its controllers, the nearest first.
+    /// claims on the first that has any of these. `objects` are an object and its controllers, the nearest first, in
+    /// the cluster with the name `cluster`.
     pub(crate) fn nearest<'k>(
         &self,
         cluster: &str,

@@ -44,12 +44,13 @@ pub(crate) struct ClaimIndex {
     /// The indices of the apps that write a mark, by the mark and the cluster of their objects; of apps that
     /// [`is_alike`] does not distinguish, only the first.
     named: HashMap<(usize, Mark), Vec<usize>>,
-    /// The label keys by which any of the apps tracks its objects.
+    /// The label keys by which any of the apps tracks its objects, and [`INSTANCE_LABEL`] before them.
     labels: Vec<String>,
 }
 
 impl ClaimIndex {
-    /// Builds the index of `apps`, which it refers to by their positions in the slice.
+    /// Builds the index of `apps`, which it refers to by their positions in the slice. Those whose target cluster was
+    /// not queried are left out.
     pub(crate) fn of(apps: &[Arc<Declaration>]) -> ClaimIndex {
         let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
         let mut labels = BTreeSet::new();
@@ -102,7 +103,8 @@ struct Overlap {
 
 /// The result of looking for the app that has an object.
 pub(crate) enum Claimed {
-    /// An app of the list has the object: as a declared object, or as a hook or a Job that its operations create.
+    /// An app of the list has the object: as a declared object, as a hook or a Job that its operations create, or,
+    /// while its list of objects is unreadable, by a mark.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
@@ -142,7 +144,8 @@ impl<'a> Claims<'a> {
     }
 
     /// Returns [`Claimed::ByApp`] if an app of the list has this object of the cluster with this index, by the claims
-    /// on it or by its marks; else [`Claimed::ByNone`] with the first app that its marks name.
+    /// on it or by its marks; else [`Claimed::ByNone`] with the first app that its marks name. A mark that users write
+    /// as well, such as a tracking label, must name an app of the list.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;
@@ -207,7 +210,7 @@ impl<'a> Claims<'a> {
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects that two or more apps claim, by the index of their cluster. Leaves out claims that do not
+    /// Returns the objects that two or more apps declare, by the index of their cluster. Leaves out claims that do not
     /// count against the others; see [`contenders`].
     fn several(&self, fleet: &Fleet<'_>) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Overlap>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
@@ -290,8 +293,8 @@ impl<'a> Claims<'a> {
         reported
     }
 
-    /// Returns an error for each object that several apps claim, with the index of its cluster. Beyond 100 objects of
-    /// a cluster, one error counts the rest.
+    /// Returns an error for each object that several apps claim, with the index of its cluster. One error for each
+    /// cluster counts the objects that [`reported`](Claims::reported) leaves out.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut errors = Vec::new();
         let error = |object: &ObjectKey, message| {

@@ -114,7 +114,8 @@ impl Pointers {
         self.held.within(uid, namespace)
     }
 
-    /// Returns the events about the object with this kind, namespace and name.
+    /// Returns the events about the object with this kind, namespace and name. For a cluster-scoped object `namespace`
+    /// is empty, and events that name any of [`Regarding::OF_CLUSTER`] as its namespace count.
     pub(crate) fn events(
         &self,
         kind: &str,
@@ -130,7 +131,8 @@ impl Pointers {
     }
 }
 
-/// Returns the objects whose controller is `owner`, in the cluster `objects`.
+/// Returns the objects of the cluster `objects` whose controller is `owner`, by its UID: those in its namespace, or in
+/// all if it is cluster-scoped. None if it has no UID.
 pub fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
@@ -153,7 +155,7 @@ fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Returns the UID that an object names as its controller's; `None` if it names no controller.
+/// Returns the UID that an object names as its controller's; `None` if it names no controller, or one without a UID.
 fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }
@@ -173,7 +175,8 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
 
 /// The result of looking up the controller that an object names.
 pub(crate) enum Control {
-    /// The object names no controller, or one that does not exist, since any author can write a reference.
+    /// The object names no controller, or one that does not exist with the UID that it names: any author can write a
+    /// reference.
     None,
     /// The controller exists with the UID that the object names.
     Proved,

@@ -28,13 +28,14 @@ pub struct Ownership<'l> {
     /// The apps that list the object, or the nearest of its controllers that any app lists, although it
     /// carries none of their marks.
     pub listed: Vec<&'l App>,
-    /// The app that the object itself declares; `None` if it is not a declaring object.
+    /// The first app of the list that the object itself declares; `None` if there is none.
     pub declares: Option<&'l App>,
-    /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark
-    /// that the app does not list it or is not shown.
+    /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark that the app
+    /// does not list it or is not shown. Tracking labels do not count.
     pub marked: Vec<String>,
     /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object:
-    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares one.
+    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares
+    /// one.
     pub unread: Vec<String>,
 }
 

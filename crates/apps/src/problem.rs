@@ -35,7 +35,7 @@ pub enum ProblemSeverity {
     Error,
     /// Something is in progress and may end by itself.
     Waiting,
-    /// Something that a user chose, such as a suspension.
+    /// Something that may be meant, such as a suspension, or an unconfirmed claim; `--exit-status` ignores it.
     Notice,
 }
 

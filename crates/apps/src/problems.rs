@@ -17,8 +17,8 @@ use crate::sync::{ObjectSync, SyncState, shorten};
 
 /// Returns the problems of an app on all axes, the worst first, one for each axis and state.
 ///
-/// `halves` are the freshness of the target and of the home; `worst` is the entry that decides the status, if
-/// the app is not well.
+/// `halves` are the freshness of the target and of the home: if neither is live, only that of the target is a problem.
+/// `worst` is the entry that decides the status, if the app is not well.
 pub(crate) fn of(
     app: &Declaration,
     halves: [Freshness; 2],
@@ -104,13 +104,15 @@ pub fn freshness_problem(
     Some(problem.says(format!("{part}cluster {cluster} {}{why}", state.predicate())))
 }
 
-/// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if all do.
+/// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if none of `resources`
+/// is unconfirmed.
 pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
     let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
     let first = claimed.next()?;
     let more = match claimed.count() {
         0 => String::new(),
-        more => format!(", and {more} more"),
+        1 => ", nor does 1 more of its objects".to_owned(),
+        more => format!(", nor do {more} more of its objects"),
     };
     let message = format!(
         "{} {} carries no mark of this app{more}: the claim is unconfirmed",
@@ -141,7 +143,8 @@ pub fn health_problem(worst: &Resource) -> Problem {
     problem.since(since).says(worst.message.clone()).about(&worst.key)
 }
 
-/// Returns the problems that the delivery tool, the sources and the controllers of an app report.
+/// Returns the problems that the delivery tool, the sources and the controllers of an app report. A problem of a source
+/// that is not a notice replaces an unknown sync state, and a stopped controller replaces OutOfSync.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
@@ -226,7 +229,8 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     found
 }
 
-/// Returns the problem that a sync has been in progress for too long; `None` if it is not.
+/// Returns the problem that a sync has been in progress for [`MAX_UNTRIED_TIME`](crate::problem::MAX_UNTRIED_TIME) or
+/// longer, or since an unknown time; `None` otherwise, and for apps of Porch and labels.
 fn syncing(
     app: &Declaration,
     declaring: Option<&Observed<'_>>,
@@ -249,7 +253,7 @@ fn syncing(
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
         Delivery::ConfigSync => (
             config_sync::syncing_since(object?),
-            "the Config Sync reconciler of the app has not finished".to_owned(),
+            "the Config Sync reconciler has not finished the sync of the app".to_owned(),
         ),
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);

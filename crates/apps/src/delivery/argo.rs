@@ -39,8 +39,8 @@ pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 /// `spec.syncPolicy.automated.enabled`.
 pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
 
-/// Returns true if an Application has a policy for automated sync that is switched off: by `enabled: false`, or by its
-/// move to the annotation [`SUSPENDED`]. Argo CD still compares the Application.
+/// Returns true if an Application's policy for automated sync says `enabled: false`, or if it has no policy but a
+/// non-empty annotation [`SUSPENDED`]. Argo CD still compares the Application.
 fn is_held(object: &Object<'_>) -> bool {
     match object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null()) {
         Some(policy) => policy.get("enabled").and_then(Value::as_bool) == Some(false),
@@ -48,8 +48,8 @@ fn is_held(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if an Application is suspended: Argo CD skips it, or its policy for automated sync is switched off.
-/// False for an Application that never had such a policy.
+/// Returns true if an Application is suspended: the annotation [`SKIP`] makes Argo CD skip it, or its policy for
+/// automated sync is switched off. An Application that merely has no such policy is not suspended.
 pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
@@ -73,9 +73,10 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
-/// Returns the keys of the ConfigMaps with settings of Argo CD that are still to be read in a cluster: those in
-/// namespaces with Applications, and in the controller namespaces that Applications name. `controllers` counts, for
-/// each namespace, how often its Applications name each controller namespace.
+/// Returns the keys of the ConfigMaps of Argo CD that may exist in a cluster and were not read whole: `argocd-cm` in
+/// the searched namespaces with Applications, and `argocd-cm` and `argocd-cmd-params-cm` in the controller namespaces
+/// that [`looked_at`] chooses. `controllers` counts, for each namespace, how often its Applications name each
+/// controller namespace.
 pub(super) fn unread(
     objects: &dyn Objects,
     homes: &Homes,
@@ -114,7 +115,8 @@ fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
 }
 
 /// Returns the app that an Application declares, and the cluster that it names as its target. The app's objects are
-/// those that the status of the Application lists, except hooks; entries that are malformed are reported in `notes`.
+/// those that the status of the Application lists, except hooks. `notes` gets the malformed entries, and the namespace
+/// of the controller that the Application names.
 pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
     let Declaring { home, objects, observed, addresses, homes, .. } = *declaring;
     let (key, object) = (observed.key, &observed.object);
@@ -157,8 +159,9 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Decla
 
 /// Returns the claimant (author and marks) for the objects that an Application manages.
 ///
-/// Outside of Argo CD's namespace its marks include the namespace of the Application; the tracking label is
-/// that of the Argo CD beside it.
+/// If an Argo CD is installed in the Application's namespace and the Application names no other controller, the bare
+/// name is a mark as well, and the tracking label is that of this Argo CD; else marks have the namespace of the
+/// Application, and the label is [`INSTANCE_LABEL`].
 fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Homes) -> Claimant {
     let beside = homes.namespaces.get(key.namespace).filter(|_| controller(object).is_none());
     let label = beside.map_or(INSTANCE_LABEL, String::as_str);
@@ -166,9 +169,9 @@ fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Hom
     Claimant::in_namespace(home, key.namespace, marks)
 }
 
-/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name: the namespace of each,
-/// and its name, which is `None` if a label holds only the start of it. They must be read before [`argo_delivers`] can
-/// answer.
+/// Returns the Applications that an object's marks name to the Argo CD in the namespace `argo`: the namespace of each
+/// (`argo` if the mark has none), and its name, which is `None` if a label holds only the start of it. Names that no
+/// Application can have are left out. The Applications must be read before [`argo_delivers`] can answer.
 pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec<(String, Option<String>)> {
     let label = instance_label(objects, argo);
     let marks = Mark::all(ObjectKey::of(object).as_ref(), object, &[&label]);
@@ -206,7 +209,8 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     })
 }
 
-/// Returns true if the status of an Application lists an object.
+/// Returns true if the status of an Application lists an object of this group, kind, namespace and name, hooks
+/// included; a field that is missing there counts as empty.
 fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
     let mut resources = application.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten();
     resources.any(|resource| {
@@ -238,7 +242,8 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
 }
 
 /// Returns the cluster that an Application names as its target, by server address or else by name; an unknown target if
-/// it names neither.
+/// it names neither, or a name that no cluster Secret beside its controller has. If it names no controller, Secrets in
+/// its own namespace count first, then those beside each installed Argo CD.
 fn target(
     objects: &dyn Objects,
     home: usize,
@@ -274,8 +279,8 @@ pub(super) fn revisions(value: Option<Value<'_>>) -> Option<String> {
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
 }
 
-/// Returns the types of an Application's sources (`Helm`, `Kustomize`, …), joined by commas; `None` if it states
-/// none.
+/// Returns the types of an Application's sources (`Helm`, `Kustomize`, …), joined by commas, equal neighbours once;
+/// `None` if it states none.
 pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     if let Some(only) = text(object.root(), &["status", "sourceType"]) {
         return Some(only);
@@ -297,8 +302,8 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     OF_SOURCE.iter().any(|opening| message.starts_with(opening)).then_some(message)
 }
 
-/// Returns the sync state of an Application, and Argo CD's message if the state is Failed or Unknown; `is_skipped`
-/// is true if Argo CD ignores it.
+/// Returns the sync state of an Application, Suspended if `is_skipped`: Argo CD ignores it. The text is Argo CD's
+/// message that it failed, has given up or cannot compare; `None` if it has none, as for other states.
 fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
@@ -332,7 +337,8 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the revisions to which an Application was synced, and the one whose sync runs or failed.
+/// Returns the revisions in the history of an Application, and that of its last operation unless this succeeded, the
+/// oldest first. Leaves out each that equals the one before it, and those without a time.
 pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
     let begun = |entry: Value<'_>| {
         time(entry.get("deployStartedAt"))
@@ -366,7 +372,8 @@ fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
     conditions.find(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)))
 }
 
-/// Returns the message of the first condition with one of these types; `None` without one.
+/// Returns the message of the first condition with one of these types, empty if it has none; `None` without such a
+/// condition.
 fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     complaint(object, types).map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
@@ -376,15 +383,16 @@ pub(crate) fn incomparable_since(object: &Object<'_>) -> Option<Timestamp> {
     time(complaint(object, &INCOMPARABLE)?.get("lastTransitionTime"))
 }
 
-/// Returns the first source of an Application that delivers objects, not only values for a chart; the first of all if
-/// none has a path, and `None` if there is no source.
+/// Returns the first source of an Application with a path or chart, for the others only hold values; the first of all
+/// if none has one, and `None` if there is no source.
 fn source(object: &Object<'_>) -> Option<Source> {
     let sources = sources(object);
     let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
     sources.into_iter().nth(first)
 }
 
-/// Returns all sources of an Application, in the order in which their revisions are listed.
+/// Returns all sources of an Application, in the order in which its status lists their revisions: with `sourceHydrator`
+/// only the branch of the hydrated manifests, else `spec.sources`, or `spec.source` if that list is empty.
 pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
         // Hydrated manifests are written to a branch of the same repository, and applied from there.
@@ -416,8 +424,8 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the time at which the last operation of an Application ended, or else started. If that operation did not
-/// fail but Argo CD has given up (see [`GIVEN_UP`]), returns the time of that.
+/// Returns the time at which the last operation of an Application ended, or else started. If there is none, or it did
+/// not fail, and Argo CD has given up (see [`GIVEN_UP`]), returns the time of that.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
     let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
@@ -432,8 +440,8 @@ pub(super) fn runs(object: &Object<'_>) -> bool {
     phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
 }
 
-/// Returns the start of the running operation of an Application, or the time at which the waiting one was
-/// requested; `None` without one.
+/// Returns the start of the running operation of an Application, or the time at which the waiting one was requested, by
+/// managed fields; `None` without one, or if its time is not known.
 pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     match runs(object) {
         true => time(object.at(&["status", "operationState", "startedAt"])),
@@ -507,10 +515,11 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     found
 }
 
-/// Returns the sync problems of an Application beyond a failed or unknown state: the first object that failed to sync
-/// with a message, being OutOfSync, and, while it is suspended, the sync problem that it would have otherwise.
+/// Returns at most one sync problem of an Application that its sync state alone does not show: the first of `unsynced`
+/// that failed with a message, or that the app is OutOfSync (see [`out_of_sync`]). While Argo CD skips the Application,
+/// the sync problem that it would have otherwise, unless it would be OutOfSync.
 ///
-/// `target` is the cluster of its objects, if that was queried.
+/// `home` and `target` are indices of clusters; `target`, that of the objects, is `None` if it was not queried.
 pub(crate) fn problems(
     declaring: &Observed<'_>,
     own: &Sync,
@@ -556,7 +565,7 @@ pub(crate) fn problems(
 }
 
 /// Returns the problem of an Application whose operation has been running, or waiting to run, for [`MAX_UNTRIED_TIME`]
-/// or longer, or since an unknown time; `None` before.
+/// or longer, or since an unknown time; `None` before. It is an error after [`late::MAX_SYNC_TIME`].
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let says = match runs(object) {
         true => {
@@ -568,9 +577,11 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     late::problem(home, begun(object), late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
 
-/// Returns the problem of an Application that is OutOfSync; its severity depends on whether Argo CD will sync
-/// it automatically. `None` if it will, and its last operation ended less than [`MAX_UNTRIED_TIME`] ago: the desired
-/// revision is younger than that.
+/// Returns the problem of an Application that is OutOfSync: a notice if Argo CD will not sync it (automatic sync is
+/// off, or the desired revision was tried and `selfHeal` is off). Else it is waiting, and an error once the first
+/// change in the cluster, else the last operation (for a revision that was not tried: the last comparison) is
+/// [`MAX_UNTRIED_TIME`] old. `None` if automatic sync has neither tried the desired revision nor given up, and the last
+/// operation ended less than that time ago: the revision is younger than that.
 fn out_of_sync(
     home: &dyn Objects,
     declaring: &Observed<'_>,
@@ -637,8 +648,8 @@ pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     }
 }
 
-/// Returns the problem for an Application that Argo CD calls `Degraded` or `Missing` although its objects are well;
-/// `None` for any other health.
+/// Returns the problem that Argo CD calls an Application `Degraded` or `Missing`, for one whose objects report no
+/// problem; `None` for any other health.
 ///
 /// It is an error if `lists_nothing`, the Application has no objects; otherwise a notice.
 pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {

@@ -12,8 +12,8 @@ use super::{Declaration, Declarations, ObjectKeys};
 /// count, and the app gets an error. The largest known have some hundreds.
 pub(super) const MAX_OBJECTS: usize = 5_000;
 
-/// The maximum number of objects of all apps of one namespace that are read. If they name more, the apps that name most
-/// keep no objects, and get an error.
+/// The maximum number of objects and hooks of all apps of one namespace that are read. If they name more, the apps that
+/// name most keep none, and get an error.
 const MAX_OBJECTS_PER_NAMESPACE: usize = 100_000;
 
 /// Collects the keys, each once, and stops after one more than [`MAX_OBJECTS`], by which the caller detects
@@ -23,11 +23,11 @@ pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
     keys.filter(|key| seen.insert(key.clone())).take(MAX_OBJECTS + 1).collect()
 }
 
-/// Cuts the claims of the apps from index `first` on to the limits of each app and of each namespace.
+/// Cuts the claims of the apps from index `first` on to the limits of each app and of each namespace. If a namespace
+/// exceeds its limit, those of its apps that claim most lose all objects and hooks.
 ///
-/// An app that loses objects becomes unknown and says why; in a namespace the apps with the largest claims
-/// lose their objects first. Objects that apps share count for each of them, because they are judged and
-/// shown for each.
+/// An app that loses objects gets an error, and its list counts as unreadable, if an object declares it. Objects that
+/// apps share count for each of them, because they are judged and shown for each.
 pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
     let number = |app: &Arc<Declaration>| app.objects.len().min(MAX_OBJECTS) + app.claimant.hooks.len();
     let apps = || found.apps.iter().skip(first);

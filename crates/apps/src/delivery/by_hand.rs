@@ -30,9 +30,9 @@ pub(crate) struct ByHand {
 /// The changes by hand since a tool applied an object.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Since {
-    /// The field manager of the tool.
+    /// The field manager of the tool, the one that wrote last if it has several.
     pub(crate) tool: String,
-    /// The changes, at least one.
+    /// The changes, at least one: those of an unknown time first, then the oldest.
     pub(crate) changes: Vec<ByHand>,
 }
 

@@ -20,14 +20,15 @@ use crate::sync::{Source, Sync, SyncState};
 pub(super) const GROUP: &str = "configsync.gke.io";
 const KINDS: [&str; 2] = ["RootSync", "RepoSync"];
 
-/// Returns the app that a RootSync or RepoSync declares.
+/// Returns the app that a RootSync or RepoSync declares, with the objects that the ResourceGroup of its name lists; its
+/// target is the cluster that declares it.
 pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Declared {
     let Declaring { home, objects, observed, .. } = *declaring;
     Declared { app: reconciler(objects, home, observed, notes), target: Target::Home, release: None }
 }
 
-/// Returns true if a ResourceGroup belongs to a RootSync or RepoSync of the same cluster, so that it is not an app
-/// of kpt.
+/// Returns true if a RootSync or RepoSync of the same namespace and name was read in the cluster of a ResourceGroup, so
+/// that the group is not an app of kpt.
 pub(super) fn owns(objects: &dyn Objects, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
@@ -92,7 +93,7 @@ impl Stage<'_> {
         let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
         let count = self.0?.at(&["errorSummary", "totalCount"]).and_then(Value::as_i64).unwrap_or_default();
         // A long list may be cut to nothing; the count stays.
-        first.or_else(|| (count > 0).then(|| format!("{count} errors")))
+        first.or_else(|| (count > 0).then(|| format!("Config Sync reports {count} errors")))
     }
 }
 
@@ -164,8 +165,9 @@ pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }
 
-/// Returns the time at which the failed stage of a RootSync or RepoSync failed; `None` if none failed or the time is
-/// not known.
+/// Returns the time since when a RootSync or RepoSync has failed: that of its condition in [`STUCK`], else of the first
+/// stage with an error (source, rendering, sync), else of the condition `Syncing` if that has an error. `None` if none
+/// failed or the time is not known.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);
@@ -178,8 +180,8 @@ pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     stalled.and_then(|stalled| stalled.since()).or(failed).or_else(by_condition)
 }
 
-/// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for [`MAX_UNTRIED_TIME`] or
-/// longer; else `None`.
+/// Returns the problem of a RootSync or RepoSync that is OutOfSync, if its source was last updated [`MAX_UNTRIED_TIME`]
+/// ago or longer; else `None`.
 pub(crate) fn problem(
     home: &dyn Objects,
     declaring: &Observed<'_>,

@@ -95,10 +95,11 @@ type Place = (String, &'static str, String);
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
 impl Controller {
-    /// Returns the controller's workload if that is not running; `None` if it runs or was not read.
+    /// Returns the controller's workload, a Deployment or StatefulSet, if it is scaled to 0 or has no available Pod;
+    /// `None` if it runs or was not read whole. If there are both kinds, both must be stopped.
     ///
-    /// The workload in the namespace `preferred` decides, otherwise that in the installer's namespace. A
-    /// workload elsewhere proves nothing: any author can give a Deployment the name of a controller.
+    /// The workload in the namespace `preferred` decides, otherwise that in the installer's namespace. A workload
+    /// elsewhere proves nothing: any author can give a Deployment the name of a controller.
     pub(crate) fn stopped(
         &self,
         objects: &dyn Objects,

@@ -1,4 +1,5 @@
-//! The cluster to which an app is delivered, found by an address, a kubeconfig or a cluster Secret.
+//! The cluster to which an app is delivered, found by its server address, or by the kubeconfig, ConfigMap or cluster
+//! Secret that holds this address.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -51,15 +52,14 @@ impl Target {
     }
 }
 
-/// The targets of the kubeconfigs in a Secret, by the key that holds each; `None` where a key holds no
-/// kubeconfig.
+/// The targets of the kubeconfigs in a Secret, by the key that holds each; `None` where a text is not a kubeconfig with
+/// a current context. Empty texts are left out.
 type Kubeconfigs = HashMap<String, Option<Target>>;
 
 /// A cache of the destinations that Secrets and ConfigMaps contain, because many apps may refer to one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// For each Secret, the cluster of each kubeconfig by the key that contains it; `None` if the key contains no
-    /// kubeconfig.
+    /// By index of the cluster and Secret.
     kubeconfigs: Memo<(usize, ObjectKey), Arc<Kubeconfigs>>,
     config_maps: Memo<(usize, ObjectKey), Option<Target>>,
     /// By index of the cluster and namespace: the clusters that the Argo CD there knows, by name.
@@ -173,8 +173,8 @@ impl Addresses {
         clusters
     }
 
-    /// Returns the object `key`, which holds an address; `None` if its body was not read, which is then
-    /// recorded.
+    /// Returns the object `key`, which holds an address; `None` if it does not exist, or if it was not read whole and
+    /// is then added to `lacking`.
     fn object<'a>(&self, objects: &'a dyn Objects, home: usize, key: ObjectKeyRef<'_>) -> Option<Object<'a>> {
         match objects.get(key) {
             Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),

@@ -30,10 +30,10 @@ struct Newest {
 
 impl Writes {
     /// Returns the time at which the first of these objects began to differ from the state synced at `synced`: the
-    /// earliest of their writes after that time, except those by Argo CD and by controllers of Kubernetes.
+    /// earliest of their writes after that time, of those that [`foreign_writes`] lists.
     ///
-    /// `None` unless each object has exactly one such write, at a time that is not after `now`, and no scale without
-    /// a time; also if there are more than [`MAX_DATED_OBJECTS`] objects.
+    /// `None` unless each object has exactly one such write, at a time that is not after `now`, and no scale without a
+    /// time; also if there are no objects, or more than [`MAX_DATED_OBJECTS`].
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],

@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::objects::Objects;
 use crate::sync::{DifferingFields, ObjectSync, ObjectSyncState};
 
-/// The maximum number of objects of one app in which differing fields are searched; those after them are marked
-/// `incomplete`.
+/// The maximum number of OutOfSync objects of one app in which differing fields are searched; those after them are
+/// marked `incomplete`.
 const MAX_OBJECTS: usize = 20;
 
 /// The maximum number of objects in which differing fields are searched, over all apps that one namespace of a cluster
@@ -47,8 +47,10 @@ pub(super) const MAX_DEPTH: usize = 32;
 const COMPUTED: [&str; 3] =
     [LAST_APPLIED, "deployment.kubernetes.io/revision", "kubectl.kubernetes.io/restartedAt"];
 
-/// Returns the objects of each app that are not synced, each OutOfSync one with the fields in which it differs, as far
-/// as the object records them. Objects that were not compared in full, because of a limit, are marked `incomplete`.
+/// Returns the objects of each app that are not synced, each OutOfSync one with the fields in which it differs from its
+/// last applied configuration, or, if that shows none, those that were written after the app's last sync. Objects that
+/// were not compared in full, because of a limit, are marked `incomplete`; those of a cluster that was not queried get
+/// no fields.
 ///
 /// While the desired revision of an app is not the applied one, the last applied configuration of an object is not what
 /// is desired now; then only fields that were written after the last sync are returned.
@@ -347,8 +349,8 @@ pub(super) struct ForeignWrite<'a> {
     fields: Option<Value<'a>>,
 }
 
-/// Returns the writes to an object by managers other than Argo CD and the controllers of Kubernetes, without those
-/// that contain no field that could be declared, such as writes of the status.
+/// Returns the writes to an object by managers other than Argo CD and `kube-controller-manager` (whose scales count),
+/// without those that contain no field that could be declared, such as writes of the status.
 pub(super) fn foreign_writes<'a>(object: &Object<'a>) -> impl Iterator<Item = ForeignWrite<'a>> {
     object.managed_fields().filter_map(|entry| {
         let manager = text(entry, &["manager"]).unwrap_or_default();
@@ -388,8 +390,8 @@ fn can_be_declared(fields: Value<'_>) -> bool {
     })
 }
 
-/// Returns the fields that [`foreign_writes`] set after the time `synced`: one entry per manager, for at most
-/// [`MAX_FIELDS`] managers.
+/// Returns the fields that [`foreign_writes`] set after the time `synced`, or by a scale without a time: one entry for
+/// each write that has a manager and such fields, for the first [`MAX_FIELDS`] of them.
 fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
     let written = foreign_writes(object).filter_map(|write| {
         // The API server records no time of a scale. One that a later sync took back is not recorded any more.
@@ -403,7 +405,8 @@ fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Ve
 }
 
 /// Adds the paths of the fields that a manager wrote below `path`, down to `depth` levels, without those that one of
-/// `others`, the fields of other managers, has as well.
+/// `others`, the fields of other managers, has as well. Of the metadata only labels, and annotations that no controller
+/// computes, are added; the status is not.
 pub(super) fn written(
     fields: Value<'_>,
     others: &[Value<'_>],

@@ -63,8 +63,8 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Decla
     Declared { app, target, release }
 }
 
-/// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it; `None` if they
-/// name none.
+/// Returns the Kustomization or else the HelmRelease that an object's labels name as the one that applied it; `None` if
+/// they name none.
 pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let of = |group: &str, kind: &str| {
         let label =
@@ -82,7 +82,8 @@ pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
 
-/// Returns the sources that a Kustomization or HelmRelease names; a source of a source comes first.
+/// Returns the sources of a Kustomization or HelmRelease: last the one whose artifact it applies, before that the one
+/// from which Flux makes a HelmChart.
 ///
 /// They may be of any kind: see [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
@@ -103,8 +104,9 @@ pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey
     known.read(objects, 0, key).fetched
 }
 
-/// Returns the revisions that a Kustomization or HelmRelease applied or tried, from its history and its
-/// source.
+/// Returns the revisions to which a Kustomization or HelmRelease changed, the oldest first, from its history: for a
+/// HelmRelease also changes of its values alone, and a failed upgrade in place of its rollback. The revision tried last
+/// is added if its source still has it.
 pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
@@ -115,7 +117,8 @@ pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a
 }
 
 /// Returns the problems of a Flux app, apart from a failed sync: those of its sources, a spec or revision that its
-/// controller has left untried, and, while it is suspended, the failure that it would have otherwise.
+/// controller has left untried, and, while it is suspended, the failure that it would have otherwise. While it is being
+/// deleted, only those of its sources.
 pub(crate) fn problems(
     fleet: &Fleet<'_>,
     home: usize,
@@ -395,8 +398,8 @@ impl<'a> Reader<'_, 'a> {
         Some(objects)
     }
 
-    /// Returns the sync state, and Flux's message if the state is Failed or Unknown. `is_same` compares two
-    /// revisions.
+    /// Returns the sync state, and if it is Failed or Unknown, Flux's message or the reason why the desired revision is
+    /// not known. `is_same` is called with an applied or tried revision and the desired one.
     fn sync(
         &self,
         artifact: &Artifact,
@@ -476,8 +479,8 @@ impl<'a> Reader<'_, 'a> {
         history
     }
 
-    /// Returns the revision that was tried last and the time at which its source was fetched; `None` if the source
-    /// has another revision now.
+    /// Returns the revision that was tried last and the time at which its source was fetched; `None` if `is_it`, called
+    /// with that revision and the source's present one, is false, or if one of these is not known.
     fn fetched(
         &self,
         source: Option<ObjectKey>,
@@ -622,8 +625,8 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// Returns the Secret that stores the newest version of the HelmRelease's release by its status; `None` if
-    /// the status names none.
+    /// Returns the Secret that stores the newest version of the HelmRelease's release by its status; `None` if the
+    /// status has no version.
     fn latest_stored(&self) -> Option<ObjectKey> {
         let latest = newest(self.object(), |_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);

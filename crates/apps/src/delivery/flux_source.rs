@@ -1,4 +1,4 @@
-//! The problems of Flux sources that cannot be fetched or verified.
+//! The problems of Flux sources that are missing, being deleted or suspended, or that cannot be fetched or verified.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
@@ -75,8 +75,9 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     Some(problem.says(format!("{name}: {}{suspended}", condition.text("message"))))
 }
 
-/// Returns the problem that the controller of a source has not fetched it for longer than its interval, or since an
-/// unknown time; `None` before.
+/// Returns the problem that the controller of a source has not fetched it for its interval (without one, for
+/// [`MAX_UNTRIED_TIME`]) or longer, or since an unknown time; `None` before. It is an error after
+/// [`late::MAX_SYNC_TIME`], or after the interval if that is longer.
 fn unfetched(
     objects: &dyn Objects,
     name: &str,

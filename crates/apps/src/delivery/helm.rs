@@ -22,8 +22,10 @@ use crate::names;
 use crate::noting::metadata_of;
 use crate::sync::{Source, Sync, SyncState};
 
-/// Returns the apps of the releases in Helm's storage that no HelmRelease declares, of the cluster with index
-/// `home`. If `others` is not `None`, the cluster may have too many apps: it has these numbers of other apps.
+/// Returns the apps of the releases in Helm's storage of the cluster with index `home`, without those that a
+/// HelmRelease declares, whose newest version is uninstalled or whose name is too long. If `others`, the numbers of
+/// other apps, is not `None`, the cluster may have too many apps: those beyond the share of their namespace are only
+/// counted.
 pub(super) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
@@ -220,7 +222,8 @@ pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp
     Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }
 
-/// Returns the release that the object `older` stores, if it was deployed once; `None` otherwise.
+/// Returns the release that the object `older` stores, if it was deployed once; `None` otherwise, and if it cannot be
+/// read.
 fn last_deployed(
     fleet: &Fleet<'_>,
     home: usize,

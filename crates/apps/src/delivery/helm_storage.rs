@@ -71,8 +71,9 @@ impl<'o> Storage<'o> {
         Some(newest.key)
     }
 
-    /// Returns the object with the highest version among the releases in `namespace` whose names begin with `start`
-    /// and for which `is_it` is true; `None` if there is none.
+    /// Returns the object with the highest version among the releases in `namespace` whose names begin with `start` and
+    /// for which `is_it` is true; `None` if there is none. The result is cached: for the same `namespace` and `start`,
+    /// `is_it` must be the same.
     pub(crate) fn newest(
         &self,
         namespace: &str,

@@ -28,7 +28,7 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Optio
     })
 }
 
-/// Returns the inventory id of a ResourceGroup, which its objects carry as a mark.
+/// Returns the inventory id of a ResourceGroup, which its objects carry as a mark; empty if it has none.
 fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
@@ -73,8 +73,10 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
     }
 }
 
-/// Returns the sync state that the per-object status of a ResourceGroup shows: `actuation` says if an object
-/// was applied, `reconcile` if the change took effect.
+/// Returns the sync state by the per-object status of a ResourceGroup, in which `actuation` says if an object was
+/// applied and `reconcile` if the change took effect: Syncing while that is of an older generation, else the first of
+/// Failed, Syncing (pending) and OutOfSync (skipped) that any object shows. Unknown without a status, or if it says
+/// nothing of an object.
 fn sync(object: &Object<'_>) -> Sync {
     let status = object.at(&["status"]).filter(|status| !is_blank(*status));
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
@@ -130,6 +132,6 @@ fn trouble(object: &Object<'_>) -> Option<String> {
         };
         let namespace = field("namespace").unwrap_or_default();
         let key = ObjectKey::new("", field("kind")?, namespace, field("name")?);
-        Some(format!("{} {}: {how}", key.kind, key.path()))
+        Some(format!("kpt reports for {} {}: {how}", key.kind, key.path()))
     })
 }

@@ -273,8 +273,8 @@ impl LabelGroups {
     }
 }
 
-/// Returns the app that the labels of an object name; `None` if they name none, or if objects of the kind are never
-/// in a group.
+/// Returns the app that the labels of an object name; `None` if they name none or a text too long for a name, or if the
+/// object can be in no group: it is cluster-scoped, or of a kind that is never declared, such as an Event.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,
@@ -328,9 +328,10 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
         format!("{marked} for {app}, which {why}")
     };
     let mut told: Vec<String> = marked.iter().take(MOST_NAMED).map(says).collect();
-    let more = marked.len().saturating_sub(MOST_NAMED);
-    if more > 0 {
-        told.push(format!("and {more} more"));
+    match marked.len().saturating_sub(MOST_NAMED) {
+        0 => {}
+        1 => told.push("and objects are marked for 1 more app".to_owned()),
+        more => told.push(format!("and objects are marked for {more} more apps")),
     }
     told.join("; ")
 }

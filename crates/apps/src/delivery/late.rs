@@ -7,7 +7,7 @@ use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// The time after which a sync in progress is an error, one hour, unless the app sets a longer timeout.
+/// The time after which a sync in progress is an error, one hour, unless a Flux app sets a longer timeout.
 pub(crate) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// Returns the severity of an operation that has run since `since`: `Waiting` once it has run for `first`, `Error` once
@@ -30,7 +30,7 @@ pub(super) fn severity(
     }
 }
 
-/// Returns the problem of a sync that has been in progress since `since` for longer than [`MAX_UNTRIED_TIME`], or since
+/// Returns the problem of a sync that has been in progress since `since` for [`MAX_UNTRIED_TIME`] or longer, or since
 /// an unknown time; `None` before. It becomes an error after `last`.
 pub(crate) fn problem(
     objects: &dyn Objects,

@@ -9,8 +9,8 @@ use crate::names;
 /// The maximum number of malformed documents that are reported one by one; the others are only counted.
 const MAX_REPORTED: usize = 50;
 
-/// The maximum length in bytes of a document with YAML aliases; a longer one counts as malformed. Only short documents
-/// written by hand contain aliases.
+/// The maximum length in bytes of a document that must be parsed with YAML aliases; a longer one counts as malformed.
+/// Only short documents written by hand contain aliases.
 const MAX_ALIASED_BYTES: usize = 64 << 10;
 
 /// The length in bytes to which the names, kinds and API versions of a manifest and the messages about it are cut;
@@ -99,11 +99,11 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
 #[derive(Debug, Default)]
 pub(super) struct Manifest {
     pub(super) declared: Vec<ObjectKey>,
-    /// The first malformed documents.
+    /// The first malformed documents, at most [`MAX_REPORTED`].
     pub(super) bad: Vec<BadDocument>,
     /// Number of malformed documents beyond those in `bad`.
     pub(super) more_bad: usize,
-    /// True if the manifest declares more objects than are read.
+    /// True if the manifest has more than [`MAX_OBJECTS`] documents or objects; those after them are left out.
     pub(super) is_cut: bool,
 }
 

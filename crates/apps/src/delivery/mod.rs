@@ -333,7 +333,8 @@ fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Option<Declared>
     }
 }
 
-/// Finds the target cluster of a declared app in the fleet, and the objects that only that cluster knows.
+/// Finds the target cluster of a declared app in the fleet, and the objects that only that cluster knows. An app from
+/// an untrusted home that delivers into another cluster loses its marks by label.
 fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Notes) -> Resolved {
     let Declared { mut app, target, release } = declared;
     app.destination = fleet.find(app.home, target);
@@ -348,7 +349,8 @@ fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Not
 /// A revision that a delivery tool applied, or tried to apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// The start of the operation.
+    /// The start of the operation; if the tool does not record that, the time at which the operation ended or the
+    /// revision was fetched.
     pub(crate) when: Timestamp,
     /// The revision that was applied before; `None` if it is unknown.
     pub(crate) from: Option<String>,
@@ -405,7 +407,8 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
 /// The length, in bytes, to which [`short`] cuts a text that is copied from one object to each of many apps or objects.
 const LONGEST_SHARED: usize = 1024;
 
-/// Cuts a text from a cluster to [`LONGEST_SHARED`] bytes, because many apps or objects get a copy.
+/// Cuts a text from a cluster after [`LONGEST_SHARED`] bytes and appends `…`, because many apps or objects get a copy.
+/// A shorter text stays as it is.
 fn short(text: String) -> String {
     if text.len() <= LONGEST_SHARED {
         return text;
@@ -418,10 +421,11 @@ fn short(text: String) -> String {
 /// blank.
 const MAX_BLANK_LEVELS: usize = 5;
 
-/// Returns true for an empty value, such as `{}` or one with only zero values, which Go programs write for unset
-/// fields.
+/// Returns true for `null`, an empty string, an empty list, and an object without members or with only such values,
+/// which Go programs write for unset fields.
 ///
-/// Looks at a few levels only, each of which is read again for the next one; what is nested deeper is not blank.
+/// Looks at [`MAX_BLANK_LEVELS`] levels only, each of which is read again for the next one; what is nested deeper is
+/// not blank.
 fn is_blank(value: Value<'_>) -> bool {
     is_blank_within(value, MAX_BLANK_LEVELS)
 }
@@ -471,7 +475,7 @@ impl<'d> Malformed<'d> {
         notes.complain(self.home, self.declaring, "Malformed", &message);
     }
 
-    /// Reports a malformed entry with the reason `what`, unless [`MOST_MALFORMED`] were reported.
+    /// Reports a malformed entry with the reason `what`; once [`MOST_MALFORMED`] were reported, only counts it.
     fn add(&mut self, what: String, notes: &mut Notes) {
         self.number += 1;
         if self.number <= MOST_MALFORMED {
@@ -488,8 +492,8 @@ impl<'d> Malformed<'d> {
     }
 }
 
-/// Converts entries `{group, kind, namespace, name}` to object keys, each once. Malformed entries are left
-/// out and reported by their index.
+/// Converts entries `{group, kind, namespace, name}` to object keys, each once, and stops as [`gather`] does. Malformed
+/// entries are left out and reported by their index.
 fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
@@ -514,7 +518,8 @@ fn declared_objects<'v>(
     objects
 }
 
-/// Returns the path of the field that suspends an app of a delivery tool.
+/// Returns the path of the field that suspends an app of a delivery tool: `spec.syncPolicy` for Argo CD, else
+/// `spec.suspend`.
 pub(crate) fn suspending_field(delivery: Delivery) -> &'static [&'static str] {
     match delivery {
         Delivery::ArgoApplication => &["spec", "syncPolicy"],
@@ -522,7 +527,8 @@ pub(crate) fn suspending_field(delivery: Delivery) -> &'static [&'static str] {
     }
 }
 
-/// Returns the time at which an app was suspended; `None` if managed fields do not tell.
+/// Returns the time of the last write to the field that suspends an app, whatever its value; `None` if managed fields
+/// do not tell.
 pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     written(&declaring.object, suspending_field(delivery))
 }
@@ -537,7 +543,7 @@ pub(crate) fn source_error(delivery: Delivery, declaring: &Object<'_>) -> Option
     }
 }
 
-/// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`; `None` if it is invalid or zero.
+/// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`; `None` if it is invalid, zero or negative.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse(text).filter(SignedDuration::is_positive)
 }

@@ -130,7 +130,8 @@ impl Parts {
         Some((kept.resolved, kept.place))
     }
 
-    /// Replaces an app by another one with the same claims.
+    /// Replaces the app with the index `place`, in the list whose claims are indexed, by another one with the same
+    /// claims.
     pub(super) fn replace(&mut self, place: usize, app: &Arc<Declaration>) {
         let own = self.claims.as_mut().and_then(|claims| claims.apps.get_mut(place));
         own.into_iter().for_each(|own| own.clone_from(app));

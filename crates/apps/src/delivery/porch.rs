@@ -73,10 +73,11 @@ struct Revision<'a> {
 }
 
 impl<'a> Revision<'a> {
-    /// Returns the revision if it is published, `None` for other objects.
+    /// Returns the revision if it is published, even if its deletion is proposed, and has a number from 0; `None` for
+    /// other objects.
     ///
-    /// Drafts and proposals are in no branch that is synced. A package as it is on the branch itself has the
-    /// revision `-1`, in older versions of Porch `main`.
+    /// Drafts and proposals are in no branch that is synced. A package as it is on the branch itself has the revision
+    /// `-1`, in older versions of Porch `main`.
     fn published(observed: Observed<'a>) -> Option<Revision<'a>> {
         let root = observed.object.root();
         let lifecycle = text(root, &["spec", "lifecycle"])?;

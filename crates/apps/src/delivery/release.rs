@@ -67,7 +67,7 @@ pub(crate) enum ReleaseError {
     TooMuch(String, String),
     #[error("the release is not JSON: {0}")]
     NotJson(json::Error),
-    #[error("the manifest is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
+    #[error("the manifest of the release is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
     LongManifest,
     #[error("the release has no {0}")]
     Incomplete(&'static str),
@@ -86,7 +86,7 @@ pub(crate) struct Written {
     pub(super) last_deployed: Option<Timestamp>,
     declared: Vec<ObjectKey>,
     hooks: Vec<ObjectKey>,
-    /// The errors in documents of the manifest that declare no object.
+    /// The errors about documents of the manifest that declare no object, and about objects beyond [`MAX_OBJECTS`].
     pub(super) malformed: Vec<ScopeError>,
 }
 

@@ -24,7 +24,7 @@ pub enum SyncResult {
     Running,
     /// The revision was applied.
     Succeeded,
-    /// The revision was not applied.
+    /// The sync failed; some objects of the revision may have been applied.
     Failed,
 }
 
@@ -93,7 +93,9 @@ fn is_waiting(reason: &str) -> bool {
     )
 }
 
-/// Returns the syncs of a Kustomization: an entry of its history stands for all attempts with the same outcome.
+/// Returns the syncs of a Kustomization: an entry of its history stands for all attempts on a revision with the same
+/// outcome. A revision that came back after others is added once more; without a history, the attempt of
+/// [`by_condition`] is the only sync.
 fn of_kustomization(object: &Object<'_>) -> Vec<SyncAttempt> {
     let entry = |entry: Value<'_>| {
         let result = match text(entry, &["lastReconciledStatus"])?.as_str() {
@@ -130,7 +132,8 @@ fn of_kustomization(object: &Object<'_>) -> Vec<SyncAttempt> {
     found
 }
 
-/// Returns the syncs of a HelmRelease: each release that it made, and an attempt that made none.
+/// Returns the syncs of a HelmRelease: each release that it made, and its last attempt if that failed without one, or
+/// if there are no releases.
 fn of_helm_release(object: &Object<'_>) -> Vec<SyncAttempt> {
     let release = |snapshot: Value<'_>| {
         let result = match text(snapshot, &["status"])?.as_str() {
@@ -170,8 +173,8 @@ fn remedied(object: &Object<'_>) -> Option<String> {
     (is_told && !failure.is_empty()).then(|| format!("{failure}; {remedy}"))
 }
 
-/// Returns the syncs of an Application: the last operation, if it is a sync, and the syncs in its history, all of which
-/// succeeded.
+/// Returns the syncs of an Application: the last operation, if it is a sync and, while it runs, its revision is known;
+/// and the syncs in its history, all of which succeeded.
 fn of_application(object: &Object<'_>) -> Vec<SyncAttempt> {
     let operation = |state: Value<'_>| {
         let result = match text(state, &["phase"])?.as_str() {

@@ -34,12 +34,14 @@ pub(crate) fn writers(object: &Object<'_>, path: &[&str]) -> Vec<Writer> {
     writers
 }
 
-/// Returns the time at which the field at `path` was last written; `None` if managed fields do not tell.
+/// Returns the time of the latest write by a manager that wrote the field at `path`; `None` if managed fields do not
+/// tell. That write may have changed other fields only.
 pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     writers(object, path).first()?.at
 }
 
-/// Returns the field manager that last wrote the field at `path`; `None` if managed fields do not tell.
+/// Returns the field manager that wrote the field at `path`, of several the one with the latest write; `None` if
+/// managed fields do not tell.
 pub(crate) fn author(object: &Object<'_>, path: &[&str]) -> Option<String> {
     let last = writers(object, path).into_iter().next()?;
     Some(last.manager).filter(|manager| !manager.is_empty()).map(short)

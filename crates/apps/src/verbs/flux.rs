@@ -130,9 +130,11 @@ pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Prog
     match (&*field("status"), &*field("reason")) {
         ("True", _) => Progress::Done,
         ("False", "Progressing" | "DependencyNotReady") => {
-            Progress::Waiting(format!("{name}: {}", field("message")))
+            Progress::Waiting(format!("{name} is not reconciled yet: {}", field("message")))
         }
-        ("False", _) => Progress::Failed(format!("{name}: {}", field("message"))),
+        ("False", _) => {
+            Progress::Failed(format!("the reconciliation of {name} failed: {}", field("message")))
+        }
         _ => Progress::Waiting(format!("{name} is being reconciled")),
     }
 }

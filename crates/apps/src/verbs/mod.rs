@@ -28,11 +28,12 @@ pub use patch::{Change, DiffLine, Patch};
 /// An operation on an app: reconcile, suspend or resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes the app's delivery tool reconcile the app now.
+    /// Requests that Flux reconcile the app now, or that Argo CD refresh or sync it.
     Reconcile(Reconcile),
-    /// Makes the app's delivery tool stop reconciling the app.
+    /// Makes the app's delivery tool apply no changes by itself: Flux no longer reconciles the app, Argo CD no longer
+    /// syncs it automatically.
     Suspend,
-    /// Makes the app's delivery tool reconcile the app again after a suspension.
+    /// Ends a suspension, and requests that Flux reconcile the app or that Argo CD refresh it.
     Resume,
 }
 
@@ -58,7 +59,8 @@ pub struct Reconcile {
     pub reset: bool,
     /// Argo CD: true to render the manifests again, without the cache.
     pub hard: bool,
-    /// Argo CD: true to sync, even if automatic sync is off.
+    /// Argo CD: true to sync, even if automatic sync is off, in place of a refresh; with `hard` the app is refreshed as
+    /// well.
     pub sync: bool,
 }
 
@@ -143,7 +145,7 @@ impl Step {
         let observed = match home.get(self.object.as_ref()) {
             Presence::Present(observed) => observed,
             Presence::Absent => return Progress::Failed(format!("{name} was deleted")),
-            Presence::Unobserved(why) => return Progress::Waiting(format!("{name}: {why}")),
+            Presence::Unobserved(why) => return Progress::Waiting(format!("{name} cannot be read: {why}")),
         };
         match &self.until {
             Until::Written => Progress::Done,
@@ -156,7 +158,8 @@ impl Step {
     }
 }
 
-/// Returns true if an object is not older than the resource version `version`, which Taffrail's write created.
+/// Returns true if an object is not older than the resource version `version`, which Taffrail's write created. Versions
+/// that are not numbers must be equal.
 fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     let own = object.text(&["metadata", "resourceVersion"]);
     match (own.parse::<u64>(), version.parse::<u64>()) {
@@ -181,7 +184,7 @@ impl Refusal {
     }
 }
 
-/// Returns true if a tool takes requests to reconcile, suspend and resume an app.
+/// Returns true for Flux and Argo CD, which take requests to reconcile, suspend and resume an app.
 pub fn takes_requests(delivery: Delivery) -> bool {
     matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication)
 }
@@ -286,7 +289,7 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
 }
 
 /// Returns the last writer of the field at `path` and the time, as far as known: ` by kubectl-edit since
-/// 2026-03-01T12:00:00Z`.
+/// 2026-03-01T12:00:00Z`. Empty if managed fields do not tell the writer.
 fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     let Some(writer) = writers(object, path).into_iter().next() else { return String::new() };
     let since = writer.at.map(|at| format!(" since {at}")).unwrap_or_default();
@@ -310,7 +313,8 @@ pub fn settled(app: &App) -> Progress {
     }
 }
 
-/// Returns the sources of the Flux apps that match any of `names`, or of all Flux apps if `names` is empty.
+/// Returns the sources of the Flux apps that match any of `names`, or of all Flux apps if `names` is empty. A source is
+/// repeated for each app that names it; objects that are not Flux sources are left out.
 pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     let kinds = [
         (delivery::flux::KUSTOMIZE, "Kustomization", Delivery::FluxKustomization),

@@ -28,7 +28,7 @@ pub struct Patch {
 /// One line of a patch as a YAML diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffLine {
-    /// An unchanged parent of changed fields.
+    /// A parent of changed fields, or the key of a changed list.
     Context(String),
     /// A removed value.
     Removed(String),
@@ -129,7 +129,8 @@ impl Patch {
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
     }
 
-    /// Returns the changed part of the object as YAML, line by line.
+    /// Returns the changed fields and their parents as YAML, line by line. Of a changed list, the items that are equal
+    /// at its start and end are left out.
     pub fn lines(&self) -> Vec<DiffLine> {
         let mut lines = Vec::new();
         let mut open: &[String] = &[];

@@ -76,13 +76,13 @@ fn sync_of_a_package_follows_the_actuation_of_its_objects() {
             with(&[done("Succeeded", "Pending"), done("Failed", "Skipped")]),
             Failed,
             Status::Current,
-            "ConfigMap wiki/settings: Apply Failed",
+            "kpt reports for ConfigMap wiki/settings: Apply Failed",
         ),
         (
             with(&[well(), done("Succeeded", "Timeout")]),
             Failed,
             Status::Current,
-            "ConfigMap wiki/settings: reconcile Timeout",
+            "kpt reports for ConfigMap wiki/settings: reconcile Timeout",
         ),
         (with(&[old]), Unknown, Status::Current, "finish reconciling"),
         (
@@ -189,7 +189,7 @@ fn config_sync_errors_affect_sync_but_not_health() {
             Status::Current,
             "Sync Completed",
         ),
-        ("cut errors", counted, Failed, Status::Current, "40 errors"),
+        ("cut errors", counted, Failed, Status::Current, "Config Sync reports 40 errors"),
         ("stalled", stalled, Failed, Status::Failed, "stalled"),
         ("new", Value::Null, Unknown, Status::InProgress, "waiting to be reconciled"),
     ] {

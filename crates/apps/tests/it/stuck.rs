@@ -103,7 +103,7 @@ fn errors_in_the_syncing_condition_of_a_root_sync_fail_its_sync() {
     };
     let failed = counted(json!({"errorSummary": {"totalCount": 3}}));
     assert_eq!(failed.sync.state, SyncState::Failed);
-    assert_eq!(failed.problem().unwrap().message, "3 errors: boom");
+    assert_eq!(failed.problem().unwrap().message, "Config Sync reports 3 errors: boom");
     assert_eq!(since(&failed).as_deref(), Some(FOR_LONG));
     assert_eq!(counted(json!({"errorSummary": {"totalCount": 0}})).sync.state, SyncState::Synced);
     let older = counted(json!({"errorSummary": {"totalCount": 3}, "commit": "0"}));

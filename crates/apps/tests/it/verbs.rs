@@ -180,7 +180,8 @@ fn a_flux_request_is_handled_once_its_status_repeats_it() {
     assert!(waits(after(AT, ready("False", "DependencyNotReady"))));
     assert_eq!(after(AT, ready("True", "ReconciliationSucceeded")), Progress::Done);
     let failed = after(AT, ready("False", "BuildFailed"));
-    assert_eq!(failed, Progress::Failed("Kustomization flux-system/shop: so".to_owned()));
+    let why = "the reconciliation of Kustomization flux-system/shop failed: so";
+    assert_eq!(failed, Progress::Failed(why.to_owned()));
     let gone = plan.steps[0].progress(&holding("prod", &[]), "8");
     assert_eq!(gone, Progress::Failed("Kustomization flux-system/shop was deleted".to_owned()));
 }

@@ -23,8 +23,8 @@ pub(in crate::delivery) struct Homes {
 }
 
 impl Homes {
-    /// Finds the namespaces of the [known](Standing::Known) Argo CDs, or takes `argocd`, that of the installer, if none
-    /// is known.
+    /// Finds the namespaces with Applications that have a [known](Standing::Known) Argo CD; if there are none, takes
+    /// `argocd`, that of the installer.
     ///
     /// Only the cluster's administrators create that one, not its tenants.
     pub(in crate::delivery) fn of(objects: &dyn Objects, trust: &Trust) -> Homes {

@@ -177,8 +177,9 @@ pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     })
 }
 
-/// Returns the ConfigMap whose scripts may apply to an Application but which could not be read, with the reason;
-/// `None` if there is none.
+/// Returns the ConfigMap `argocd-cm` that was not read whole and whose scripts may apply to an Application, with the
+/// reason: the one beside the controller that the Application names, else that in its own namespace. `None` if both
+/// were read or do not exist.
 pub(crate) fn unread_settings(
     objects: &dyn Objects,
     application: &Object<'_>,
@@ -238,8 +239,10 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read: those that the user's settings do
-/// not name, and in which health scripts may apply to Applications, or marks may name Applications by bare names.
+/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read, of those that hold Applications or
+/// that these name as their controller's. It leaves out those that the user's settings name, and takes one if its
+/// `argocd-cm` has health scripts, or if it is not `argocd` and holds an Application that names no other controller,
+/// whose bare name may be a mark.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let looked_into = Namespaces::of(objects, trust).looked_into;
     let mut namespaces = BTreeSet::new();

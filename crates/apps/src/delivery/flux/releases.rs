@@ -68,11 +68,11 @@ pub(in crate::delivery) struct ReleaseClaims {
     pub(super) needed: Option<Needed>,
 }
 
-/// The stored releases that HelmReleases declare, by cluster, namespace and name.
+/// The stored releases of one cluster that HelmReleases declare, by namespace of the storage and name.
 #[derive(Debug, Default)]
 pub(crate) struct Releases<'c>(HashMap<&'c str, HashMap<&'c ReleaseName, Declarers<'c>>>);
 
-/// The proof that a stored release belongs to a HelmRelease in another namespace.
+/// The proof that a stored release belongs to a HelmRelease in another namespace or cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// The mark that helm-controller writes on the objects of the HelmRelease, which those of the release must
@@ -86,7 +86,7 @@ pub(crate) struct Needed {
     pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
 }
 
-/// The required proofs of HelmReleases in other namespaces than the release's storage, by their mark.
+/// The required proofs of HelmReleases in other namespaces or clusters than the release's storage, by their mark.
 pub(crate) type Elsewhere<'c> = HashMap<&'c Mark, Vec<&'c Needed>>;
 
 /// The HelmReleases that declare a release of one name, stored in one namespace.

@@ -57,7 +57,8 @@ pub(in crate::delivery) struct KnownSource {
     pub(super) origin: Option<Origin>,
     pub(in crate::delivery) url: Option<String>,
     reference: Option<String>,
-    /// The branch that the source follows; `None` if it is pinned to a commit, tag, name or version range.
+    /// The branch that the source follows, `master` if it names none; `None` if it is pinned to a commit, tag, name or
+    /// version range.
     pub(in crate::delivery) branch: Option<String>,
 }
 
@@ -85,7 +86,10 @@ impl KnownSource {
                 return KnownSource::unknown(format!("{} {} not found", key.kind, key.path()), false);
             }
             Presence::Unobserved(why) => {
-                return KnownSource::unknown(format!("{} {}: {why}", key.kind, key.path()), true);
+                return KnownSource::unknown(
+                    format!("{} {} cannot be read: {why}", key.kind, key.path()),
+                    true,
+                );
             }
         };
         let artifact = found.object.at(&["status", "artifact"]);
@@ -108,7 +112,7 @@ impl KnownSource {
         KnownSource {
             artifact: match revision {
                 Some(revision) if revision.len() > MAX_REVISION_LENGTH => Artifact::Unknown(format!(
-                    "{} {}: its revision is longer than {MAX_REVISION_LENGTH} bytes",
+                    "the revision of {} {} is longer than {MAX_REVISION_LENGTH} bytes",
                     key.kind,
                     key.path()
                 )),
@@ -151,8 +155,8 @@ impl Sources {
         self.known.get(objects, (home, key.clone()), || Arc::new(KnownSource::read(objects, key)))
     }
 
-    /// Returns the problem that a source cannot be fetched or verified, from the cache if it was computed before;
-    /// `None` if it can.
+    /// Returns the problem of a source at `now`, as [`flux_source::problem`] finds it, from the cache if it was
+    /// computed before; `None` if it has none.
     pub(super) fn problem(
         &self,
         objects: &dyn Objects,

@@ -28,8 +28,8 @@ pub(in crate::delivery) struct DeclaredRelease {
 }
 
 impl DeclaredRelease {
-    /// Adds the marks of the release to `app`, and its objects unless they are listed; returns the names under
-    /// which the target cluster may store it. `None` if that cluster was not queried.
+    /// Sets the marks of `app`, and reads its objects from the stored release unless its inventory lists them; returns
+    /// the claim of `app` on that release. `None` if the target cluster was not queried: then only the marks are set.
     pub(in crate::delivery) fn resolve(
         self,
         fleet: &Fleet<'_>,
@@ -61,8 +61,10 @@ impl DeclaredRelease {
         Some(ReleaseClaims { cluster, namespace, names, needed })
     }
 
-    /// Adds the objects of the stored release to `app`. If `is_own`, errors about the release are those of the cluster
-    /// that stores it; else of the cluster that declares the app.
+    /// Gives `app` the objects and hooks of the stored release, with the CustomResourceDefinitions that are labelled
+    /// for the HelmRelease, or makes its objects unreadable if the release cannot be read. If none is stored, `app`
+    /// keeps no objects. If `is_own`, errors about the release are those of the cluster that stores it; else of the
+    /// cluster that declares the app.
     fn read_objects(
         &self,
         fleet: &Fleet<'_>,

@@ -239,8 +239,10 @@ impl Carrier {
         if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
     }
 
-    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository; if
-    /// the app does not record which ones do, none and the doubt. `parted` caches the division of the app's objects.
+    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository: all
+    /// if it syncs just that folder (for Config Sync, if no other package is inside it), else those whose file is
+    /// there. An app of Flux does not record files: then none and the doubt. `parted` caches the division of the app's
+    /// objects.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,
@@ -451,8 +453,8 @@ enum Missing {
     Unobserved(String),
 }
 
-/// Returns each object with the file that declares it, by Config Sync's annotation, or with the reason why the file
-/// is not known.
+/// Returns each object with the file that declares it, by Config Sync's annotation (empty without it), or with the
+/// reason why the file is not known.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, Missing>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
