@@ -167,17 +167,18 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
 
 /// Reads the health rules of other tools from the YAML files of a folder: `healthCheckExprs` of Flux objects and
 /// `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
-fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
+fn scripts(folder: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
 
-    let (sources, _) = input::sources(&[path.to_owned()], false);
+    let (sources, _) = input::sources(&[folder.to_owned()], false);
     let (mut scripts, interpreter) = (Vec::new(), Interpreter::default());
     for source in sources {
         let input::InputSource::File(path) = source else { continue };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // Of Argo CD's layout: objects there are cases.
-        let is_case = CASES.contains(&name) || path.components().any(|part| part.as_os_str() == "testdata");
+        let inner = path.strip_prefix(folder).unwrap_or(&path);
+        let is_case = CASES.contains(&name) || inner.components().any(|part| part.as_os_str() == "testdata");
         if is_case || OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml") {
             continue;
         }

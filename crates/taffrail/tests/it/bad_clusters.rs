@@ -178,7 +178,7 @@ fn explain_reports_unanswering_clusters() {
     let one = taffrail(&[&kubeconfig[..], &["--context", "dark"]].concat(), "");
     assert_eq!(one.code, 3);
     assert!(!one.stderr.contains("No apps found."), "{}", one.stderr);
-    let said = "No apps found, but cluster dark could not be read: no object there is known.";
+    let said = "No apps found, but cluster dark could not be read: its objects are unknown.";
     assert!(one.stderr.contains(said), "{}", one.stderr);
     let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);

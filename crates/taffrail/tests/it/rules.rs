@@ -240,6 +240,11 @@ fn flux_and_kapp_are_understood() {
     };
     assert_eq!(rule(LOCK), (json!("Current"), json!("user/cel/doors.example.com/Lock#current")));
     assert_eq!(rule(DOOR), (json!("Failed"), json!("user/kapp/waitRules[0].conditionMatchers[0]")));
+    // Where the folder itself is does not matter.
+    let cases = folder(&[("testdata/kapp.yaml", kapp)]);
+    let inner = format!("{}/testdata", path(&cases));
+    let answer = taffrail(&["status", "-f", "-", "--rules", &inner, "-o", "json"], DOOR).json();
+    assert_eq!(answer["items"][0]["status"], "Failed");
     let wrong = folder(&[("flux.yaml", &flux.replace("spec.off == true", "spec.off =="))]);
     let refused = taffrail(&["status", "-f", "-", "--rules", path(&wrong)], LOCK);
     assert_eq!(refused.code, 2);

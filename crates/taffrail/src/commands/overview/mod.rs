@@ -8,7 +8,7 @@ use std::io::Write;
 
 use clap::Args;
 #[cfg(not(feature = "demo"))]
-use frame::{Size, broken, command_for, dim, frame};
+use frame::{Size, broken, command_for, dim, frame, title};
 #[cfg(feature = "demo")]
 pub(in crate::commands) use frame::{Size, broken, command_for, dim, frame, title};
 pub(in crate::commands) use lines::Lines;
@@ -135,7 +135,7 @@ fn answer(
             let size = Size { columns, rows: PRINTED.1, is_cut };
             let lines = frame(NAME, news, fleet.now, size, Vec::new());
             // What changed is not known yet.
-            let end = lines.iter().position(|line| line.contains("Changed lately")).unwrap_or(lines.len());
+            let end = lines.iter().position(|line| *line == title("Changed lately")).unwrap_or(lines.len());
             let lines = lines.get(..end).unwrap_or_default();
             let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
             let text: String = lines.iter().take(end).map(|line| format!("{line}\n")).collect();
