@@ -153,8 +153,8 @@ pub(crate) struct HubFiles {
 }
 
 impl HubSource {
-    /// Returns true if suggested commands must name a context, because the answer is that of a hub, or of contexts that
-    /// the user chose.
+    /// Returns true if suggested commands must name a context: the answer comes from a hub, or from live clusters that
+    /// `--context` (or the setting) or `--all-contexts` chose.
     pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
         // Of a hub's clusters none is that of the current context.
         let is_chosen = source.all_contexts || !source.context.is_empty();
@@ -409,7 +409,8 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only apps that are suspended in their delivery tool
+    /// Only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
+    /// argocd.argoproj.io/skip-reconcile) or whose automatic sync was switched off, not those that never had it
     #[arg(long)]
     pub(crate) suspended: bool,
 
@@ -453,11 +454,11 @@ pub(crate) struct FilterArguments {
 /// An axis on which apps have problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemAxis {
-    /// An object of the app is not ready
+    /// An object of the app, or the object that declares it, is not ready
     Health,
-    /// The desired revision is not applied to the cluster
+    /// The delivery tool has not applied the desired revision, or the app is suspended
     Sync,
-    /// The desired revision could not be fetched from Git, an OCI registry or a chart repository
+    /// The Git repository, OCI artifact or chart is missing or suspended, or could not be fetched
     Source,
     /// A cluster of the app does not answer, or its data is old
     Freshness,
@@ -478,7 +479,8 @@ impl From<ProblemAxis> for Axis {
 pub(crate) enum SortBy {
     /// Name, then namespace, in alphabetical order
     Name,
-    /// Worst status first; of apps and objects with one status, the oldest problem first
+    /// Worst status first; in one status, apps and clusters with the most severe problem first, then apps and objects
+    /// with the oldest problem
     Status,
     /// Name of the cluster, in alphabetical order
     Cluster,

@@ -32,7 +32,7 @@ pub(crate) fn remember(matches: &ArgMatches) {
 
 /// Returns `command`, which begins with `taffrail`, `kubectl` or `helm`, for the user to copy: with [`name`] in place
 /// of `taffrail`, and with the options of this process' command line that choose what is read, as far as the command
-/// takes them.
+/// takes them and does not name contexts, dumps or a hub itself.
 pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }

@@ -165,8 +165,8 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
-/// Reads the health rules of other tools from the YAML files of a folder: `healthCheckExprs` of Flux objects and
-/// `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
+/// Reads the health rules of other tools from the YAML files directly in a folder: `healthCheckExprs` of Flux objects
+/// and `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
 fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
@@ -261,7 +261,7 @@ pub(crate) enum Wanted {
 /// `resource_customizations`: the path of each below the folder, with `/`, and its content, sorted by path. Empty if
 /// the folder has no scripts.
 pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
-    /// Maximum depth below the folder at which folders are searched.
+    /// Maximum depth below the folder at which folders are searched; deeper ones are skipped.
     const DEEPEST: usize = 8;
 
     let mut folders = vec![(path.to_owned(), String::new(), 0)];

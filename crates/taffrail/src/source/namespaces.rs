@@ -83,7 +83,7 @@ impl<'n> Place<'n> {
         let list = "kubectl get namespaces";
         let (what, command) = match self {
             Place::Dumps => {
-                let what = format!("nothing that was read is in a namespace '{namespace}'");
+                let what = format!("the dumps have no namespace '{namespace}', and no object in it");
                 return CommandError::unreadable(what).harmless();
             }
             Place::Cluster(name) => {

@@ -54,8 +54,8 @@ impl ObjectsAsked {
         self.query.clusters()
     }
 
-    /// Reads the objects in the clusters `members`, and judges them. Fails with [`QuestionError::UnservedKind`] if none
-    /// of these serves a kind, provided that `are_all`: no other cluster may have the objects.
+    /// Reads the objects in the clusters `members`, and judges them. Fails with [`QuestionError::UnservedKind`] if all
+    /// of these answered and none serves a kind, provided that `are_all`: no other cluster may have the objects.
     pub(in crate::commands) async fn read(
         self,
         members: Vec<Member>,

@@ -515,7 +515,7 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
 }
 
 /// Describes a kind as discovery does. Its version is that of the first object of the kind in the dump, empty without
-/// one; its plural is empty.
+/// one; its plural is empty. It counts as namespaced unless the dump tells otherwise.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
     let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {
