@@ -112,7 +112,8 @@ fn name(text: &str) -> Result<SubjectName, CommandError> {
     })
 }
 
-/// Returns the note that the green of so many apps was not doubted; `None` if there are none.
+/// Returns the warning that `apps` further apps of a name were not checked for signs that their green status is wrong;
+/// `None` if that is 0.
 fn unchecked(apps: usize) -> Option<CommandError> {
     (apps > 0).then(|| {
         let what = format!(
@@ -160,8 +161,8 @@ fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &
     out.flush()
 }
 
-/// Returns the explanations, each with the later ones that have the same cause and say nothing else: the worst first,
-/// and of equally bad ones those first that concern most apps in clusters.
+/// Returns the explanations, each with the later ones that have the same cause in the same clusters and say nothing
+/// else: the worst first, and of equally bad ones those first that concern most apps in clusters.
 fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> {
     let mut groups: Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> = Vec::new();
     let mut places = HashMap::new();
@@ -209,7 +210,8 @@ impl SharedCause<'_> {
 /// All that explains the state of an app, but for what is the app's own.
 #[derive(PartialEq, Eq, Hash)]
 struct SoleCause<'e> {
-    /// The object of the cause; `None` if the cluster itself cannot be observed.
+    /// The object of the cause, or of the only problem beside the health; `None` if nothing is known of the app's
+    /// cluster, or the problem names no object.
     object: Option<&'e ObjectKey>,
     message: &'e str,
     /// The states and messages of the problems beside the health.
@@ -218,7 +220,8 @@ struct SoleCause<'e> {
     next: &'e [String],
 }
 
-/// Returns the cause of an app's state; `None` if there is more to tell about the app than that cause.
+/// Returns the cause of an app's state; `None` for an object, and if there is more to tell about the app than that
+/// cause.
 fn sole_cause(told: &ExplainedSubject) -> Option<SoleCause<'_>> {
     let ExplainedSubject { explanation, others, other_count, .. } = told;
     let Explanation { unsynced, flagged, doubts, changed, next, .. } = explanation;

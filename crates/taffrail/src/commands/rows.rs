@@ -17,7 +17,8 @@ use crate::output::{app_style, object_style, style, sync_style};
 
 /// A row with a name by which other commands find its app, cluster or object.
 pub(crate) trait NamedRow: KeyedRow {
-    /// Returns the name that `-o name` prints, which begins with the cluster if there are `several`.
+    /// Returns the name that `-o name` prints, which begins with the cluster if there are `several`. That of a cluster
+    /// and of a finding of `trust` is the same in both cases.
     fn name(&self, several: bool) -> String;
 }
 
@@ -27,7 +28,8 @@ pub(super) trait ListRow: NamedRow + Serialize {
     /// omits a message that only repeats the revision.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
-    /// Returns true if the row has a problem that is more than a notice.
+    /// Returns true if an app has a problem that is more than a notice, a cluster is not Ready or has such an app, or
+    /// an object is not Ready.
     fn has_problem(&self) -> bool;
 
     /// Returns the row itself if it is that of an app, to find others of its name; else `None`.

@@ -84,7 +84,7 @@ impl Console {
     }
 
     /// Makes an answer that is longer than the screen go to `pager`, a shell command. Does nothing if stdout is not a
-    /// terminal or the pager does not exist.
+    /// terminal or a dumb one, or [`is_pager`] is false for `pager`.
     pub(crate) fn page_with(&self, pager: &str) {
         let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -177,7 +177,8 @@ impl Console {
         self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
     }
 
-    /// Returns a writer for text that was formatted for people by another console that kept it in memory.
+    /// Returns a writer for text that was formatted for people by another console that kept it in memory: it keeps
+    /// colours, and replaces other control characters only if stdout is a terminal.
     pub(crate) fn again(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(|| Sieve::of_people(true)))
     }

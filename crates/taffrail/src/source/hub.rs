@@ -64,7 +64,8 @@ fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
 /// Sends a question to the hub at `url` and returns its response, whatever that is.
 ///
 /// # Errors
-/// Fails if the hub cannot be reached, or does not respond within `time`.
+/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, or does not
+/// respond within `time`.
 pub(super) fn fetch(
     url: &HubUrl,
     files: &HubFiles,
@@ -106,7 +107,8 @@ pub(super) fn understood<A: DeserializeOwned>(
 }
 
 impl Sent {
-    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that.
+    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that;
+    /// unchanged if it states no time.
     pub(super) fn aged(&self, time: Duration) -> Sent {
         let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
         let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };

@@ -126,7 +126,8 @@ impl HubNews {
     }
 }
 
-/// Reads the event stream until it ends, and adds one to `news` for each change of which the hub tells.
+/// Reads the event stream until it ends or is silent for [`SILENCE`], and adds one to `news` for each piece of it that
+/// tells of changes.
 async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
     let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
     let connector = Connector::of(url, files).map_err(|error| error.to_string())?;

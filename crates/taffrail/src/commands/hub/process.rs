@@ -1,4 +1,4 @@
-//! A hub at work: what follows the clusters, keeps what it learns, and answers.
+//! Runs a hub: follows its clusters, saves their rows and history, and answers by HTTP.
 
 use std::collections::HashSet;
 use std::io;

@@ -76,7 +76,8 @@ impl Output {
         Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
     }
 
-    /// Prints notes about the watches as warnings, each only once.
+    /// Prints notes about the watches as warnings, each only once; if frames are drawn, keeps them for the lines below
+    /// the table.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
@@ -85,8 +86,8 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Prints the rows that changed, but those of unobserved targets only after [`UNSEEN`]; or redraws the table on a
-    /// terminal. Returns `false` once stdout is closed.
+    /// As lines or JSON, prints the rows that changed, but those of unobserved targets only after [`UNSEEN`]; on a
+    /// terminal redraws the table; else prints nothing. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,
