@@ -302,7 +302,8 @@ impl Asker {
         Ok(StatusAnswer { clusters, problems, missing_namespaces })
     }
 
-    /// Waits for the turn of a question at each of the clusters `asked`, which are in the order of all members.
+    /// Waits for the turn of a question at each of the clusters `asked`, which are in the order of all members. Fails
+    /// with [`AskError::Busy`] for the first whose turn does not come in time.
     async fn turns(
         &self,
         asked: &[Member],
@@ -319,8 +320,8 @@ impl Asker {
         Ok(turns)
     }
 
-    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. A new one
-    /// makes those of clusters that are gone and have no question go.
+    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. Creating one
+    /// drops those of clusters that are no longer followed and that no question holds.
     fn turn(&self, name: &str) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if !turns.contains_key(name) {
@@ -350,7 +351,7 @@ impl Asker {
     }
 }
 
-/// Returns true if a hub follows all that `asked` reads.
+/// Returns true if a hub follows all that `asked` reads, in whichever namespace.
 fn is_followed(asked: &ReadQuery) -> bool {
     ReadQuery { namespace: None, ..asked.clone() } == ReadQuery::default()
 }

@@ -151,7 +151,8 @@ impl Controllers {
     }
 }
 
-/// Applies those of the declared objects `keys` that are missing or changed; returns their number.
+/// Applies those of the declared objects `keys` that are missing or changed, up to the first failure; returns their
+/// number.
 fn apply(
     place: &Place,
     keys: impl IntoIterator<Item = ObjectKey>,

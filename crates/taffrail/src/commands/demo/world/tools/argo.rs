@@ -180,7 +180,8 @@ impl Followed {
     }
 }
 
-/// Applies objects of an Application, after its namespace if that is missing.
+/// Applies objects of an Application, after its namespace if that is missing. Leaves changed objects of Argo CD's own
+/// kinds as they are.
 fn deliver(
     object: &Value,
     target: &Place,
