@@ -752,7 +752,7 @@ pub(crate) enum What {
     /// One row for each cluster
     #[value(alias = "cluster")]
     Clusters,
-    /// One row for each object that an app declares
+    /// One row for each object that an app declares; with --orphaned, for each that none declares
     #[value(alias = "resource")]
     Resources,
 }

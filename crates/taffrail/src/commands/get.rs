@@ -58,7 +58,7 @@ pub(crate) fn run(
 }
 
 /// Gets the answer of `view` and prints the list, or only what changed in it since it was printed; then the errors.
-/// Returns the exit code.
+/// Returns the exit code; prints nothing and returns [`Exit::Yes`] if nothing changed.
 fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + Into<ViewQuestion>>(
     arguments: &GetArguments,
     view: &V,
@@ -186,7 +186,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
     }
 }
 
-/// Returns an error for options that do not apply to the list, or to the output format.
+/// Returns an error for options that do not apply to the list or to the output format, and for an unknown column.
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     let other = |list: &str, option: &str| program::typed(&format!("taffrail get {list} {option} …"));

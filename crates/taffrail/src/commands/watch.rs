@@ -57,7 +57,7 @@ impl Following {
         self.held
     }
 
-    /// Returns the watcher of the clusters; the first call starts it with `asked`.
+    /// Returns the watcher of the clusters; the first call starts it with `asked`, which later calls ignore.
     pub(crate) fn watcher(
         &mut self,
         arguments: &ViewArguments,
@@ -246,7 +246,7 @@ fn redraw(
     }
 }
 
-/// Prints `first`, and then what is new in each answer, until stdout is closed.
+/// Prints `first`, and then what is new in each answer (after a failure the whole answer), until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,
