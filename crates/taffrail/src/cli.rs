@@ -68,8 +68,8 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print at the end to stderr how many requests each cluster got, and how long reading and answering took; -vv:
-    /// also each request; -vvv: also the purpose of each request
+    /// Print at the end to stderr how many requests each cluster got, and how long reading and answering took (not with
+    /// -w); -vv: also each request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 

@@ -474,7 +474,7 @@ fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp)
     Ok(())
 }
 
-/// Prints an object in one line, cut at the screen's width.
+/// Prints an object in one line, with its message cut at the screen's width.
 fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &str) -> io::Result<()> {
     let colour = style(status);
     let dash = if message.is_empty() { "" } else { ": " };
@@ -512,7 +512,7 @@ fn more(out: &mut impl Write, app: &AppRow, number: usize) -> io::Result<()> {
 /// Maximum number of objects or signs that a section lists one by one; the others are counted.
 const MAX_NAMED: usize = 5;
 
-/// Prints the objects of an app that are suspended or paused, at most [`MAX_NAMED`].
+/// Prints the first [`MAX_NAMED`] objects of an app that are suspended or paused, and the number of the others.
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
         indented(

@@ -257,8 +257,8 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Returns the text of an app's MESSAGE cell: the message of its problem, if it is Ready but has one; otherwise the app's
-/// message, after the cluster of its objects if that is not live.
+/// Returns the text of an app's MESSAGE cell: the message of its problem, if it is Ready but has one, else its own; if
+/// the cluster of its objects is not live, behind words that say so, or only these if it was never observed.
 fn message(app: &AppRow) -> Cow<'_, str> {
     let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());

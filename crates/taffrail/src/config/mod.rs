@@ -324,7 +324,8 @@ impl Config {
     }
 
     /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
-    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
+    /// subcommand `command`; `timeout` becomes that of `--request-timeout` for `reconcile`, `suspend`, `resume` and
+    /// `dump`. `word` is the first argument of the subcommand, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (flag, value) in self.flags(command, word) {
             // These commands know other times to answer; in this release the setting is theirs for each cluster.
@@ -361,7 +362,7 @@ impl Config {
                 continue;
             }
             let Some((_, members)) = self.fleets().find(|(fleet, _)| fleet == name) else {
-                let complaint = CommandError::usage(format!("there is no fleet '{name}'"));
+                let complaint = CommandError::usage(format!("the settings define no fleet '{name}'"));
                 let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
                 let hint = match known.as_slice() {
                     [] => {

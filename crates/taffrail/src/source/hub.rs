@@ -140,7 +140,7 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     match &token {
         Some(token) if token.len() > MAX_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Err(CommandError::usage(
-                "the token for the hub has spaces or other characters that no token has, or is too long",
+                "the token for the hub has spaces or other characters that no token has, or is longer than 1 KiB",
             ))
         }
         _ => Ok(token),

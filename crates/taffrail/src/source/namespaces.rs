@@ -87,7 +87,7 @@ impl<'n> Place<'n> {
                 return CommandError::unreadable(what).harmless();
             }
             Place::Cluster(name) => {
-                (format!("{name} has no namespace '{namespace}'"), program::hinted_for(name, list))
+                (format!("cluster {name} has no namespace '{namespace}'"), program::hinted_for(name, list))
             }
             Place::Clusters(number) => {
                 let what = format!("none of {number} clusters has a namespace '{namespace}'");

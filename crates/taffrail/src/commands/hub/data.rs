@@ -137,7 +137,8 @@ async fn open(folder: &Path) -> Result<Opened, CommandError> {
 }
 
 fn cannot_open(folder: &Path, error: &OpenError) -> CommandError {
-    CommandError::unreadable(format_args!("cannot open the store in {}", folder.display())).with_source(error)
+    CommandError::unreadable(format_args!("cannot open the hub's store in {}", folder.display()))
+        .with_source(error)
 }
 
 /// Creates a folder that only its owner can read, unless it exists.
@@ -147,8 +148,11 @@ fn create(folder: &Path) -> Result<(), CommandError> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        CommandError::unreadable(format_args!("cannot create the folder {}", folder.display()))
-            .with_source(&error)
+        CommandError::unreadable(format_args!(
+            "cannot create the data folder {} of the hub",
+            folder.display()
+        ))
+        .with_source(&error)
     })
 }
 
@@ -178,7 +182,8 @@ pub(super) fn backup(arguments: &BackupArguments, console: &Console) -> Result<E
         return Err(error.hint("name the folder of the hub with --data DIR"));
     }
     let cannot = |error: &dyn std::error::Error| {
-        CommandError::unreadable(format_args!("cannot back up {}", path.display())).with_source(error)
+        CommandError::unreadable(format_args!("cannot back up the hub's store {}", path.display()))
+            .with_source(error)
     };
     let copied = block_on(async {
         let store = SqliteStore::open_beside(&path).await.map_err(|error| cannot(&error))?;
@@ -202,7 +207,8 @@ pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result
     create(&folder)?;
     let path = folder.join(STORE);
     let former = block_on(sqlite::restore(file, &path))?.map_err(|error| {
-        CommandError::unreadable(format_args!("cannot restore {}", file.display())).with_source(&error)
+        CommandError::unreadable(format_args!("cannot restore the hub's store from {}", file.display()))
+            .with_source(&error)
     })?;
     let tell = |out: &mut dyn Write| -> io::Result<()> {
         let (from, to) = (file.display().to_string(), path.display().to_string());

@@ -134,7 +134,7 @@ fn counted(counts: &Counts, words: bool) -> String {
     counts.iter().map(one).collect::<Vec<_>>().join("  ")
 }
 
-/// Summarises the fleet in the longest form that fits into `columns`.
+/// Summarises the fleet in the longest form that fits into `columns`, or the shortest if none does.
 pub(in crate::commands) fn summary(name: &str, news: &News, columns: Option<usize>) -> String {
     let bold = Style::new().bold();
     let apps: usize = news.counts.iter().map(|(_, count)| count).sum();

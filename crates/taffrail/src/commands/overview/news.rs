@@ -65,7 +65,8 @@ pub(in crate::commands) enum Kind {
 }
 
 impl Concern {
-    /// Returns the problem in one or two words: the state of an app or cluster; for a ready app its sync problem.
+    /// Returns the problem in one or two words: the state of an app or cluster; for a ready app only its problem, such
+    /// as `OutOfSync` or `Suspended`.
     pub(in crate::commands) fn word(&self) -> &str {
         match self.kind {
             Kind::Unwell | Kind::Lost => &self.state,

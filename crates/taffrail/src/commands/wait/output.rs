@@ -34,7 +34,8 @@ pub(super) struct Output {
     /// The targets that are not observed now, each with the time from the start of the command to the moment that
     /// began.
     unseen: BTreeMap<(String, Subject), Duration>,
-    /// The time from the start of the command to the moment at which each target met the condition.
+    /// The targets that meet the condition now, each with the time from the start of the command to the moment that
+    /// began.
     met: BTreeMap<(String, Subject), Duration>,
     /// The printed notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
@@ -228,8 +229,8 @@ fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     }
 }
 
-/// Returns the text that explains the state of a target on one line: reason and message, or only the message if it
-/// contains the reason.
+/// Returns the text that explains the state of a target on one line: reason and message; only the message if that
+/// contains the reason, and of a target that met the condition or does not exist.
 fn why(row: &Row) -> String {
     let judgement = &row.judgement;
     let message = text::line(&judgement.message);
