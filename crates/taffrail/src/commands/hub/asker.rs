@@ -74,11 +74,12 @@ pub(super) struct Asker {
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// The answer to a question if it needs no cluster, or else the clusters to ask.
+/// The answer to a question if no cluster that it is about can be asked, or else the clusters to ask.
 enum Prepared<A> {
     /// The answer.
     Answered(Result<A, QuestionError>),
-    /// The names of the clusters to ask, and the other clusters without their objects.
+    /// The names of the clusters to ask, and the other clusters: with what is known of them if the question is about
+    /// them but they do not answer, up to [`MAX_COPIED`], else without objects.
     Asks(BTreeSet<String>, Vec<Snapshot>),
 }
 
@@ -140,7 +141,7 @@ fn known_of(fleet: &FleetSnapshot, errors: &HashMap<String, ScopeError>) -> Vec<
     fleet.snapshots.iter().filter_map(known).collect()
 }
 
-/// Returns true if a cluster does not answer what follows it.
+/// Returns true if a followed cluster is lost, and an error about it as a whole tells why.
 fn is_lost(snapshot: &Snapshot) -> bool {
     snapshot.freshness().state == FreshnessState::Lost
         && snapshot.errors().iter().any(|error| error.scope == Scope::Cluster)

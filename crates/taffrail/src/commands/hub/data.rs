@@ -63,7 +63,7 @@ A copy that is damaged, or that a newer version of Taffrail wrote, is refused; t
 
 Exit codes: 0 restored; 2 wrong usage; 3 it could not be read or written.")]
 pub(super) struct RestoreArguments {
-    /// File to read
+    /// Copy to restore, a file that `taffrail hub backup` wrote
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 

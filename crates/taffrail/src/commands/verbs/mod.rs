@@ -119,8 +119,8 @@ fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if, because of the failed read `error`, another app called `name` may be unknown to which the verb
-/// would have to write.
+/// Returns true if the failed read `error` may hide a Flux or Argo CD app called `name`, so that a write could be meant
+/// for that one.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
