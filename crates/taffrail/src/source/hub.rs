@@ -44,8 +44,8 @@ pub(super) struct Sent {
 
 /// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.
 ///
-/// # Errors
-/// Fails if the hub cannot be reached, or does not answer within `time`.
+/// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does
+/// not answer within `time`, or answers with another error.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,

@@ -49,8 +49,8 @@ impl HubWatch {
     /// Sends `question` to the hub and returns its answer, or the hub's reason why the question has none. With
     /// `is_held` returns the last answer again instead, with longer ages, if there is one.
     ///
-    /// # Errors
-    /// Fails if the hub cannot be reached, or does not answer within `time`.
+    /// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached,
+    /// does not answer within `time`, or answers with another error.
     pub(super) fn ask<A: DeserializeOwned>(
         &mut self,
         url: &HubUrl,
