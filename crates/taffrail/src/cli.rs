@@ -273,7 +273,8 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Sort the rows by this field [default: cluster, then namespace, then name]
+    /// Sort the rows by this field [default: cluster, in the order of the contexts or dumps, then namespace and name of
+    /// the app]
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
 
