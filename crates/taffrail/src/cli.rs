@@ -22,7 +22,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal
+    /// On a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
     Auto,
     Always,
     Never,

@@ -161,7 +161,8 @@ impl Given {
         line
     }
 
-    /// Returns `text` with the options added to each command between backticks.
+    /// Returns `text` with each command between backticks changed by [`Given::typed`]; kubectl and helm get the option
+    /// that names `cluster` if the user chose contexts.
     fn typed_in(&self, cluster: &str, text: &str) -> String {
         let mut typed = String::with_capacity(text.len());
         let mut rest = text;
@@ -176,7 +177,8 @@ impl Given {
     }
 }
 
-/// Returns the place of the backtick that ends a command; `None` if there is none outside of the quotes of a name.
+/// Returns the byte offset of the backtick that ends a command; `None` if there is none outside of the quotes of a
+/// name.
 fn end(command: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     command.char_indices().find_map(|(at, character)| {

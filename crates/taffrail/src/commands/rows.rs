@@ -24,8 +24,8 @@ pub(crate) trait NamedRow: KeyedRow {
 
 /// A row of a list of `get`.
 pub(super) trait ListRow: NamedRow + Serialize {
-    /// Returns the cells of all columns, with ages at the time `now`. A `short` row abbreviates the delivery tool and
-    /// omits a message that only repeats the revision.
+    /// Returns the cells of all columns, with ages at the time `now`. In a `short` row of an app the delivery tool is
+    /// abbreviated, and of a Ready app a message that only repeats the revision is omitted.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
     /// Returns true if an app has a problem that is more than a notice, a cluster is not Ready or has such an app, or
@@ -193,7 +193,7 @@ impl ListRow for ResourceRow {
     }
 }
 
-/// Title of the column with the images that were asked for.
+/// Title of the column with the images of an object that `--image` selects.
 pub(super) const IMAGES: &str = "IMAGES";
 
 /// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.

@@ -84,7 +84,7 @@ impl Console {
     }
 
     /// Makes an answer that is longer than the screen go to `pager`, a shell command. Does nothing if stdout is not a
-    /// terminal or a dumb one, or [`is_pager`] is false for `pager`.
+    /// terminal, `$TERM` is `dumb`, or [`is_pager`] is false for `pager`.
     pub(crate) fn page_with(&self, pager: &str) {
         let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

@@ -15,8 +15,9 @@ use crate::command_error::CommandError;
 use crate::program;
 use crate::rule_source::RuleSource;
 
-/// Returns a warning for each of `namespaces` that exists in none of the clusters, or of which no dump has an object.
-/// Returns no warning for one of which that is not known, because the user may not read it.
+/// Returns a warning for each of `namespaces` that exists in none of the clusters, or of which the dumps have neither
+/// the Namespace nor an object in it. Returns no warning for one of which that is not known, because the user may not
+/// read it.
 ///
 /// `read` has the snapshots that were read already. Clusters are asked only for namespaces of which these have nothing.
 pub(crate) fn missing_namespaces<'n>(

@@ -25,7 +25,7 @@ pub(in crate::commands) struct Size {
 }
 
 impl Size {
-    /// Returns the size of a screen.
+    /// Returns the size of a screen of these columns and rows, on which messages are cut.
     pub(in crate::commands) fn screen((columns, rows): (usize, usize)) -> Size {
         Size { columns, rows, is_cut: true }
     }

@@ -210,8 +210,9 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// Returns the word for the state of a target, and its colour: its status, `Met`, `Waiting` or `Failed`; Unknown if it
-/// is not observed.
+/// Returns the word for the state of a target, and its colour: Unknown if it is not observed; if it meets the
+/// condition, `Ready` for `current` and `revision`, else `Met`; if not, its status, or `Waiting` or `Failed` in place
+/// of Ready.
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {

@@ -321,7 +321,8 @@ fn source_revision(home: &Place, object: &Value) -> Option<String> {
     source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
 }
 
-/// Returns true if the Deployment of the Flux controller `controller` is not scaled to zero and has a ready Pod.
+/// Returns true if the Deployment of the Flux controller `controller` exists, is neither being deleted nor scaled to
+/// zero, and has a ready Pod.
 fn runs(cluster: &Cluster, controller: &str) -> bool {
     let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
     deployment.is_some_and(|deployment| {
