@@ -172,7 +172,8 @@ impl Console {
         self.writer(Some(Sieve::of_people(colours)))
     }
 
-    /// Returns a writer of the answer for programs, which filters control characters only if stdout is a terminal.
+    /// Returns a writer of the answer for programs: filtered by [`Sieve::of_programs`] if stdout is a terminal, else
+    /// unchanged.
     pub(crate) fn programs(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
     }
