@@ -22,7 +22,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal
+    /// On a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
     Auto,
     Always,
     Never,
@@ -68,8 +68,8 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME", value_parser = duration_or_none)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// Print at the end to stderr how many requests each cluster got, and how long reading and answering took; -vv:
-    /// also each request; -vvv: also the purpose of each request
+    /// Print at the end to stderr how many requests each cluster got, and how long reading and answering took (not with
+    /// -w); -vv: also each request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -153,8 +153,8 @@ pub(crate) struct HubFiles {
 }
 
 impl HubSource {
-    /// Returns true if suggested commands must name a context, because the answer is that of a hub, or of contexts that
-    /// the user chose.
+    /// Returns true if suggested commands must name a context: the answer comes from a hub, or from live clusters that
+    /// `--context` (or the setting) or `--all-contexts` chose.
     pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
         // Of a hub's clusters none is that of the current context.
         let is_chosen = source.all_contexts || !source.context.is_empty();
@@ -273,7 +273,8 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Sort the rows by this field [default: cluster, then namespace, then name]
+    /// Sort the rows by this field [default: cluster, in the order of the contexts or dumps, then namespace and name of
+    /// the app]
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
 
@@ -409,7 +410,8 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only apps that are suspended in their delivery tool
+    /// Only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
+    /// argocd.argoproj.io/skip-reconcile) or whose automatic sync was switched off, not those that never had it
     #[arg(long)]
     pub(crate) suspended: bool,
 
@@ -453,11 +455,11 @@ pub(crate) struct FilterArguments {
 /// An axis on which apps have problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemAxis {
-    /// An object of the app is not ready
+    /// An object of the app, or the object that declares it, is not ready
     Health,
-    /// The desired revision is not applied to the cluster
+    /// The delivery tool has not applied the desired revision, or the app is suspended
     Sync,
-    /// The desired revision could not be fetched from Git, an OCI registry or a chart repository
+    /// The Git repository, OCI artifact or chart is missing or suspended, or could not be fetched
     Source,
     /// A cluster of the app does not answer, or its data is old
     Freshness,
@@ -478,7 +480,8 @@ impl From<ProblemAxis> for Axis {
 pub(crate) enum SortBy {
     /// Name, then namespace, in alphabetical order
     Name,
-    /// Worst status first; of apps and objects with one status, the oldest problem first
+    /// Worst status first; in one status, apps and clusters with the most severe problem first, then apps and objects
+    /// with the oldest problem
     Status,
     /// Name of the cluster, in alphabetical order
     Cluster,
@@ -750,7 +753,7 @@ pub(crate) enum What {
     /// One row for each cluster
     #[value(alias = "cluster")]
     Clusters,
-    /// One row for each object that an app declares
+    /// One row for each object that an app declares; with --orphaned, for each that none declares
     #[value(alias = "resource")]
     Resources,
 }

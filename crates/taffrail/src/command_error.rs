@@ -24,7 +24,8 @@ pub(crate) enum Exit {
     No,
     /// Some requested data could not be read or written.
     Incomplete,
-    /// The command line is invalid.
+    /// The command cannot run as given: an invalid argument or setting, a name without a match, a declined
+    /// confirmation.
     Usage,
 }
 

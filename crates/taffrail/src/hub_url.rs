@@ -26,10 +26,11 @@ impl Scheme {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct HubUrl {
     pub(crate) scheme: Scheme,
-    /// The name or address of the host, an IPv6 address without brackets.
+    /// The name or address of the host: an IPv6 address without brackets, and `127.0.0.1` for `http://localhost`.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The value of the header `Host`: the host and the port, without the port for an https URL with port 443.
+    /// The value of the header `Host`: the host as in the URL and the port, without the port for an https URL with port
+    /// 443.
     pub(crate) authority: String,
     /// The token in the fragment; `None` without one.
     pub(crate) token: Option<String>,
@@ -44,22 +45,24 @@ impl fmt::Debug for HubUrl {
 }
 
 impl HubUrl {
-    /// Parses a URL, whose fragment, if it has one, is the token of the hub. Fails for a path, a query or a user in it,
-    /// and for an http URL of another machine; the error is a message for the user.
+    /// Parses an http or https URL, whose fragment, if it is not empty, is the token of the hub. Fails for a path, a
+    /// query or a user in it, and for an http URL whose host is neither `localhost` nor a loopback address; the error
+    /// is a message for the user.
     pub(crate) fn parse(text: &str) -> Result<Box<HubUrl>, String> {
         const EXAMPLE: &str = "write a URL like https://hub.example.com:7655 or http://127.0.0.1:7655";
+        let wrong = || format!("this is not the URL of a hub: {EXAMPLE}");
         let (url, token) = match text.split_once('#') {
             Some((url, token)) => (url, Some(token.to_owned()).filter(|token| !token.is_empty())),
             None => (text, None),
         };
-        let uri: http::Uri = url.parse().map_err(|_| EXAMPLE)?;
+        let uri: http::Uri = url.parse().map_err(|_| wrong())?;
         let scheme = match uri.scheme_str() {
             Some("http") => Scheme::Http,
             Some("https") => Scheme::Https,
-            _ => return Err(EXAMPLE.to_owned()),
+            _ => return Err(wrong()),
         };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(format!("the URL of a hub has no path: {EXAMPLE}"));
+            return Err(format!("the URL of a hub has neither path nor query: {EXAMPLE}"));
         }
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         if authority.contains('@') {
@@ -78,7 +81,7 @@ impl HubUrl {
                     "http is for hubs on this machine alone: 127.0.0.1, [::1] or localhost".to_owned()
                 );
             }
-            _ if host.is_empty() => return Err(EXAMPLE.to_owned()),
+            _ if host.is_empty() => return Err(wrong()),
             _ => host,
         };
         let default = if scheme == Scheme::Http { 80 } else { 443 };

@@ -66,12 +66,12 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// The limit of open files that [`open_many_files`] sets, enough for thousands of clusters. Not higher: some child
-/// programs examine every descriptor that may be open.
+/// The highest limit of open files that [`open_many_files`] sets, enough for thousands of clusters. Not higher: some
+/// child programs examine every descriptor that may be open.
 const MAX_OPEN_FILES: u64 = 65_536;
 
-/// Raises the soft limit of open files towards [`MAX_OPEN_FILES`]. A fleet takes a connection for each cluster, and the
-/// usual limit of 1,024 exists for programs that use `select`.
+/// Raises the soft limit of open files to [`MAX_OPEN_FILES`], or to the hard limit if that is lower; never lowers it. A
+/// fleet takes a connection for each cluster, and the usual limit of 1,024 exists for programs that use `select`.
 fn open_many_files() {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or(MAX_OPEN_FILES, |maximum| maximum.min(MAX_OPEN_FILES));

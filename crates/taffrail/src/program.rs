@@ -32,7 +32,7 @@ pub(crate) fn remember(matches: &ArgMatches) {
 
 /// Returns `command`, which begins with `taffrail`, `kubectl` or `helm`, for the user to copy: with [`name`] in place
 /// of `taffrail`, and with the options of this process' command line that choose what is read, as far as the command
-/// takes them.
+/// takes them and does not name contexts, dumps or a hub itself.
 pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }
@@ -161,7 +161,8 @@ impl Given {
         line
     }
 
-    /// Returns `text` with the options added to each command between backticks.
+    /// Returns `text` with each command between backticks changed by [`Given::typed`]; kubectl and helm get the option
+    /// that names `cluster` if the user chose contexts.
     fn typed_in(&self, cluster: &str, text: &str) -> String {
         let mut typed = String::with_capacity(text.len());
         let mut rest = text;
@@ -176,7 +177,8 @@ impl Given {
     }
 }
 
-/// Returns the place of the backtick that ends a command; `None` if there is none outside of the quotes of a name.
+/// Returns the byte offset of the backtick that ends a command; `None` if there is none outside of the quotes of a
+/// name.
 fn end(command: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     command.char_indices().find_map(|(at, character)| {

@@ -165,8 +165,8 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
-/// Reads the health rules of other tools from the YAML files of a folder: `healthCheckExprs` of Flux objects and
-/// `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
+/// Reads the health rules of other tools from the YAML files directly in a folder: `healthCheckExprs` of Flux objects
+/// and `waitRules` of kapp's configurations. Skips `rules.yaml`, `cases.yaml` and the tests in Argo CD's layout.
 fn scripts(folder: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
@@ -177,9 +177,8 @@ fn scripts(folder: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
         let input::InputSource::File(path) = source else { continue };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // Of Argo CD's layout: objects there are cases.
-        let inner = path.strip_prefix(folder).unwrap_or(&path);
-        let is_case = CASES.contains(&name) || inner.components().any(|part| part.as_os_str() == "testdata");
-        if is_case || OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml") {
+        if CASES.contains(&name) || OWN.contains(&name) || !name.ends_with(".yaml") && !name.ends_with(".yml")
+        {
             continue;
         }
         let text = fs::read(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
@@ -262,7 +261,7 @@ pub(crate) enum Wanted {
 /// `resource_customizations`: the path of each below the folder, with `/`, and its content, sorted by path. Empty if
 /// the folder has no scripts.
 pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
-    /// Maximum depth below the folder at which folders are searched.
+    /// Maximum depth below the folder at which folders are searched; deeper ones are skipped.
     const DEEPEST: usize = 8;
 
     let mut folders = vec![(path.to_owned(), String::new(), 0)];

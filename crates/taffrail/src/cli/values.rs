@@ -69,7 +69,7 @@ pub(crate) enum DryRun {
     None,
     /// Send the change as a server-side dry run: the API server checks it and writes nothing
     Server,
-    /// Print the change and send nothing to the API server
+    /// Print the change, and send no write to the API server
     Client,
 }
 

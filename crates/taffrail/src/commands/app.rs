@@ -201,7 +201,8 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns for each object that is not synced the fields in which it differs from the declared one, in words.
+/// Returns for each object that is not synced the fields in which it differs from the declared one, in words; of
+/// several entries about an object the first counts.
 fn differing(unsynced: &[ObjectSync]) -> HashMap<&ObjectKey, Vec<String>> {
     let fields = |own: &ObjectSync| own.differs.iter().map(DifferingFields::words).collect();
     // If a tool reports several states of an object, the first one counts.

@@ -24,7 +24,7 @@ pub(super) fn news<T: Comparable>(printed: &mut Option<T>, answer: T) -> Option<
 pub(crate) struct Printed<T> {
     /// The rows and errors of the list; `None` if no list was printed yet.
     list: Option<(Vec<T>, Vec<ErrorRow>)>,
-    /// The titles of the columns of the printed table; empty if no table was printed.
+    /// The titles of the columns of the printed table; empty if no table was printed, or the last list had no rows.
     pub(super) columns: Vec<&'static str>,
     /// The printed rows about clusters that are known only in part.
     pub(super) partial: Vec<Row>,

@@ -12,7 +12,7 @@ use crate::output::answer::Console;
 use crate::output::screen;
 use crate::output::table::{Cell, Table};
 
-/// Show the settings that apply to all commands.
+/// Show the settings, which are the defaults of the commands' flags.
 ///
 /// Settings come from a file, ~/.config/taffrail/config.yaml, and from the environment. A flag wins over the
 /// environment, the environment over the file, the file over the default.

@@ -112,7 +112,8 @@ fn name(text: &str) -> Result<SubjectName, CommandError> {
     })
 }
 
-/// Returns the note that the green of so many apps was not doubted; `None` if there are none.
+/// Returns the warning that `apps` further apps of a name were not checked for signs that their green status is wrong;
+/// `None` if that is 0.
 fn unchecked(apps: usize) -> Option<CommandError> {
     (apps > 0).then(|| {
         let what = format!(
@@ -160,8 +161,8 @@ fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &
     out.flush()
 }
 
-/// Returns the explanations, each with the later ones that have the same cause and say nothing else: the worst first,
-/// and of equally bad ones those first that concern most apps in clusters.
+/// Returns the explanations, each with the later ones that have the same cause in the same clusters and say nothing
+/// else: the worst first, and of equally bad ones those first that concern most apps in clusters.
 fn by_cause(told: &[ExplainedSubject]) -> Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> {
     let mut groups: Vec<(&ExplainedSubject, Vec<&ExplainedSubject>)> = Vec::new();
     let mut places = HashMap::new();
@@ -209,7 +210,8 @@ impl SharedCause<'_> {
 /// All that explains the state of an app, but for what is the app's own.
 #[derive(PartialEq, Eq, Hash)]
 struct SoleCause<'e> {
-    /// The object of the cause; `None` if the cluster itself cannot be observed.
+    /// The object of the cause, or of the only problem beside the health; `None` if nothing is known of the app's
+    /// cluster, or the problem names no object.
     object: Option<&'e ObjectKey>,
     message: &'e str,
     /// The states and messages of the problems beside the health.
@@ -218,7 +220,8 @@ struct SoleCause<'e> {
     next: &'e [String],
 }
 
-/// Returns the cause of an app's state; `None` if there is more to tell about the app than that cause.
+/// Returns the cause of an app's state; `None` for an object, and if there is more to tell about the app than that
+/// cause.
 fn sole_cause(told: &ExplainedSubject) -> Option<SoleCause<'_>> {
     let ExplainedSubject { explanation, others, other_count, .. } = told;
     let Explanation { unsynced, flagged, doubts, changed, next, .. } = explanation;
@@ -471,7 +474,7 @@ fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp)
     Ok(())
 }
 
-/// Prints an object in one line, cut at the screen's width.
+/// Prints an object in one line, with its message cut at the screen's width.
 fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &str) -> io::Result<()> {
     let colour = style(status);
     let dash = if message.is_empty() { "" } else { ": " };
@@ -509,7 +512,7 @@ fn more(out: &mut impl Write, app: &AppRow, number: usize) -> io::Result<()> {
 /// Maximum number of objects or signs that a section lists one by one; the others are counted.
 const MAX_NAMED: usize = 5;
 
-/// Prints the objects of an app that are suspended or paused, at most [`MAX_NAMED`].
+/// Prints the first [`MAX_NAMED`] objects of an app that are suspended or paused, and the number of the others.
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
         indented(

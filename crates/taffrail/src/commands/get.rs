@@ -58,7 +58,7 @@ pub(crate) fn run(
 }
 
 /// Gets the answer of `view` and prints the list, or only what changed in it since it was printed; then the errors.
-/// Returns the exit code.
+/// Returns the exit code; prints nothing and returns [`Exit::Yes`] if nothing changed.
 fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + Into<ViewQuestion>>(
     arguments: &GetArguments,
     view: &V,
@@ -191,7 +191,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
     }
 }
 
-/// Returns an error for options that do not apply to the list, or to the output format.
+/// Returns an error for options that do not apply to the list or to the output format, and for an unknown column.
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     let other = |list: &str, option: &str| program::typed(&format!("taffrail get {list} {option} …"));
@@ -289,17 +289,17 @@ struct Shown<'s, T> {
 /// Maximum number of unread clusters that one line names.
 const MAX_UNREAD: usize = 5;
 
-/// The parts of clusters that could not be read for an answer, so that what is missing there may exist.
+/// The clusters and parts of clusters that could not be read for an answer, so that what is missing there may exist.
 pub(super) struct Unread<'e> {
     /// The clusters that do not answer.
     clusters: BTreeSet<&'e str>,
-    /// True if kinds or parts of a dump are unread.
+    /// True if a whole cluster, a kind, or a part of a dump could not be read, of any cluster.
     has_parts: bool,
 }
 
 impl<'e> Unread<'e> {
-    /// Returns what is unread by `errors` and by the facts of the fleet, of the clusters `asked`, or of all if `asked`
-    /// is empty.
+    /// Returns what is unread by `errors`, and which clusters are not live by the facts of the fleet. Keeps only the
+    /// clusters `asked`, unless that is empty.
     pub(super) fn of(errors: &'e [AppError], fleet: &'e FleetFacts, asked: &[String]) -> Unread<'e> {
         let failed = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
         let mut clusters: BTreeSet<&str> = failed.map(|error| &*error.cluster).collect();
@@ -597,7 +597,7 @@ fn bounded(complaints: Vec<(&str, &str, CommandError)>) -> Vec<CommandError> {
         *exit = (*exit).max(complaint.exit);
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
-        let told = CommandError::unreadable(format!("{cluster}: {count} more errors of this kind"));
+        let told = CommandError::unreadable(format!("{cluster}: {count} more errors are not shown"));
         let told = told.hint("-o json lists all errors");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
@@ -662,7 +662,7 @@ mod tests {
         );
         let last = told.last().unwrap();
         assert!(
-            last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more errors of this kind")
+            last.exit == Exit::Yes && last.text().to_string().contains("evil: 155 more errors are not shown")
         );
     }
 

@@ -39,7 +39,9 @@ pub(crate) fn confirm(
     ask(&question, "confirm with --yes, or check first with --dry-run=client", console, show)
 }
 
-/// Asks before writing to a source in another namespace than the app that names it: other apps may use that source.
+/// Asks for confirmation before writing to the sources `names`, which are in other namespaces than the apps that name
+/// them: other apps may use them. `what` is the verb. Asks nothing without `names`, with `yes`, or in a dry run. At a
+/// terminal it calls `show` before the question.
 ///
 /// # Errors
 ///
@@ -71,7 +73,7 @@ pub(crate) fn confirm_elsewhere(
 
 fn ask(question: &str, hint: &str, console: &Console, show: impl FnOnce()) -> Result<(), CommandError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(CommandError::usage(question).hint(hint));
+        return Err(CommandError::usage(format!("{question}; that needs a confirmation")).hint(hint));
     }
     show();
     console.tell(phrase!("{}\nContinue? [y/N] ", printable(question)));
@@ -82,5 +84,5 @@ fn ask(question: &str, hint: &str, console: &Console, show: impl FnOnce()) -> Re
     if matches!(reply.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(CommandError::usage("nothing was written").hint(hint))
+    Err(CommandError::usage("the command was not confirmed, so nothing was written").hint(hint))
 }

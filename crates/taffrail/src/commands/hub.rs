@@ -229,7 +229,8 @@ fn cannot_start(error: impl std::error::Error) -> CommandError {
     CommandError::unreadable("cannot start the hub").with_source(&error)
 }
 
-/// Returns the values of the header `Host` for the names of a hub that listens at `port`.
+/// Returns the values of the header `Host` for the names of a hub that listens at `port`: a name with a port as it is,
+/// another one without and with `port`.
 fn hosts(names: &[String], port: u16) -> Vec<String> {
     let has_port = |name: &str| name.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let each = names.iter().flat_map(|name| match has_port(name) {

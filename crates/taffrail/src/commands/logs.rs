@@ -86,12 +86,13 @@ pub(crate) struct LogsArguments {
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only the containers of this name; if some Pods fail, only in these, unless --all-pods is given [default: the
-    /// containers that fail; if none fails, all but init containers]
+    /// Only the containers of this name; if some Pods are not Ready, only in those with the worst status, unless
+    /// --all-pods is given [default: of each Pod that is not Ready, its containers with the worst status; of a Ready
+    /// one, all but init and ephemeral containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods; by default, if some Pods fail, only those with the worst status
+    /// Print the logs of all Pods; by default, if some Pods are not Ready, only those with the worst status
     #[arg(long)]
     pub(crate) all_pods: bool,
 

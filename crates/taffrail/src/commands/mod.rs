@@ -182,8 +182,8 @@ impl Command {
         }
     }
 
-    /// Returns true if the answer may be held back for a pager: for commands that answer once, without progress and
-    /// other than as a stream of lines.
+    /// Returns true if a pager may show the output of the command when it does not watch. False for commands that print
+    /// progress or write, for `completion`, and for `status` with `-o jsonl` or `-o name`.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
             // These print progress while they run.

@@ -17,17 +17,19 @@ use crate::output::{app_style, object_style, style, sync_style};
 
 /// A row with a name by which other commands find its app, cluster or object.
 pub(crate) trait NamedRow: KeyedRow {
-    /// Returns the name that `-o name` prints, which begins with the cluster if there are `several`.
+    /// Returns the name that `-o name` prints, which begins with the cluster if there are `several`. That of a cluster
+    /// and of a finding of `trust` is the same in both cases.
     fn name(&self, several: bool) -> String;
 }
 
 /// A row of a list of `get`.
 pub(super) trait ListRow: NamedRow + Serialize {
-    /// Returns the cells of all columns, with ages at the time `now`. A `short` row abbreviates the delivery tool and
-    /// omits a message that only repeats the revision.
+    /// Returns the cells of all columns, with ages at the time `now`. In a `short` row of an app the delivery tool is
+    /// abbreviated, and of a Ready app a message that only repeats the revision is omitted.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
-    /// Returns true if the row has a problem that is more than a notice.
+    /// Returns true if an app has a problem that is more than a notice, a cluster is not Ready or has such an app, or
+    /// an object is not Ready.
     fn has_problem(&self) -> bool;
 
     /// Returns the row itself if it is that of an app, to find others of its name; else `None`.
@@ -191,7 +193,7 @@ impl ListRow for ResourceRow {
     }
 }
 
-/// Title of the column with the images that were asked for.
+/// Title of the column with the images of an object that `--image` selects.
 pub(super) const IMAGES: &str = "IMAGES";
 
 /// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.
@@ -255,8 +257,8 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// Returns the text of an app's MESSAGE cell: the message of its problem, if it is Ready but has one; otherwise the app's
-/// message, after the cluster of its objects if that is not live.
+/// Returns the text of an app's MESSAGE cell: the message of its problem, if it is Ready but has one, else its own; if
+/// the cluster of its objects is not live, behind words that say so, or only these if it was never observed.
 fn message(app: &AppRow) -> Cow<'_, str> {
     let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());

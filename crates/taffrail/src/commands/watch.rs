@@ -23,8 +23,8 @@ use crate::source::{self, HubWatch, Once, Source};
 /// unknown.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Minimum pause after an answer, as a multiple of the time that it took, so that drawing takes at most a tenth of
-/// the time.
+/// Pause after an answer if nothing changes, as a multiple of the time that the answer took, so that redrawing ages
+/// takes at most a tenth of the time. A hub is never asked again sooner.
 const REST: u32 = 10;
 
 /// The layout in which a watching command adds an answer to its output.
@@ -57,7 +57,7 @@ impl Following {
         self.held
     }
 
-    /// Returns the watcher of the clusters; the first call starts it with `asked`.
+    /// Returns the watcher of the clusters; the first call starts it with `asked`, which later calls ignore.
     pub(crate) fn watcher(
         &mut self,
         arguments: &ViewArguments,
@@ -70,8 +70,9 @@ impl Following {
         Ok(self.follow.insert(follow))
     }
 
-    /// Pauses after an answer that took `took`, for [`TICK`] or [`REST`] times that time, whichever is longer, or until
-    /// something changes. Returns true if something changed.
+    /// Pauses after an answer that took `took`: for that long, and then until something changes, together for [`TICK`]
+    /// or [`REST`] times `took` at most, whichever is longer. With a hub pauses for [`REST`] times `took`, and then
+    /// until the hub tells of a change, for [`TICK`] at most. Returns true if something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
         let pause = TICK.max(took * REST);
         let Some(follow) = &mut self.follow else { return self.hub.rest(took * REST, TICK) };
@@ -245,7 +246,7 @@ fn redraw(
     }
 }
 
-/// Prints `first`, and then what is new in each answer, until stdout is closed.
+/// Prints `first`, and then what is new in each answer (after a failure the whole answer), until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,

@@ -347,8 +347,8 @@ impl Line {
         }
     }
 
-    /// Returns the names that begin with `current` of the objects of a kind in the selected clusters or dumps, in the
-    /// namespace of the line.
+    /// Returns the names that begin with `current` of the objects of a kind in the selected clusters or dumps: in the
+    /// namespace of the line, else in that of the context, in dumps in all.
     fn names(&self, kind: &str, current: &str) -> BTreeSet<String> {
         let namespace = self.namespace();
         let everywhere =

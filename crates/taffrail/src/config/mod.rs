@@ -16,7 +16,7 @@ use crate::command_error::CommandError;
 use crate::commands::get;
 use crate::program;
 
-/// The definition of a setting, with the flag of which it sets the default.
+/// The definition of a setting, with the flag, if any, of which it sets the default.
 #[derive(Debug)]
 pub(crate) struct Setting {
     /// The setting's name in the file, such as `output.apps`.
@@ -58,7 +58,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "timeout",
         "timeout",
         Of::All,
-        "Time limit of a command that only reads; if request-timeout is not set, that of each cluster",
+        "Time limit of a command that only reads, or, if request-timeout is not set, of each cluster; of reconcile, suspend, resume and dump that of each request",
     ),
     one(
         "request-timeout",
@@ -221,7 +221,8 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the settings from one file (`explicit`, else that which `TAFFRAIL_CONFIG` names, else the default file if
     /// it exists), and then from the environment, which wins. `root` is the command of whose flags they set the
-    /// defaults; `home` is the home directory. Fails for an unknown setting or an invalid value.
+    /// defaults; `home` is the home directory. The pager is that of the setting, else `$PAGER`, else `less`. Fails if
+    /// the file cannot be read, and for an unknown setting or an invalid value.
     pub(crate) fn load(
         root: &Command,
         explicit: Option<&Path>,
@@ -323,7 +324,8 @@ impl Config {
     }
 
     /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
-    /// subcommand `command`. `word` is the first argument of the subcommand, such as the list of `get`.
+    /// subcommand `command`; `timeout` becomes that of `--request-timeout` for `reconcile`, `suspend`, `resume` and
+    /// `dump`. `word` is the first argument of the subcommand, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (flag, value) in self.flags(command, word) {
             // These commands know other times to answer; in this release the setting is theirs for each cluster.
@@ -360,7 +362,7 @@ impl Config {
                 continue;
             }
             let Some((_, members)) = self.fleets().find(|(fleet, _)| fleet == name) else {
-                let complaint = CommandError::usage(format!("there is no fleet '{name}'"));
+                let complaint = CommandError::usage(format!("the settings define no fleet '{name}'"));
                 let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
                 let hint = match known.as_slice() {
                     [] => {

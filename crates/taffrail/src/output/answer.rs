@@ -84,7 +84,7 @@ impl Console {
     }
 
     /// Makes an answer that is longer than the screen go to `pager`, a shell command. Does nothing if stdout is not a
-    /// terminal or the pager does not exist.
+    /// terminal, `$TERM` is `dumb`, or [`is_pager`] is false for `pager`.
     pub(crate) fn page_with(&self, pager: &str) {
         let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -172,12 +172,14 @@ impl Console {
         self.writer(Some(Sieve::of_people(colours)))
     }
 
-    /// Returns a writer of the answer for programs, which filters control characters only if stdout is a terminal.
+    /// Returns a writer of the answer for programs: filtered by [`Sieve::of_programs`] if stdout is a terminal, else
+    /// unchanged.
     pub(crate) fn programs(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(Sieve::of_programs))
     }
 
-    /// Returns a writer for text that was formatted for people by another console that kept it in memory.
+    /// Returns a writer for text that was formatted for people by another console that kept it in memory: it keeps
+    /// colours, and replaces other control characters only if stdout is a terminal.
     pub(crate) fn again(&self) -> Answer {
         self.writer(io::stdout().is_terminal().then(|| Sieve::of_people(true)))
     }

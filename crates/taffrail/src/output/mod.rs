@@ -30,7 +30,8 @@ pub(crate) fn colour(when: Color) {
     .write_global();
 }
 
-/// Returns the colour for a status.
+/// Returns the colour for a status: red for Failed and NotFound, magenta for Unknown, yellow for Terminating and
+/// InProgress, green for Current.
 pub(crate) fn style(status: Status) -> Style {
     match status {
         Status::Failed | Status::NotFound => AnsiColor::Red.on_default(),
@@ -40,7 +41,8 @@ pub(crate) fn style(status: Status) -> Style {
     }
 }
 
-/// Returns the colour of an app's status; a Ready app with a problem is not green.
+/// Returns the colour of an app's present status; that of a Ready app is red with a problem that is an error, yellow
+/// with another one.
 pub(crate) fn app_style(app: &AppRow) -> Style {
     let is_ready = app.effective == Status::Current;
     match app.problem.as_ref().map(|problem| problem.severity) {
@@ -50,7 +52,8 @@ pub(crate) fn app_style(app: &AppRow) -> Style {
     }
 }
 
-/// Returns the colour of an object's status; a Ready object that is not synced is not green.
+/// Returns the colour of an object's status; that of a Ready object is red if its sync or hook failed, yellow if it is
+/// not synced for another reason.
 pub(crate) fn object_style(status: Status, sync: Option<ObjectSyncState>) -> Style {
     match sync.filter(|_| status == Status::Current) {
         Some(ObjectSyncState::SyncFailed | ObjectSyncState::HookFailed) => style(Status::Failed),
@@ -59,7 +62,8 @@ pub(crate) fn object_style(status: Status, sync: Option<ObjectSyncState>) -> Sty
     }
 }
 
-/// Returns the colour of a sync state.
+/// Returns the colour of a sync state: magenta if it is not live, green for Synced, red for Failed, none for Unknown,
+/// else yellow.
 pub(crate) fn sync_style(sync: &SyncRow) -> Style {
     match sync.effective {
         _ if !sync.freshness.is_live() => style(Status::Unknown),
@@ -78,7 +82,7 @@ pub(crate) fn screen() -> Option<usize> {
     terminal.map(|(width, _)| usize::from(width.0)).or_else(exported)
 }
 
-/// Minimum width for wrapped text, in columns.
+/// Minimum width for wrapped text, in columns, also on a narrower screen.
 const MIN_WIDTH: usize = 20;
 
 /// Writes text in lines that fit the screen: the first begins with `lead`, the others are indented by its width.

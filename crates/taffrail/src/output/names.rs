@@ -48,14 +48,18 @@ impl Names {
 
     /// Prints a warning to stderr with the number of names that were left out, if any.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        let why = "left out because they contain characters that shells interpret";
+        let why = "left out, because a shell would not take";
         let first: String = self.first.chars().take(100).collect();
         match std::mem::take(&mut self.left_out) {
             0 => {}
-            1 => self.console.tell(phrase!("warning: the name '{}' was {}\n", printable(&first), why)),
+            1 => self.console.tell(phrase!(
+                "warning: the name '{}' was {} it as one plain word\n",
+                printable(&first),
+                why
+            )),
             many => {
                 self.console.tell(phrase!(
-                    "warning: {} names were {}; the first: '{}'\n",
+                    "warning: {} names were {} each as one plain word; the first: '{}'\n",
                     many,
                     why,
                     printable(&first)

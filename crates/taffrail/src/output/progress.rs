@@ -62,8 +62,8 @@ fn can_stand() -> bool {
     !dumb && std::io::stderr().is_terminal()
 }
 
-/// Prints `text` to stderr as a line that stays, but only if stderr is not a terminal on which a progress line can be
-/// shown.
+/// Prints `text` to stderr as a line that stays, unless [`silence`] was called or stderr is a terminal on which a
+/// progress line can be shown.
 pub(crate) fn tell(text: &str) {
     if !SILENT.load(Ordering::Acquire) && !can_stand() {
         // A closed stderr cannot be reported.
@@ -73,7 +73,7 @@ pub(crate) fn tell(text: &str) {
 
 impl Progress {
     /// Shows a progress line, after [`PATIENCE`], with `text`, such as `reading 20 clusters`, and those of `names` that
-    /// are not done. Shows nothing without names, or if stderr is not a capable terminal.
+    /// are not done. Shows nothing without names, after [`silence`], or if stderr is not a capable terminal.
     pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
         if names.is_empty() || SILENT.load(Ordering::Acquire) || !can_stand() {
             return Progress(None);

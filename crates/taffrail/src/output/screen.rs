@@ -118,7 +118,7 @@ pub(crate) fn is_capable() -> bool {
     !dumb && io::stdout().is_terminal() && measured().is_some()
 }
 
-/// Returns the present number of columns and rows of the terminal.
+/// Returns the present number of columns and rows of the terminal; 80 and 24 if they are not known.
 pub(crate) fn dimensions() -> (usize, usize) {
     measured().unwrap_or((80, 24))
 }

@@ -41,7 +41,8 @@ impl Display for Printable<'_> {
     }
 }
 
-/// Makes text printable: joins its lines, and replaces invisible characters by U+FFFD.
+/// Makes text printable: joins its lines by spaces, and replaces tabs by spaces and other invisible characters by
+/// U+FFFD.
 pub(crate) fn printable(text: &str) -> Printable<'_> {
     if !text.contains(is_unseen) {
         return Printable(Cow::Borrowed(text));
@@ -75,8 +76,8 @@ impl Phrase {
         Phrase(text.to_string())
     }
 
-    /// Creates a phrase from text that was made printable before, such as a table; control sequences other than
-    /// colours are removed.
+    /// Creates a phrase from text that was made printable before, such as a table. Keeps colours, and replaces every
+    /// other invisible character, such as the ESC of another control sequence, by U+FFFD.
     pub(crate) fn drawn(text: &str) -> Phrase {
         Phrase(Sieve::clean(text, true))
     }
@@ -140,8 +141,8 @@ macro_rules! emit {
     };
 }
 
-/// The last filter before a terminal: it passes visible characters, line ends and colours, and replaces the rest,
-/// in case a text was not made [`Printable`].
+/// The last filter before a terminal, in case a text was not made [`Printable`]: it passes visible characters and line
+/// ends, passes or drops colours and passes tabs or makes them spaces as it is set, and replaces the rest by U+FFFD.
 #[derive(Debug)]
 pub(crate) struct Sieve {
     colours: bool,
@@ -150,17 +151,17 @@ pub(crate) struct Sieve {
     rest: Vec<u8>,
 }
 
-/// Maximum length of a colour sequence, in bytes.
+/// Maximum number of bytes between `ESC [` and `m` in a colour sequence; a longer one does not count as a colour.
 const MAX_COLOUR: usize = 32;
 
 impl Sieve {
-    /// Creates a filter for text for people, which drops colours unless `colours` is true.
+    /// Creates a filter for text for people, which drops colours unless `colours` is true, and turns tabs into spaces.
     pub(crate) fn of_people(colours: bool) -> Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }
 
-    /// Creates a filter for text for programs that goes to a terminal: it drops colours and, unlike the one for people,
-    /// keeps tabs.
+    /// Creates a filter for text for programs that goes to a terminal: it drops colours, keeps tabs and line ends, and
+    /// replaces other invisible characters by U+FFFD.
     pub(crate) fn of_programs() -> Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }

@@ -44,8 +44,8 @@ pub(super) struct Sent {
 
 /// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.
 ///
-/// # Errors
-/// Fails if the hub cannot be reached, or does not answer within `time`.
+/// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does
+/// not answer within `time`, or answers with another error.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
@@ -64,7 +64,8 @@ fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
 /// Sends a question to the hub at `url` and returns its response, whatever that is.
 ///
 /// # Errors
-/// Fails if the hub cannot be reached, or does not respond within `time`.
+/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, or does not
+/// respond within `time`.
 pub(super) fn fetch(
     url: &HubUrl,
     files: &HubFiles,
@@ -106,7 +107,8 @@ pub(super) fn understood<A: DeserializeOwned>(
 }
 
 impl Sent {
-    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that.
+    /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that;
+    /// unchanged if it states no time.
     pub(super) fn aged(&self, time: Duration) -> Sent {
         let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
         let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };
@@ -138,7 +140,7 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     match &token {
         Some(token) if token.len() > MAX_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Err(CommandError::usage(
-                "the token for the hub has spaces or other characters that no token has, or is too long",
+                "the token for the hub has spaces or other characters that no token has, or is longer than 1 KiB",
             ))
         }
         _ => Ok(token),

@@ -49,8 +49,8 @@ impl HubWatch {
     /// Sends `question` to the hub and returns its answer, or the hub's reason why the question has none. With
     /// `is_held` returns the last answer again instead, with longer ages, if there is one.
     ///
-    /// # Errors
-    /// Fails if the hub cannot be reached, or does not answer within `time`.
+    /// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached,
+    /// does not answer within `time`, or answers with another error.
     pub(super) fn ask<A: DeserializeOwned>(
         &mut self,
         url: &HubUrl,
@@ -126,7 +126,8 @@ impl HubNews {
     }
 }
 
-/// Reads the event stream until it ends, and adds one to `news` for each change of which the hub tells.
+/// Reads the event stream until it ends or is silent for [`SILENCE`], and adds one to `news` for each piece of it that
+/// tells of changes.
 async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
     let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
     let connector = Connector::of(url, files).map_err(|error| error.to_string())?;

@@ -82,7 +82,8 @@ impl Source for Once<'_> {
     }
 }
 
-/// A fleet that was read, with the stopwatch of `-v` for the time from now until the answer is complete.
+/// A fleet that was read, with the stopwatch of `-v`, which measures from its creation until it is dropped, when the
+/// answer is complete.
 pub(crate) struct TimedFleet {
     /// The stopwatch; it is dropped before the fleet, so that it does not measure the time to free that.
     _answering: Option<Stopwatch>,
@@ -217,7 +218,8 @@ fn selection(arguments: &SourceArguments) -> ClusterSelection {
 }
 
 /// Returns the clusters that the arguments select: those of the named contexts, of all, or of the current one. Fails if
-/// the kubeconfig cannot be read, or has no such context.
+/// the kubeconfig cannot be read, has no context that a name or pattern matches, or has no current context where none
+/// is named.
 pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, CommandError> {
     Ok(taffrail_observe::members(&selection(arguments))?)
 }

@@ -15,8 +15,9 @@ use crate::command_error::CommandError;
 use crate::program;
 use crate::rule_source::RuleSource;
 
-/// Returns a warning for each of `namespaces` that exists in none of the clusters, or of which no dump has an object.
-/// Returns no warning for one of which that is not known, because the user may not read it.
+/// Returns a warning for each of `namespaces` that exists in none of the clusters, or of which the dumps have neither
+/// the Namespace nor an object in it. Returns no warning for one of which that is not known, because the user may not
+/// read it.
 ///
 /// `read` has the snapshots that were read already. Clusters are asked only for namespaces of which these have nothing.
 pub(crate) fn missing_namespaces<'n>(
@@ -83,11 +84,11 @@ impl<'n> Place<'n> {
         let list = "kubectl get namespaces";
         let (what, command) = match self {
             Place::Dumps => {
-                let what = format!("nothing that was read is in a namespace '{namespace}'");
+                let what = format!("the dumps have no namespace '{namespace}', and no object in it");
                 return CommandError::unreadable(what).harmless();
             }
             Place::Cluster(name) => {
-                (format!("{name} has no namespace '{namespace}'"), program::hinted_for(name, list))
+                (format!("cluster {name} has no namespace '{namespace}'"), program::hinted_for(name, list))
             }
             Place::Clusters(number) => {
                 let what = format!("none of {number} clusters has a namespace '{namespace}'");

@@ -34,7 +34,7 @@ fn namespaces_filter_by_where_an_app_is_declared() {
     let none = get("apps", "flux-in-motion", &["-n", "nobody"]);
     assert_eq!((none.stdout.as_str(), none.code), ("", 0));
     let told = "No apps found declared in namespace nobody.\n\
-                warning: nothing that was read is in a namespace 'nobody'\n";
+                warning: the dumps have no namespace 'nobody', and no object in it\n";
     assert_eq!(none.stderr, told);
 }
 

@@ -263,7 +263,7 @@ fn a_namespace_that_does_not_exist_is_told_and_is_not_well() {
         };
         let told = ask("shpo", &["--exit-status", "--context", "one"]);
         let warning = format!(
-            "warning: one has no namespace 'shpo'\n hint: `kubectl get namespaces --context one --kubeconfig {}` lists",
+            "warning: cluster one has no namespace 'shpo'\n hint: `kubectl get namespaces --context one --kubeconfig {}` lists",
             served.kubeconfig
         );
         assert!(told.stderr.contains(&warning), "{arguments:?}: {}", told.stderr);
@@ -283,7 +283,7 @@ fn a_namespace_that_does_not_exist_is_told_and_is_not_well() {
         };
         let told = of_dump("shpo");
         assert!(
-            told.stderr.contains("warning: nothing that was read is in a namespace 'shpo'"),
+            told.stderr.contains("warning: the dumps have no namespace 'shpo', and no object in it"),
             "{arguments:?}: {}",
             told.stderr
         );

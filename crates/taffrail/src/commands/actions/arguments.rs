@@ -140,6 +140,6 @@ impl Whose {
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a parameter has the form NAME=VALUE".to_owned()),
+        _ => Err("a parameter of an action must have the form NAME=VALUE".to_owned()),
     }
 }

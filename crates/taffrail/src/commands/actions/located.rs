@@ -25,7 +25,8 @@ pub(super) struct Found {
     pub(super) errors: Vec<ErrorRow>,
 }
 
-/// Finds the object in each of the chosen clusters or dumps. Fails if none has it although all could be read.
+/// Finds the object in each of the chosen clusters or dumps. Fails if none has it and nothing went wrong, and if the
+/// object is named with an unknown cluster.
 pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<Found, CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),

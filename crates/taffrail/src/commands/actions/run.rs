@@ -114,8 +114,10 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
     let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
-        let what =
-            format!("{} is a script of the cluster, which would write with your rights", arguments.action);
+        let what = format!(
+            "the action {} is a script of the cluster, and needs a confirmation to write with your rights",
+            arguments.action
+        );
         let hint = "check with --dry-run=client, then confirm with --yes";
         return Err(CommandError::usage(what).hint(hint));
     }

@@ -232,7 +232,7 @@ fn ended(error: io::Error) -> Result<(), CommandError> {
 }
 
 fn cannot_show(error: io::Error) -> CommandError {
-    CommandError::unreadable("the demo cannot be shown").with_source(&error)
+    CommandError::unreadable("cannot print the demo to stdout").with_source(&error)
 }
 
 /// Starts to watch the simulated clusters through the kubeconfig, as any other command does.

@@ -252,7 +252,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
 }
 
 /// Returns a file name, without extension, for the cluster of a context, from its first 200 characters: others than
-/// letters, digits and `-_.@` become `_`. The name is never empty and never begins with a dot.
+/// ASCII letters, digits and `-_.@` become `_`. The name is never empty and never begins with a dot.
 fn file_name(context: &str) -> String {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,

@@ -20,7 +20,8 @@ use crate::say;
 use crate::source;
 
 /// Reads the last lines of the container that each cause names, of the first cluster of each explanation. Returns the
-/// exit code: [`Exit::Incomplete`] if a log could not be read.
+/// exit code: [`Exit::Incomplete`] if a log could not be read, unless its container has no log yet or its cluster does
+/// not answer.
 pub(super) fn add(
     explanations: &mut [&mut Explanation],
     source: &SourceArguments,
@@ -57,7 +58,8 @@ pub(super) fn add(
     Ok(exit)
 }
 
-/// Returns the object of a cause that has containers: the deepest Pod of the chain, or a workload that is the cause.
+/// Returns the object of a cause that has containers: the deepest Pod of the chain, else the last object of the chain
+/// if its group is `apps` or `batch`; else `None`.
 fn of_containers(explanation: &Explanation) -> Option<&ObjectKey> {
     let objects = || explanation.chain.iter().rev().map(|step| &step.object);
     let pod = objects().find(|key| (&*key.group, &*key.kind) == ("", "Pod"));

@@ -9,8 +9,8 @@ use super::{MAX_NAMED, more, object};
 use crate::output::indented;
 use crate::say;
 
-/// Prints the objects that the delivery tool reports as not synced, without those that the problem names and at most
-/// [`MAX_NAMED`], with the command that shows all differences.
+/// Prints the first [`MAX_NAMED`] objects that the delivery tool reports as not synced, without those that the problem
+/// names, and the number of the others; then the remark about differences that are not known, if there is one.
 pub(super) fn print(out: &mut impl Write, told: &ExplainedSubject) -> io::Result<()> {
     let bold = Style::new().bold();
     // The problem already says the others.

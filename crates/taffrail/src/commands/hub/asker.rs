@@ -74,11 +74,12 @@ pub(super) struct Asker {
     turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// The answer to a question if it needs no cluster, or else the clusters to ask.
+/// The answer to a question if no cluster that it is about can be asked, or else the clusters to ask.
 enum Prepared<A> {
     /// The answer.
     Answered(Result<A, QuestionError>),
-    /// The names of the clusters to ask, and the other clusters without their objects.
+    /// The names of the clusters to ask, and the other clusters: with what is known of them if the question is about
+    /// them but they do not answer, up to [`MAX_COPIED`], else without objects.
     Asks(BTreeSet<String>, Vec<Snapshot>),
 }
 
@@ -140,7 +141,7 @@ fn known_of(fleet: &FleetSnapshot, errors: &HashMap<String, ScopeError>) -> Vec<
     fleet.snapshots.iter().filter_map(known).collect()
 }
 
-/// Returns true if a cluster does not answer what follows it.
+/// Returns true if a followed cluster is lost, and an error about it as a whole tells why.
 fn is_lost(snapshot: &Snapshot) -> bool {
     snapshot.freshness().state == FreshnessState::Lost
         && snapshot.errors().iter().any(|error| error.scope == Scope::Cluster)
@@ -302,7 +303,8 @@ impl Asker {
         Ok(StatusAnswer { clusters, problems, missing_namespaces })
     }
 
-    /// Waits for the turn of a question at each of the clusters `asked`, which are in the order of all members.
+    /// Waits for the turn of a question at each of the clusters `asked`, which are in the order of all members. Fails
+    /// with [`AskError::Busy`] for the first whose turn does not come in time.
     async fn turns(
         &self,
         asked: &[Member],
@@ -319,8 +321,8 @@ impl Asker {
         Ok(turns)
     }
 
-    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. A new one
-    /// makes those of clusters that are gone and have no question go.
+    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. Creating one
+    /// drops those of clusters that are no longer followed and that no question holds.
     fn turn(&self, name: &str) -> Arc<Semaphore> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if !turns.contains_key(name) {
@@ -350,7 +352,7 @@ impl Asker {
     }
 }
 
-/// Returns true if a hub follows all that `asked` reads.
+/// Returns true if a hub follows all that `asked` reads, in whichever namespace.
 fn is_followed(asked: &ReadQuery) -> bool {
     ReadQuery { namespace: None, ..asked.clone() } == ReadQuery::default()
 }

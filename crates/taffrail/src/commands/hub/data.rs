@@ -19,7 +19,7 @@ use crate::say;
 /// The name of the store in the folder.
 const STORE: &str = "hub.db";
 
-/// The shortest time for which history is kept: whole days are dropped.
+/// The shortest time for which history is kept, since whole days are dropped; a shorter one is refused.
 const MIN_RETAIN: Duration = Duration::from_secs(86_400);
 
 /// The data folder of a hub.
@@ -63,7 +63,7 @@ A copy that is damaged, or that a newer version of Taffrail wrote, is refused; t
 
 Exit codes: 0 restored; 2 wrong usage; 3 it could not be read or written.")]
 pub(super) struct RestoreArguments {
-    /// File to read
+    /// Copy to restore, a file that `taffrail hub backup` wrote
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -79,7 +79,9 @@ impl DataArguments {
 
     fn named_folder(&self) -> Result<PathBuf, CommandError> {
         let unknown = || {
-            let error = CommandError::usage("this user has no home, and so no usual data folder");
+            let error = CommandError::usage(
+                "the data folder of the hub is not known: --data is not given, and this user has no home",
+            );
             error.hint("name a folder with --data DIR")
         };
         self.folder().ok_or_else(unknown)
@@ -93,8 +95,8 @@ impl DataArguments {
         opened.map_err(|error| cannot_open(&folder, &error))
     }
 
-    /// Opens the store of a hub that begins to run. Without a usable usual folder the hub keeps nothing, and a warning
-    /// says so.
+    /// Opens the store of a hub that begins to run. A damaged store is set aside for a new one, with a warning. `None`,
+    /// with a warning, if no folder is given and the usual one cannot be used: then the hub keeps nothing.
     ///
     /// # Errors
     /// If the folder that is given cannot be used.
@@ -135,7 +137,8 @@ async fn open(folder: &Path) -> Result<Opened, CommandError> {
 }
 
 fn cannot_open(folder: &Path, error: &OpenError) -> CommandError {
-    CommandError::unreadable(format_args!("cannot open the store in {}", folder.display())).with_source(error)
+    CommandError::unreadable(format_args!("cannot open the hub's store in {}", folder.display()))
+        .with_source(error)
 }
 
 /// Creates a folder that only its owner can read, unless it exists.
@@ -145,20 +148,28 @@ fn create(folder: &Path) -> Result<(), CommandError> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        CommandError::unreadable(format_args!("cannot create the folder {}", folder.display()))
-            .with_source(&error)
+        CommandError::unreadable(format_args!(
+            "cannot create the data folder {} of the hub",
+            folder.display()
+        ))
+        .with_source(&error)
     })
 }
 
-/// Parses the time for which history is kept: a number of days, or a duration. The error is a message for the user.
+/// Parses the time for which history is kept: a number of days (`30d`), or a duration (`48h`). Fails for less than
+/// [`MIN_RETAIN`]; the error is a message for the user.
 pub(super) fn retain(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
         Some(days) => Some(MIN_RETAIN * days),
         None => duration::parse(text).and_then(|time| Duration::try_from(time).ok()),
     };
-    let time = time.ok_or("write a number of days, such as 30d")?;
-    if time < MIN_RETAIN { Err("at least one day is kept: write 1d or more".to_owned()) } else { Ok(time) }
+    let time = time.ok_or("the time must be a number of days or hours, such as 30d or 48h")?;
+    if time < MIN_RETAIN {
+        Err("history is kept for at least one day: write 1d or more".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 pub(super) fn backup(arguments: &BackupArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -171,7 +182,8 @@ pub(super) fn backup(arguments: &BackupArguments, console: &Console) -> Result<E
         return Err(error.hint("name the folder of the hub with --data DIR"));
     }
     let cannot = |error: &dyn std::error::Error| {
-        CommandError::unreadable(format_args!("cannot back up {}", path.display())).with_source(error)
+        CommandError::unreadable(format_args!("cannot back up the hub's store {}", path.display()))
+            .with_source(error)
     };
     let copied = block_on(async {
         let store = SqliteStore::open_beside(&path).await.map_err(|error| cannot(&error))?;
@@ -195,7 +207,8 @@ pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result
     create(&folder)?;
     let path = folder.join(STORE);
     let former = block_on(sqlite::restore(file, &path))?.map_err(|error| {
-        CommandError::unreadable(format_args!("cannot restore {}", file.display())).with_source(&error)
+        CommandError::unreadable(format_args!("cannot restore the hub's store from {}", file.display()))
+            .with_source(&error)
     })?;
     let tell = |out: &mut dyn Write| -> io::Result<()> {
         let (from, to) = (file.display().to_string(), path.display().to_string());

@@ -1,4 +1,4 @@
-//! A hub at work: what follows the clusters, keeps what it learns, and answers.
+//! Runs a hub: follows its clusters, saves their rows and history, and answers by HTTP.
 
 use std::collections::HashSet;
 use std::io;
@@ -44,7 +44,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Binds the socket.
+    /// Binds a socket to the address `listen`, whose port 0 stands for any free one. Fails if that cannot be done.
     pub(super) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
         let address = listener.local_addr().map_err(|error| cannot_listen(listen, &error))?;
@@ -58,7 +58,7 @@ fn cannot_listen(listen: SocketAddr, error: &io::Error) -> CommandError {
     refused.maybe_hint(is_used.then(|| "--listen 127.0.0.1:0 takes any free port".to_owned()))
 }
 
-/// The store of a hub.
+/// The store in which a hub keeps rows, history and tokens.
 pub(super) struct Keeping {
     pub(super) store: Arc<SqliteStore>,
     /// The time for which history is kept.
@@ -196,7 +196,8 @@ pub(crate) struct LoopbackHub {
 
 #[cfg(feature = "demo")]
 impl LoopbackHub {
-    /// Starts a hub of the clusters of `members`, with the options of `source`.
+    /// Starts a hub of the clusters of `members`, with the options of `source`, on a free port of 127.0.0.1 and with a
+    /// new token.
     pub(crate) async fn start(
         members: FleetMembers,
         source: &SourceArguments,

@@ -89,7 +89,7 @@ fn name(text: &str) -> Result<String, String> {
     let is_fit = !text.trim().is_empty() && text.chars().count() <= MAX_NAME;
     match is_fit && !text.chars().any(char::is_control) {
         true => Ok(text.to_owned()),
-        false => Err(format!("write a name of 1 to {MAX_NAME} visible characters")),
+        false => Err(format!("the name of a token must have 1 to {MAX_NAME} visible characters")),
     }
 }
 
@@ -194,7 +194,7 @@ fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%MZ").to_string()
 }
 
-/// Returns the tokens of the store of a hub that begins to serve by TLS.
+/// Returns all tokens of the store, expired ones too, of a hub that begins to serve by TLS.
 ///
 /// # Errors
 /// If none is valid now: nobody could ask the hub.
@@ -209,6 +209,6 @@ pub(super) async fn valid(store: Option<&SqliteStore>) -> Result<Vec<TokenRecord
     if tokens.iter().any(|token| token.is_valid(now)) {
         return Ok(tokens);
     }
-    let error = CommandError::usage("no token admits anybody to this hub");
+    let error = CommandError::usage("the hub has no valid token, so nobody could ask it");
     Err(error.hint(format!("create one: {}", program::hinted("taffrail hub token create NAME"))))
 }

@@ -25,7 +25,7 @@ pub(in crate::commands) struct Size {
 }
 
 impl Size {
-    /// Returns the size of a screen.
+    /// Returns the size of a screen of these columns and rows, on which messages are cut.
     pub(in crate::commands) fn screen((columns, rows): (usize, usize)) -> Size {
         Size { columns, rows, is_cut: true }
     }
@@ -72,8 +72,9 @@ pub(in crate::commands) fn frame(
     lines
 }
 
-/// Returns the command that shows the cause of a problem; `None` for the whole fleet. `all` are the options for all
-/// clusters; with `is_named` the command names the context of the cluster.
+/// Returns the command that shows more about a problem: `explain` for its first app, `get clusters` for a cluster that
+/// does not answer, `get apps` for `None`. It ends with `all`, the options for all clusters; with `is_named`, `explain`
+/// names the problem's first cluster instead, unless the app is declared in another one.
 pub(in crate::commands) fn command_for(concern: Option<&Concern>, all: &str, is_named: bool) -> String {
     match concern {
         None => format!("taffrail get apps{all}"),
@@ -88,7 +89,8 @@ pub(in crate::commands) fn command_for(concern: Option<&Concern>, all: &str, is_
     }
 }
 
-/// Breaks a line into several of at most `columns`, instead of cutting it: commands are copied from it.
+/// Breaks a line into several of at most `columns` (at least 20) characters, instead of cutting it: commands are copied
+/// from it. Indents it by two if it then still fits into one line.
 pub(in crate::commands) fn broken(line: &str, columns: usize) -> Vec<String> {
     let width = columns.max(20);
     let indented = format!("  {line}");
@@ -132,7 +134,7 @@ fn counted(counts: &Counts, words: bool) -> String {
     counts.iter().map(one).collect::<Vec<_>>().join("  ")
 }
 
-/// Summarises the fleet in the longest form that fits into `columns`.
+/// Summarises the fleet in the longest form that fits into `columns`, or the shortest if none does.
 pub(in crate::commands) fn summary(name: &str, news: &News, columns: Option<usize>) -> String {
     let bold = Style::new().bold();
     let apps: usize = news.counts.iter().map(|(_, count)| count).sum();

@@ -16,7 +16,8 @@ pub(in crate::commands) struct Lines {
 }
 
 impl Lines {
-    /// Prints the changes since the last call; at the first call `head` and the state of each app that has a problem.
+    /// Prints the changes since the last call, the oldest first; at the first call before them the summary, `head` and
+    /// each problem.
     pub(in crate::commands) fn show(
         &mut self,
         name: &str,

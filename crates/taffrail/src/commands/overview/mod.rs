@@ -86,7 +86,8 @@ pub(crate) struct OverviewArguments {
 }
 
 impl OverviewArguments {
-    /// Returns true if the overview is shown until it is interrupted.
+    /// Returns true if the overview is shown until it is interrupted: with `-w`, and on a terminal without `--once`,
+    /// `--from` and `--now`.
     pub(crate) fn is_live(&self) -> bool {
         let is_once = self.once || !self.view.source.from.is_empty() || self.view.source.now.is_some();
         self.view.watch || !is_once && screen::is_capable()

@@ -14,9 +14,9 @@ const REMEMBERED: usize = 50;
 /// A group of apps that are counted together: one status, or apps that are Ready with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Tally {
-    /// Apps with this status; for Ready only those without a problem.
+    /// Apps with this status; for Ready only those without a problem that is more than a notice.
     Of(Status),
-    /// Apps that are Ready, with a problem on another axis.
+    /// Apps that are Ready, with a problem on another axis that is more than a notice.
     Problem,
 }
 
@@ -30,7 +30,8 @@ pub(in crate::commands) struct ClusterNews {
     /// The region; empty if the fleet has none.
     pub(in crate::commands) region: String,
     pub(in crate::commands) counts: Counts,
-    /// If the cluster cannot be read: the reason, and the time at which it was last read.
+    /// If the cluster is not live: the message of its error (empty if there is none), and the time at which it was last
+    /// observed.
     pub(in crate::commands) lost: Option<(String, Option<Timestamp>)>,
 }
 
@@ -52,7 +53,7 @@ pub(in crate::commands) struct Concern {
     pub(in crate::commands) is_remote: bool,
 }
 
-/// The kind of a problem, in the order in which problems are listed.
+/// The kind of a problem, in the order in which problems of one severity and status are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::commands) enum Kind {
     /// Apps that are not ready.
@@ -64,7 +65,8 @@ pub(in crate::commands) enum Kind {
 }
 
 impl Concern {
-    /// Returns the problem in one or two words: the state of an app or cluster; for a ready app its sync problem.
+    /// Returns the problem in one or two words: the state of an app or cluster; for a ready app only its problem, such
+    /// as `OutOfSync` or `Suspended`.
     pub(in crate::commands) fn word(&self) -> &str {
         match self.kind {
             Kind::Unwell | Kind::Lost => &self.state,
@@ -168,7 +170,8 @@ impl News {
         self.concerns = self.concerns_of(apps);
     }
 
-    /// Records the changes of apps since the last read.
+    /// Records the changes of clusters and apps since the last read. Leaves out the apps of clusters that come or go,
+    /// and those that were not read before.
     fn compare(&mut self, apps: &[AppRow], now: Timestamp) {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();
@@ -225,8 +228,8 @@ impl News {
         self.changes.truncate(REMEMBERED);
     }
 
-    /// Returns the problems of those `apps` whose observation is live, and of the clusters that do not answer; equal
-    /// problems in several clusters are merged.
+    /// Returns the problems of those `apps` whose observation is live, and of the clusters that do not answer, the most
+    /// severe first. Equal problems of one app in several clusters, or of several apps in one, are merged.
     fn concerns_of(&self, apps: &[AppRow]) -> Vec<Concern> {
         let mut concerns: Vec<Concern> = Vec::new();
         for cluster in &self.clusters {

@@ -37,8 +37,8 @@ pub(in crate::commands) struct ObjectsRead {
 impl ObjectsAsked {
     /// Parses the words of a question, whose objects `rules` will judge.
     ///
-    /// # Errors
-    /// Fails if a word names no object, or if a selector is combined with names.
+    /// # Errors Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined
+    /// with names.
     pub(in crate::commands) fn new(
         view: &StatusView,
         rules: RulesWithOptions,
@@ -54,8 +54,8 @@ impl ObjectsAsked {
         self.query.clusters()
     }
 
-    /// Reads the objects in the clusters `members`, and judges them. Fails with [`QuestionError::UnservedKind`] if none
-    /// of these serves a kind, provided that `are_all`: no other cluster may have the objects.
+    /// Reads the objects in the clusters `members`, and judges them. Fails with [`QuestionError::UnservedKind`] if all
+    /// of these answered and none serves a kind, provided that `are_all`: no other cluster may have the objects.
     pub(in crate::commands) async fn read(
         self,
         members: Vec<Member>,

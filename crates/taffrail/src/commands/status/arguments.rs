@@ -74,7 +74,7 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) augment: bool,
 
-    /// Exit with 1 when the status of an object that is shown is not Ready
+    /// Exit with 1 when the status of an object that is shown is not Ready, or the namespace of -n does not exist
     #[arg(long)]
     pub(crate) exit_status: bool,
 

@@ -70,8 +70,8 @@ impl ReadQuery {
 
     /// Parses the objects that a question names.
     ///
-    /// # Errors
-    /// Fails if a word names no object, or if a selector is combined with names.
+    /// # Errors Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined
+    /// with names.
     pub(super) fn of(view: &StatusView) -> Result<ReadQuery, CommandError> {
         let StatusView { objects, namespace, all_namespaces, selector } = view.clone();
         let wanted = wanted(&objects)?;
@@ -180,7 +180,7 @@ impl ReadQuery {
         Some(kinds::unknown(ReadQuery::unserved(meant)?, known))
     }
 
-    /// Returns the kind of an argument that certainly no cluster serves; `None` if some cluster may serve each.
+    /// Returns the kind of the first argument that certainly no cluster serves; `None` if some cluster may serve each.
     pub(super) fn unserved<'m>(meant: impl Iterator<Item = &'m [Meant]>) -> Option<&'m String> {
         let mut places: Option<Vec<Option<&String>>> = None;
         for meant in meant {
@@ -471,7 +471,7 @@ fn of_dumps(
 }
 
 /// Returns the meanings of each argument in a dump. A name without -n means every object of that name, in any
-/// namespace.
+/// namespace; if the dump has none, one of the first kind that the word names.
 fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
@@ -515,7 +515,7 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
 }
 
 /// Describes a kind as discovery does. Its version is that of the first object of the kind in the dump, empty without
-/// one; its plural is empty.
+/// one; its plural is empty. It counts as namespaced unless the dump tells otherwise.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
     let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {

@@ -23,7 +23,7 @@ use crate::output::answer::Console;
 use crate::runtime::block_on;
 
 /// The objects that were in a list so far, by the index of their cluster and their key, each with its kind, so that
-/// their deletion can be reported.
+/// their deletion can be reported; filled only with `-o jsonl`.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 

@@ -285,7 +285,8 @@ impl Judge {
         answers
     }
 
-    /// Judges an object as all views do: by the rules, then with other objects as evidence.
+    /// Judges an object as all views do: by the rules, then, unless only its own fields count, with other objects as
+    /// evidence.
     fn verdict(
         &self,
         object: &Object<'_>,

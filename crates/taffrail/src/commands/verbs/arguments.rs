@@ -9,7 +9,8 @@ use taffrail_object::LabelSelector;
 
 use crate::cli::{DryRun, NameArguments, SourceArguments, TextOutput, label_selector};
 
-/// Reconcile an app now: its tool fetches, compares and applies; then wait until it is ready.
+/// Reconcile an app now, and wait until it is ready: Flux applies it (with --with-source after a fetch), Argo CD
+/// compares it (with --sync also applies it).
 #[derive(Debug, Args)]
 #[command(
     mut_args(with_times),
@@ -61,7 +62,7 @@ impl ReconcileArguments {
     }
 }
 
-/// Suspend an app: its tool stops reconciling it.
+/// Suspend an app: Flux stops reconciling it, Argo CD stops syncing it automatically.
 #[derive(Debug, Args)]
 #[command(
     mut_args(suspending),

@@ -119,14 +119,15 @@ fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if, because of the failed read `error`, another app called `name` may be unknown to which the verb
-/// would have to write.
+/// Returns true if the failed read `error` may hide a Flux or Argo CD app called `name`, so that a write could be meant
+/// for that one.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
 /// Returns the apps that the arguments name, or the Flux and Argo CD apps that they select with --all or -l. Fails if a
-/// name matches none or several, or may match one that could not be read, and if the selection is empty.
+/// name matches none or several, or may match one that could not be read, if the selection is empty, and for an unknown
+/// `--cluster`.
 fn chosen<'l>(
     verb: Verb,
     arguments: &ActingArguments,
@@ -163,7 +164,8 @@ fn chosen<'l>(
 }
 
 /// Asks for confirmation if the verb affects more than the user named: several selected apps, apps in several clusters,
-/// or sources in other namespaces. Fails if the user declines, or if there is no terminal to ask at.
+/// or sources in other namespaces. Asks nothing with `--yes` or in a dry run. Fails if the user declines, or if there
+/// is no terminal to ask at.
 fn confirm(
     printer: &mut Printer<'_>,
     verb: Verb,

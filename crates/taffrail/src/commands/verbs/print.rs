@@ -91,8 +91,8 @@ impl<'a> Printer<'a> {
         homes.into_iter().cloned().collect()
     }
 
-    /// Returns the app of the plan, or the number of its apps and the names of the first: `2 apps (…)`, for a request
-    /// for confirmation.
+    /// Returns the name of the app of the plan, or the number of its apps and the names of the first [`MAX_NAMED`]: `2
+    /// apps (…)`, for a request for confirmation.
     pub(super) fn called(&self) -> String {
         let names: BTreeSet<String> =
             self.plan.items.iter().map(|item| full_name(&item.target.app)).collect();
@@ -107,7 +107,8 @@ impl<'a> Printer<'a> {
         format!("{count} apps ({})", named.join(", "))
     }
 
-    /// Returns in words the sources that the plan writes in other namespaces than those of the apps that name them.
+    /// Returns, sorted, `KIND NAMESPACE/NAME (of APP)` for each source that the plan writes in another namespace than
+    /// that of the app that names it.
     pub(super) fn elsewhere(&self) -> Vec<String> {
         let named = self.plan.items.iter().flat_map(|item| {
             let sources = item.sources_elsewhere();
@@ -116,7 +117,7 @@ impl<'a> Printer<'a> {
         named.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Returns the apps of `list` that the plan is about.
+    /// Returns the apps of `list` for which the plan has an item: those that were not refused.
     pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
         let is_planned = |app: &&App| self.plan.items.iter().any(|item| item.target.app == app.app);
         list.apps.iter().filter(is_planned).collect()
@@ -223,8 +224,8 @@ impl<'a> Printer<'a> {
         writes::print(out, write, home, &elsewhere)
     }
 
-    /// Keeps the planned write of the app number `at` for the document, and, as text, prints it before it is sent,
-    /// unless it was printed before.
+    /// Keeps a planned patch of the app number `at` for the document, and, if the output is text, prints the planned
+    /// write before it is sent, unless it was printed before.
     fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
         if let PlannedWrite::Patch { object, patch, .. } = write {
             self.items[at].row.patches.push(PatchRow::new(object, patch));

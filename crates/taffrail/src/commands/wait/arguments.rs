@@ -54,8 +54,8 @@ pub(crate) struct WaitArguments {
     pub(crate) recursive: bool,
 
     /// Wait for all objects that an inventory lists: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of
-    /// a Kustomization; without KIND a ResourceGroup, or a ConfigMap where the cluster has no ResourceGroups. May be
-    /// given more than once
+    /// a Kustomization or HelmRelease of Flux; without KIND a ResourceGroup, or a ConfigMap where the cluster has no
+    /// ResourceGroups. May be given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,
 
@@ -179,7 +179,8 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Converts these arguments to those of a view with `-w`, in which each cluster has [`super::PATIENCE`].
+    /// Converts these arguments to those of a view with `-w`, in which each cluster has [`super::PATIENCE`] to answer
+    /// first.
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }

@@ -86,7 +86,7 @@ pub(super) fn report<'r>(
     )
 }
 
-/// Escapes a text for XML, and drops the characters that XML cannot contain.
+/// Escapes a text for XML, and drops control characters other than tabs and line feeds, and U+FFFE and U+FFFF.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -34,7 +34,8 @@ pub(super) struct Output {
     /// The targets that are not observed now, each with the time from the start of the command to the moment that
     /// began.
     unseen: BTreeMap<(String, Subject), Duration>,
-    /// The time from the start of the command to the moment at which each target met the condition.
+    /// The targets that meet the condition now, each with the time from the start of the command to the moment that
+    /// began.
     met: BTreeMap<(String, Subject), Duration>,
     /// The printed notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
@@ -76,7 +77,8 @@ impl Output {
         Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
     }
 
-    /// Prints notes about the watches as warnings, each only once.
+    /// Prints notes about the watches as warnings, each only once; if frames are drawn, keeps them for the lines below
+    /// the table.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
@@ -85,8 +87,8 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Prints the rows that changed, but those of unobserved targets only after [`UNSEEN`]; or redraws the table on a
-    /// terminal. Returns `false` once stdout is closed.
+    /// As lines or JSON, prints the rows that changed, but those of unobserved targets only after [`UNSEEN`]; on a
+    /// terminal redraws the table; else prints nothing. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,
@@ -208,8 +210,9 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// Returns the word for the state of a target, and its colour: its status, `Met`, `Waiting` or `Failed`; Unknown if it
-/// is not observed.
+/// Returns the word for the state of a target, and its colour: Unknown if it is not observed; if it meets the
+/// condition, `Ready` for `current` and `revision`, else `Met`; if not, its status, or `Waiting` or `Failed` in place
+/// of Ready.
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {
@@ -227,8 +230,8 @@ fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     }
 }
 
-/// Returns the text that explains the state of a target on one line: reason and message, or only the message if it
-/// contains the reason.
+/// Returns the text that explains the state of a target on one line: reason and message; only the message if that
+/// contains the reason, and of a target that met the condition or does not exist.
 fn why(row: &Row) -> String {
     let judgement = &row.judgement;
     let message = text::line(&judgement.message);

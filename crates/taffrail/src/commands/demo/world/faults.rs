@@ -89,8 +89,9 @@ impl Part<'_> {
         }
     }
 
-    /// Returns a timeline step with a field manager. If it names none: the reporter for an Event, the kubelet for a
-    /// Node, the kind's controller for a write of status, else the tool that delivers to the object's namespace.
+    /// Returns a timeline step with a field manager; one that writes no object unchanged. If it names none: the
+    /// reporter for an Event, the kubelet for a Node, the kind's controller for a write of status, else the tool that
+    /// delivers to the object's namespace.
     fn written(&self, mut step: Value) -> Value {
         let of = |key: &str| step.get(key).filter(|object| object.is_object());
         let Some(object) = of("object").or_else(|| of("patch")) else { return step };
@@ -128,8 +129,8 @@ impl Part<'_> {
     }
 }
 
-/// Starts the first round of faults in each cluster, and schedules the next rounds. At the start of a round its commits
-/// are added to the clusters' repositories.
+/// Starts the first round of faults in each cluster that has some, and schedules the next rounds. At the start of a
+/// round its commits are added to the clusters' repositories.
 pub(super) fn begin(
     declared: &Declared,
     places: &[Place],

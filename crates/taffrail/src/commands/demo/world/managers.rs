@@ -1,6 +1,7 @@
 //! The names of the field managers that write in the simulated clusters.
 
-/// Returns the name of the field manager that writes the status of objects of a kind.
+/// Returns the name of the field manager that writes the status of objects of a kind, other than Pods and Nodes, whose
+/// status the kubelet writes.
 pub(super) fn status_manager(group: &str, kind: &str) -> &'static str {
     match (group, kind) {
         ("source.toolkit.fluxcd.io", _) => "source-controller",

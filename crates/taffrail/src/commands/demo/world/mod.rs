@@ -31,13 +31,13 @@ const NODES: usize = 3;
 /// The reason why the fleet could not be built or started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorldError {
-    #[error("the simulation cannot be started")]
+    #[error("the demo's simulated clusters cannot be started")]
     Sim(#[from] SimError),
-    #[error("the demo's declared objects cannot be read: {0}")]
+    #[error("the demo cannot read the declaration of its fleet or faults: {0}")]
     Declared(String),
-    #[error("a template of the demo cannot be filled in")]
+    #[error("the demo cannot make its objects")]
     Template(#[from] UnknownPlaceholder),
-    #[error("the demo's list of faults cannot be read")]
+    #[error("the demo cannot read the timeline of its faults")]
     Timeline(#[from] TimelineError),
 }
 

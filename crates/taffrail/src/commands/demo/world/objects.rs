@@ -120,7 +120,8 @@ impl Delivery {
     }
 }
 
-/// Returns the name of the field manager that applies the objects of the app in `namespace` of a cluster.
+/// Returns the name of the field manager that applies the objects of the app in `namespace` of a cluster, of several
+/// apps the first by way of delivery; `kubectl` if there is none.
 pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) -> &'static str {
     let member = declared.clusters.iter().find(|member| member.name == cluster);
     let found = member.into_iter().flat_map(deliveries).find_map(|(delivery, apps)| {
@@ -182,8 +183,8 @@ fn definitions() -> Result<String, WorldError> {
     Ok(texts.join("\n---\n"))
 }
 
-/// Returns a made-up Git revision `branch@sha1:hash`, which depends on all arguments; `turn` is the round of
-/// faults.
+/// Returns a made-up Git revision `branch@sha1:hash`, which depends on all arguments; `turn` is empty at the start, and
+/// in a fault a word and the number of the round.
 pub(super) fn revision(seed: u64, app: &str, branch: &str, turn: &str) -> String {
     format!("{branch}@sha1:{}", hash(seed, &[app, branch, turn], 40))
 }
@@ -448,7 +449,8 @@ impl One<'_> {
         Ok(values.fill(include_str!("templates/resource-group.yaml"))?)
     }
 
-    /// Returns the Application, and for another cluster the ApplicationSet that creates it.
+    /// Returns the Application; if it delivers to another cluster, before it the Secret of that cluster and the
+    /// ApplicationSet that creates the Application.
     fn application(&self) -> Result<Vec<Made>, WorldError> {
         let is_own = self.member.from.is_none();
         let server = match self.servers.get(&self.member.name) {

@@ -182,13 +182,14 @@ fn covers(live: &Value, declared: &Value) -> bool {
     has(live, &fields(declared))
 }
 
-/// Replaces in a live object the fields that `declared` has; other fields stay.
+/// Sets in a live object the fields that its tool applies to the declared values; other fields stay, but not further
+/// items of lists.
 fn overlay(live: &mut Value, declared: &Value) {
     put(live, &fields(declared));
 }
 
 /// Returns true if `live` has all members of `declared`, with equal values; it may have more members, such as defaults.
-/// Lists must be equally long.
+/// Lists must be equally long. Null and an empty object match every value.
 fn has(live: &Value, declared: &Value) -> bool {
     match declared {
         Value::Null => true,

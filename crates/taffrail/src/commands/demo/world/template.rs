@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// The error for a placeholder without a value; holds its name.
 #[derive(Debug, thiserror::Error)]
-#[error("no value is given for {{{{{0}}}}}")]
+#[error("the placeholder {{{{{0}}}}} of a template has no value")]
 pub(in crate::commands::demo) struct UnknownPlaceholder(String);
 
 /// The values of placeholders, by name.
@@ -76,7 +76,10 @@ mod tests {
             values.fill("{a: {{a}}, b: \"{{b}}\", c: ${NOW}}").unwrap(),
             "{a: 2, b: \"x\", c: ${NOW}}"
         );
-        assert_eq!(values.fill("{{c}}").unwrap_err().to_string(), "no value is given for {{c}}");
+        assert_eq!(
+            values.fill("{{c}}").unwrap_err().to_string(),
+            "the placeholder {{c}} of a template has no value"
+        );
     }
 
     #[test]

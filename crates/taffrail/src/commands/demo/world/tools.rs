@@ -1,8 +1,8 @@
 //! The controllers of Flux and Argo CD: they handle requests, apply declared objects that are missing or changed, and
 //! clean up after deletions.
 //!
-//! States written by the story (`faults/`) stay: a controller writes a status only after it has done something,
-//! leaves unreachable clusters alone, and does nothing while it is scaled to zero.
+//! States written by the story (`faults/`) stay: a controller writes a status only after it has done something, leaves
+//! unreachable clusters alone, and, if it is one of Flux, does nothing while it has no ready Pod.
 
 mod argo;
 mod flux;
@@ -151,7 +151,8 @@ impl Controllers {
     }
 }
 
-/// Applies those of the declared objects `keys` that are missing or changed; returns their number.
+/// Applies those of the declared objects `keys` that are missing or changed, up to the first failure; returns their
+/// number.
 fn apply(
     place: &Place,
     keys: impl IntoIterator<Item = ObjectKey>,

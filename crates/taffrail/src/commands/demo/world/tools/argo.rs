@@ -34,8 +34,8 @@ impl Followed {
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
     }
 
-    /// Compares, syncs or heals the Application if that is due. Returns the time at which it must be looked at again
-    /// without a change; `None` if there is none.
+    /// Compares, syncs or heals the Application if that is due; finishes its deletion if it is being deleted. Returns
+    /// the time at which drift is due to be healed; `None` if there is none to heal.
     pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {
@@ -104,8 +104,8 @@ impl Followed {
         self.heals_at
     }
 
-    /// Writes the result of a sync operation into the Application's status: the number of applied objects, or the
-    /// phase and message of the failure.
+    /// Writes the result of a sync operation, whose failure has a phase and a message, into the Application's status,
+    /// and removes the operation and a requested refresh. The number of applied objects is not written.
     fn finish(
         &self,
         home: &Place,
@@ -134,7 +134,9 @@ impl Followed {
         });
     }
 
-    /// Compares declared with live objects, writes what has changed, and returns true if they are equal.
+    /// Compares declared with live objects and writes what has changed. Returns true if they are equal, apart from
+    /// changed objects of Argo CD's own kinds; also, without comparing, if the cluster is unreachable, the sync state
+    /// is Unknown or the Application is gone.
     fn compare(&self, home: &Place, target: &Place, now: Timestamp) -> bool {
         let Some(object) = self.told.get(&home.cluster) else { return true };
         let is_known = text(&object["status"]["sync"]["status"]) != "Unknown";
@@ -180,7 +182,8 @@ impl Followed {
     }
 }
 
-/// Applies objects of an Application, after its namespace if that is missing.
+/// Applies objects of an Application, after its namespace if that is missing. Leaves changed objects of Argo CD's own
+/// kinds as they are.
 fn deliver(
     object: &Value,
     target: &Place,

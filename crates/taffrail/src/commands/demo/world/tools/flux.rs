@@ -1,4 +1,5 @@
-//! The controllers of Flux: kustomize-controller applies missing or changed objects, at each interval and on request.
+//! The simulated controllers of Flux: kustomize-controller applies missing or changed objects, at each interval and on
+//! request; helm-controller applies a chart when that is forced; source-controller only records requests as handled.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -13,8 +14,8 @@ use crate::commands::demo::world::template::hash;
 const FINALIZER: &str = "finalizers.fluxcd.io";
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCED: &str = "reconcile.fluxcd.io/forceAt";
-/// Time that the Flux controllers wait before they apply a new revision; the script (`faults/`) normally applies it one
-/// second after its commit.
+/// Time that kustomize-controller waits before it applies a new revision; the script (`faults/`) normally applies it
+/// one second after its commit.
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
 /// A Kustomization, HelmRelease or source, and what the simulated controller remembers about it.
@@ -22,7 +23,8 @@ pub(super) struct Followed {
     told: Told,
     /// The time of the next reconciliation by the object's interval; `None` before the first evaluation.
     next: Option<Timestamp>,
-    /// A revision of the source that was not applied yet, and the time at which the controller first saw it.
+    /// The revision of the source if it was not attempted yet, and the time at which the controller first saw it; else
+    /// `None`.
     fresh: Option<(String, Timestamp)>,
     /// The deadline of the running health checks; `None` if none run.
     checks_until: Option<Timestamp>,
@@ -41,8 +43,9 @@ impl Followed {
         Followed { told, next: None, fresh: None, checks_until: None }
     }
 
-    /// Reconciles the object if that is due. Returns the time at which it must be looked at again without a change;
-    /// `None` if there is none.
+    /// Reconciles the object if its controller runs, it has a status and is not suspended, and that is due; finishes
+    /// its deletion if it is being deleted. Returns the time at which it must be looked at again without a change: that
+    /// of a Kustomization, else `None`.
     pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {
@@ -137,8 +140,9 @@ impl Followed {
         retried.chain(self.checks_until).min()
     }
 
-    /// Applies missing or changed objects of a Kustomization and writes its status; `is_asked` is true for a
-    /// requested reconciliation.
+    /// Applies missing or changed objects of a Kustomization, starts or ends its health checks, and writes its status
+    /// if that changes. `is_asked` is true for a request, a changed spec or a new revision, false if only the interval
+    /// has passed.
     fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
         let Attempt { object, revision, keys, now } = attempt;
         let applied = apply(home, keys.clone(), *now);
@@ -176,7 +180,7 @@ impl Followed {
     }
 
     /// Ends the running health checks with success if all objects are healthy, or with failure if the deadline has
-    /// passed; else lets them go on.
+    /// passed; else lets them go on. Ends them without a result if `Ready` is no longer `Unknown`.
     fn check(&mut self, home: &Place, attempt: &Attempt<'_>) {
         // If the condition has changed since, the story has taken over.
         if ready(attempt.object) != "Unknown" {
@@ -205,7 +209,8 @@ impl Followed {
         self.say(home, attempt, "True", "ReconciliationSucceeded", &message);
     }
 
-    /// Writes the condition `Ready` with status `value`, reason and message, as kustomize-controller does.
+    /// Writes the condition `Ready` with status `value`, reason and message, and the other conditions and the revisions
+    /// that kustomize-controller writes with it.
     fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
@@ -241,7 +246,8 @@ impl Followed {
         });
     }
 
-    /// Finishes the deletion of an object: deletes the objects that it applied, then removes its finalizer.
+    /// Finishes the deletion of an object that has Flux's finalizer: deletes the objects in its inventory, if it is a
+    /// HelmRelease or a Kustomization with `prune` and is not suspended; then removes the finalizer.
     fn finalize(&self, home: &Place, object: &Value) {
         if !has_finalizer(object, FINALIZER) {
             return;
@@ -315,7 +321,8 @@ fn source_revision(home: &Place, object: &Value) -> Option<String> {
     source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
 }
 
-/// Returns true if the Deployment of the Flux controller `controller` is not scaled to zero and has a ready Pod.
+/// Returns true if the Deployment of the Flux controller `controller` exists, is neither being deleted nor scaled to
+/// zero, and has a ready Pod.
 fn runs(cluster: &Cluster, controller: &str) -> bool {
     let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
     deployment.is_some_and(|deployment| {
