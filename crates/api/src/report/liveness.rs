@@ -62,8 +62,9 @@ impl Liveness {
         Some(at.saturating_sub(self.proved?))
     }
 
-    /// Returns the state at the moment `at`: lost before the first proof, and stale instead of live while a cluster
-    /// that was not live has had fewer than two new proofs.
+    /// Returns the state at the moment `at` by the age of the last proof: live up to [`LIVE`], stale up to [`LOST`],
+    /// then lost, as before the first proof. Stale instead of live while a cluster that was not live has had fewer than
+    /// two new proofs.
     pub fn state(&self, at: Duration) -> FreshnessState {
         match self.age(at) {
             Some(age) if age <= LIVE && (!self.has_failed || self.proofs >= RECOVERED) => {
