@@ -46,7 +46,8 @@ pub struct EventRow {
     /// The time of the last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
-    /// Name of the workload to which the Pod belongs, or belonged, if known.
+    /// Name of the workload after which the Pod, or the object that is gone, was named; left out for others, and if it
+    /// is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
     /// True if the object does not exist any more; its app is that of the workload after which it was named.
@@ -65,8 +66,9 @@ pub struct EventRow {
 const MAX_OTHERS: usize = 20;
 
 impl EventList {
-    /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about the dependents of these
-    /// objects, those that are gone included; `list` holds the apps of `clusters`.
+    /// Makes the list of warnings, the newest last, about the declaring objects of `asked`, which are apps of `list`,
+    /// their Flux sources, their declared objects and the dependents of these, those that are gone included; `list`
+    /// holds the apps of `clusters`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -221,8 +223,8 @@ impl EventRow {
     }
 }
 
-/// Returns a message about the object `name` without numbers, durations and names of dependents, to compare
-/// it with others.
+/// Returns a message about the object `name`, to compare it with others: words that begin with that name and a hyphen
+/// are replaced by `*`, and UIDs, numbers and durations by `#`.
 fn nameless(message: &str, name: &str) -> String {
     let made_of = |word: &str| {
         let bare =
@@ -248,8 +250,8 @@ fn named_after(objects: &dyn Objects, object: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// Returns the names of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
-/// controllers named it: with a hyphen and a suffix that has none.
+/// Returns the keys of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
+/// controllers named it: with one or, for the maker of the maker, two hyphens and suffixes. Empty for other kinds.
 ///
 /// Any author may write such an event, but only in the namespace of the maker.
 fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {

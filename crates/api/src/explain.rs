@@ -37,8 +37,8 @@ pub struct Explanation {
     /// For a named object: its controllers, the nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<ObjectKey>,
-    /// For a named object: the apps that declare it and whose mark it carries; if there are none, those of the nearest
-    /// of its controllers that has any.
+    /// For a named object: the apps that declare it with a confirmed claim; if there are none, those of the nearest of
+    /// its controllers that has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<OwningApp>,
     /// For a named object: the app that it declares; left out if it declares none.

@@ -79,8 +79,8 @@ impl<'f> ImageUses<'f> {
         ImageUses { parts, clusters, known: RefCell::default() }
     }
 
-    /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8; none if the
-    /// object was not read.
+    /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8;
+    /// none if the object was not read.
     pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
         let mut known = self.known.borrow_mut();
         let place = (cluster.to_owned(), key.clone());

@@ -135,14 +135,14 @@ pub struct TreeNode {
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status now: `health` if the objects of the app are observed live, else Unknown.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
     /// The message, in one line.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
-    /// The worst problem of the app; left out for an app that is well, and for objects.
+    /// The worst problem of the app, notices included; left out for an app without problems, and for objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// The state that the delivery tool reports for an object that is not synced: `OutOfSync`, `SyncFailed`, …;
@@ -152,7 +152,7 @@ pub struct TreeNode {
     /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
-    /// The time since when the app or object is not well, if known.
+    /// The time since when the object is not well, if known; left out for apps, whose `problem` tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The creation time of the object, if known.
@@ -240,8 +240,8 @@ impl TreeNode {
         self.problem.as_ref().is_some_and(Problem::is_pressing)
     }
 
-    /// Returns the problem that is shown beside the status Ready of an app; `None` if the node is not Ready or has no
-    /// problem, or only that it is suspended, which the note says.
+    /// Returns the worst problem of an app whose status is Ready, to be shown beside it; `None` if the node is not
+    /// Ready or has no problem, or if that is a suspension.
     pub fn besides(&self) -> Option<&Problem> {
         let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
@@ -385,9 +385,10 @@ impl<'a> Forest<'a> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// Returns the objects that an app declares and that carry its mark (or, if `unconfirmed`, those that do not), and
-    /// their dependents at all levels, each with its cluster. Leaves out objects in `walked`, to which it adds those
-    /// that it returns, and those of apps that this app delivers.
+    /// Returns the objects that an app declares and on which its claim is confirmed (or, if `unconfirmed`, those on
+    /// which it is not), and their dependents at all levels, each with its cluster; none if the target cluster was not
+    /// queried. Leaves out objects in `walked`, to which it adds those that it returns, and the objects of apps that
+    /// this app delivers.
     pub(super) fn objects(
         &self,
         app: &'a App,

@@ -113,7 +113,7 @@ pub struct OverviewAnswer {
     pub fleet: FleetFacts,
     /// The clusters, in the order in which they were given.
     pub clusters: Vec<ClusterRow>,
-    /// The apps in these clusters.
+    /// The apps whose objects these clusters hold, declared in the namespace of the question if that is given.
     pub apps: Vec<AppRow>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,7 +128,7 @@ pub struct ResourcesView {
     /// The apps whose objects are listed, and the conditions that the objects must meet.
     pub rows: RowSelection,
     /// True to list instead the objects that no app declares and that have no owner, in the namespaces of `namespace`
-    /// and of the filter.
+    /// and of the filter; without any, in all but those of Kubernetes.
     pub orphaned: bool,
 }
 
@@ -188,9 +188,12 @@ struct Selected<T> {
 }
 
 impl<T> Selected<T> {
-    /// Selects the apps of `fleet`. If `orphaned_in` is given, these are the objects that no app declares in these
-    /// namespaces; `narrow` applies the conditions about the rows of an app. The objects of `beside` are listed too: a
-    /// kind of which only they are is no misspelled one.
+    /// Selects the apps of `fleet`. If `orphaned_in` is given, these are instead the objects in these namespaces that
+    /// no app declares; `narrow` applies the conditions about the rows of an app. The kinds of the objects in `beside`,
+    /// which are listed too, count as known.
+    ///
+    /// # Errors
+    /// Fails if there is no cluster, app or declared kind that the filter or the names name.
     fn of(
         rows: &RowSelection,
         orphaned_in: Option<&BTreeSet<String>>,

@@ -3,7 +3,7 @@
 //! A question is answered from a [`AskedFleet`], by the same function wherever the fleet is: in the process of the
 //! command line, which has just read it, or in a hub, which follows it. So both print the same.
 //!
-//! * `lists` answers `get apps`, `get clusters` and `get resources`.
+//! * `lists` answers `get apps`, `get clusters`, `get resources` and `overview`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
 //! * `explain` answers `explain`.
 //! * `status` has the question of `status`, which is answered where the kinds of each cluster are known.
@@ -45,8 +45,8 @@ pub trait AskedFleet {
     /// consists of these objects.
     fn apps(&self, objects: &[ObjectKey]) -> AppList;
 
-    /// Returns the objects in these namespaces that no app of `list` declares, as one app in each cluster; without
-    /// `namespaces` those of all namespaces.
+    /// Returns the objects in these namespaces that no app of `list` declares and that have no owner, as one app in
+    /// each cluster; without `namespaces` those of all namespaces but Kubernetes' own.
     fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList;
 
     /// Returns the states of the clusters.
@@ -334,12 +334,12 @@ pub enum QuestionError {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hidden_by: Option<Box<AppError>>,
     },
-    /// No app declares an object of a kind.
-    #[error("no app declares an object of kind '{kind}'")]
+    /// None of the selected apps declares an object of a kind.
+    #[error("none of the selected apps declares an object of kind '{kind}'")]
     UnknownKind {
         /// The kind as given.
         kind: String,
-        /// The kinds of the objects that apps declare.
+        /// The kinds of the objects that the selected apps declare, sorted.
         known: Vec<String>,
     },
     /// No object of a kind has the name, and no app.
@@ -349,7 +349,7 @@ pub enum QuestionError {
         kind: String,
         /// The name as given.
         name: String,
-        /// The namespaces, beside the selected one, in which an object of that kind has the name.
+        /// The namespaces in which an object of that kind has the name, sorted; empty if there are none.
         namespaces: Vec<String>,
         /// The failure to read a part that may hold the object, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -363,8 +363,8 @@ pub enum QuestionError {
         /// The kinds that are served.
         known: Vec<String>,
     },
-    /// Nothing has the name.
-    #[error("found nothing of that name")]
+    /// An object is named in full, but none of the selected clusters is one to look it up in.
+    #[error("found no cluster in which to look up the object, though its name is complete")]
     NothingFound,
 }
 
