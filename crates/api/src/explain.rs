@@ -51,8 +51,8 @@ pub struct Explanation {
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not be
-    /// read and whose apps may declare it.
+    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not
+    /// be read and whose apps may declare it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners_unread: Vec<String>,
     /// The object whose status is `health`; if that is Ready, the declaring object or the one that the user named; left

@@ -53,7 +53,8 @@ pub struct Coverage {
     pub state: AnswerState,
     /// The time for which the answer was computed, by the clock of the hub.
     pub as_of: Timestamp,
-    /// Number of clusters that the answer is about, whether or not they are missing.
+    /// Number of clusters that the answer is about, whether or not they are missing; names that the hub does not know
+    /// do not count.
     pub clusters: usize,
     /// The clusters that are missing in whole or in part, or of which only old observations are known.
     pub missing: Vec<MissingCluster>,
@@ -144,7 +145,7 @@ pub struct Matrix {
     pub api_version: Cow<'static, str>,
     /// Always `Matrix`.
     pub kind: Cow<'static, str>,
-    /// The clusters, which are the columns.
+    /// The clusters that the filter admits, which are the columns; at a past time those that then had matching apps.
     pub columns: Vec<MatrixColumn>,
     /// Number of further clusters, which `columns` leaves out; left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -179,7 +180,7 @@ impl Matrix {
 pub struct MatrixColumn {
     /// The name of the cluster.
     pub cluster: String,
-    /// The freshness of the cluster as a whole.
+    /// The freshness of the cluster as a whole; at a past time the best one among its matching apps.
     pub freshness: FreshnessState,
 }
 
@@ -261,11 +262,11 @@ pub struct AttentionEntry {
     pub since: Option<Timestamp>,
     /// Number of rows: apps in clusters.
     pub count: usize,
-    /// The keys of the first few of the apps, in the order of the fleet.
+    /// The keys of the first five of the apps, in the order of the fleet.
     pub keys: Vec<String>,
     /// Number of different keys.
     pub key_count: usize,
-    /// The names of the first few of the clusters, in the order of the fleet.
+    /// The names of the first five of the clusters, in the order of the fleet.
     pub clusters: Vec<String>,
     /// Number of clusters.
     pub cluster_count: usize,
@@ -282,7 +283,8 @@ pub struct PairState {
     pub effective: Status,
     /// The sync state that views showed.
     pub sync: SyncState,
-    /// The worst problem in a few words, such as `sync failed`; `null` if the app had no problem.
+    /// The worst problem in a few words, such as `sync failed`; `lost`, `stale`, `home lost` or `home stale` while a
+    /// cluster was not live; `null` if the app had no problem.
     pub problem: Option<String>,
 }
 

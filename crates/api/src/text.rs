@@ -89,8 +89,8 @@ pub fn sync(app: &App) -> Cow<'static, str> {
     SyncRow::from(app).words()
 }
 
-/// Returns `words`, which tell the `status` of an object, and after them the sync state that its delivery tool reports, if
-/// it reports one: `Ready, OutOfSync`.
+/// Returns `words`, which tell the `status` of an object, and after them the sync state that its delivery tool reports,
+/// if it reports one: `Ready, OutOfSync`.
 ///
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
 pub(crate) fn with_sync(words: String, status: Status, sync: Option<ObjectSyncState>) -> String {

@@ -248,8 +248,8 @@ impl TreeNode {
     }
 
     /// Returns the message to show to people: that of the problem of [`TreeNode::besides`], else
-    /// [`text::object_message`], with an empty message for a Ready object; of an app after the cluster of its objects if
-    /// that is not live.
+    /// [`text::object_message`], with an empty message for a Ready object; of an app after the cluster of its objects
+    /// if that is not live.
     pub fn told(&self) -> Cow<'_, str> {
         let own = if self.health == Status::Current { "" } else { &*self.message };
         let silence = self.problem.as_ref().filter(|it| self.was_other() && it.axis == Axis::Freshness);

@@ -242,7 +242,8 @@ pub struct FleetFacts {
     /// The names of the clusters that were never observed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unobserved: BTreeSet<String>,
-    /// The names of the clusters that are not live but were observed before, each with the time of the last observation.
+    /// The names of the clusters that are not live but were observed before, each with the time of the last
+    /// observation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub last_observed: BTreeMap<String, Timestamp>,
     /// Failures outside of any cluster, such as in a kubeconfig.

@@ -182,7 +182,7 @@ pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&matrix)
 }
 
-/// Answers with the problems of the matching apps, grouped by cause.
+/// Answers with the worst problems of the matching apps, grouped by cause: at most `limit` causes.
 pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&request.view.attention(&request.query.filter, request.query.limit))
 }

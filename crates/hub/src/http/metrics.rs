@@ -140,7 +140,9 @@ fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) 
         text.sample(family, &[("cluster", &name(place))], state as u8);
     }
     let family = "taffrail_cluster_apps";
-    text.family(family, "gauge", "Apps with objects in a cluster.");
+    let about =
+        "Apps whose objects a cluster holds, and those that it declares for one that the hub does not know.";
+    text.family(family, "gauge", about);
     for (place, cluster) in shown() {
         text.sample(family, &[("cluster", &name(place))], cluster.pairs.pairs.len());
     }

@@ -31,8 +31,8 @@ pub struct PublishedFleet {
     pub(crate) unheard: Arc<UnheardClusters>,
 }
 
-/// The names of the expected clusters about which no source has reported yet, in the order of expectation, each with the
-/// moment of the hub's clock since which it is expected.
+/// The names of the expected clusters about which no source has reported yet, in the order of expectation, each with
+/// the moment of the hub's clock since which it is expected.
 #[derive(Debug, Default)]
 pub(crate) struct UnheardClusters(pub(crate) Vec<(String, Duration)>);
 

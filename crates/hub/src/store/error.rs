@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("cannot create a token: the operating system gave no random bytes: {0}")]
     NoRandomness(String),
     /// The store was closed.
-    #[error("the store of the hub is closed")]
+    #[error("cannot use the store of the hub, because it is closed")]
     Closed,
     /// The database failed for another reason.
     #[error("cannot {action} in the store of the hub")]

@@ -84,7 +84,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
     /// at the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does
-    /// this every day.
+    /// this every hour.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 
     /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on

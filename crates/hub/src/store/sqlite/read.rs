@@ -76,17 +76,19 @@ impl Columns {
     }
 
     fn number(&self, column: usize) -> Result<i64, StoreError> {
-        self.maybe(column)?.ok_or_else(|| StoreError::damaged(format!("column {column} is empty")))
+        self.maybe(column)?
+            .ok_or_else(|| StoreError::damaged(format!("a row has no value in column {column}")))
     }
 
     fn maybe(&self, column: usize) -> Result<Option<i64>, StoreError> {
         let found = self.0.get(column).copied();
-        found.ok_or_else(|| StoreError::damaged(format!("column {column} is missing")))
+        found.ok_or_else(|| StoreError::damaged(format!("a row has no column {column}")))
     }
 
     fn count(&self, column: usize) -> Result<usize, StoreError> {
         let number = self.number(column)?;
-        usize::try_from(number).map_err(|_| StoreError::damaged(format!("{number} is not a count")))
+        usize::try_from(number)
+            .map_err(|_| StoreError::damaged(format!("a row has {number} in place of a count")))
     }
 
     fn text<'t>(&self, column: usize, texts: &'t Texts) -> Result<Option<&'t str>, StoreError> {
