@@ -88,8 +88,9 @@ pub struct ClusterRow {
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
-    /// The message of `worst` or the failure to read the cluster; for a cluster that is not live, the time of its last
-    /// observation; preceded by a warning about an unverified certificate or a twin. May be empty.
+    /// The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that
+    /// is not live, the time of its last observation; preceded by a warning about an unverified certificate or a twin.
+    /// May be empty.
     pub message: String,
     /// The app with the worst status and, of several such, the severest problem; left out if no app has a problem but
     /// notices, or if apps may be missing and none is worse than Unknown.

@@ -175,7 +175,8 @@ pub struct Filter {
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub labels: Option<LabelSelector>,
-    /// Names of the target clusters of which rows are kept; empty for all.
+    /// Names of the clusters whose rows are kept (of apps and objects the target cluster; of clusters also an alias);
+    /// empty for all.
     pub clusters: Vec<String>,
     /// Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`),
     /// in any case of letters; empty for all.
@@ -363,8 +364,8 @@ fn last<T>(value: Option<T>) -> (bool, Option<T>) {
     (value.is_none(), value)
 }
 
-/// Sorts rows of objects by a field, those of one status by the time since when they have it; equal rows keep their
-/// order.
+/// Sorts rows of objects by a field, those of one status by the time since when they are not well, the earliest first;
+/// equal rows keep their order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),
@@ -381,8 +382,8 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts rows of clusters by name (also for `Cluster`) or by status and problem, the worst first; for other fields they
-/// keep their order.
+/// Sorts rows of clusters by name (also for `Cluster`), or by status and then by the severity of the worst problem, the
+/// worst first; for other fields they keep their order.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),

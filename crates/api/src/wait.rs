@@ -48,13 +48,14 @@ pub struct WaitChange {
     /// The reason of the status in one CamelCase word; left out if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The message of the root cause, in one line; left out if there is none.
+    /// The reason why the target meets the condition or not, or the message of the root cause, in one line; left out if
+    /// there is none.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The time since when the target is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The cause chain, from the object to the root cause; left out for a target that is well.
+    /// The cause chain, from the object to the root cause; left out for a target that is Ready or was not observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<Arc<CauseStep>>,
     /// Command lines that show more about the target; left out if it meets the condition, or if none helps.

@@ -38,7 +38,8 @@ pub struct ExplainView {
     pub namespace: Option<String>,
     /// The names of the clusters whose apps or objects are explained; empty for all.
     pub clusters: Vec<String>,
-    /// True for one explanation for each cluster, in place of one for all clusters with an equal one.
+    /// True for one explanation for each cluster, in place of one for all clusters with an equal one; without effect if
+    /// `names` are given, as these are explained for each cluster.
     pub per_cluster: bool,
     /// True if suggested commands name the context of the cluster.
     pub contexts: bool,
@@ -143,8 +144,8 @@ impl ExplainedSubject {
         ExplainedSubject { explanation, row, object, tells_owners, others, other_count, differences }
     }
 
-    /// Returns the objects that the delivery tool reports as not synced, without those that a problem is about whose
-    /// message ends with theirs.
+    /// Returns the unsynced objects that no problem tells already: leaves out those that a problem names with a message
+    /// that ends with theirs.
     pub fn unsaid(&self) -> Vec<&ObjectSync> {
         unsaid(&self.explanation)
     }
@@ -308,8 +309,8 @@ impl<'l> Grounds<'l> {
     }
 }
 
-/// Makes the error for a name that matches neither an app nor an object. `refusal` is the error of the search for an
-/// app.
+/// Makes the error for a name that matches neither an app nor an object: [`QuestionError::NoObject`] for `KIND/NAME` of
+/// a known kind, else that of `refusal`, the error of the search for an app.
 fn not_found(grounds: &Grounds<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| grounds.is_known(kind));
     let Some((kind, wanted)) = of_kind else {

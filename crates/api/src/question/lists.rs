@@ -148,9 +148,10 @@ pub struct ListAnswer<T> {
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if no row has a problem other than a notice, on the axes of the filter's `problems` if that names some. If
-    /// the question selects objects by status, kind, image or namespace, or orphaned ones, true if all of these are
-    /// Ready, whatever their apps are.
+    /// True if no app that is listed, or whose objects are, has a problem other than a notice, on the axes of the
+    /// filter's `problems` if that names some. For clusters, true if each is Ready and no app of it has such a problem.
+    /// For objects selected by status, kind, image or namespace, and orphaned ones, true if all of these are Ready,
+    /// whatever their apps are.
     pub is_well: bool,
     /// The requested namespaces of which neither the Namespace nor an object exists. Empty for a question that follows
     /// changes, and if an app that is declared in the requested namespace has an object.

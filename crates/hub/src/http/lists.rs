@@ -126,7 +126,7 @@ struct ClusterKey {
 }
 
 /// Answers with a page of the clusters that match the filter's clusters, text and status; of past numbers of apps if
-/// the query has `at`. Refuses an order other than by name, cluster or status.
+/// the query has `at`. Refuses an order other than by name, cluster or status; with `at` any order.
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
@@ -134,7 +134,7 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
         return past::clusters(request, at);
     }
     if matches!(sort, Some(SortField::Since | SortField::Delivery)) {
-        return Err(Refusal::parameter("sort", "clusters can be sorted by name or status"));
+        return Err(Refusal::parameter("sort", "clusters can be sorted only by name, cluster or status"));
     }
     let kind = format!("clusters by {sort:?}");
     let after: Option<ClusterKey> = request.cursor(&kind)?;

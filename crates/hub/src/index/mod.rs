@@ -92,7 +92,7 @@ struct Owner {
     apps: HashSet<AppId>,
     /// The clusters to publish again, if only because of a sign of life.
     clusters: HashSet<ClusterId>,
-    /// The clusters that were opened since the last publication.
+    /// The clusters that the fleet did not have before they were opened since the last publication.
     new: HashSet<ClusterId>,
     /// For each app that is shown in another cluster than its home, the place of that cluster.
     elsewhere: HashMap<AppId, Place>,
@@ -282,7 +282,8 @@ impl FleetIndex {
     }
 
     /// Publishes now: applies the reports since the last publication and the passing of time, and records the
-    /// transitions that both caused. Without changes by reports no new version is published.
+    /// transitions that both caused. Publishes no new version unless reports, sources or expected names changed, or
+    /// another source became the best.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);

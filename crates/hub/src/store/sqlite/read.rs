@@ -196,7 +196,8 @@ pub(super) async fn clusters(connection: &mut SqliteConnection) -> Result<Vec<Cl
         .map_err(failed("read epochs"))?;
     let mut of_cluster: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for (cluster, source, epoch) in epochs {
-        let epoch = u64::try_from(epoch).map_err(|_| StoreError::damaged("an epoch is negative"))?;
+        let epoch = u64::try_from(epoch)
+            .map_err(|_| StoreError::damaged("the saved epoch of a stream is negative"))?;
         of_cluster.entry(cluster).or_default().insert(source, epoch);
     }
     let record = |(id, name, aliases, labels, heard): (String, String, String, String, Option<i64>)| {
