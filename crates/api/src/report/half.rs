@@ -119,7 +119,7 @@ pub struct ObservedHalf {
     pub counts: Counts,
     /// Number of declared objects that exist outside of the author's own namespace and carry no mark of this app.
     pub unconfirmed: usize,
-    /// The notice that objects carry no mark of this app; `None` if all do.
+    /// The notice that the claim of this app on some declared objects is unconfirmed; `None` if there are none.
     pub unmarked: Option<Problem>,
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.

@@ -14,7 +14,7 @@ pub struct ClusterView<'c> {
     /// True if the cluster as a whole is live; then a half that is not live is so because a part of the cluster could
     /// not be read.
     pub is_live: bool,
-    /// The message of the failure because of which the cluster could not be read at all; `None` if some of it was read.
+    /// The message of the failure because of which the cluster as a whole cannot be read now; `None` if there is none.
     pub silence: Option<&'c str>,
 }
 

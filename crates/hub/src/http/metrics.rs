@@ -1,7 +1,8 @@
 //! `/metrics`: the fleet in the text format of Prometheus.
 //!
-//! An app in a cluster has a series of its own only while it is not well; the others are counted by app and by cluster.
-//! So a fleet of 10,000 clusters with 100 apps, 2 % of them not well, has about 41,000 series instead of 6,000,000.
+//! An app in a cluster has a series of its own only while it is not Ready; the others are counted by app and by
+//! cluster. So a fleet of 10,000 clusters with 100 apps, 2 % of them not Ready, has about 41,000 series instead of
+//! 6,000,000.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;

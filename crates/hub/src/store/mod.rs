@@ -35,7 +35,8 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 /// The interface of a database that keeps the state of a fleet across restarts.
 ///
 /// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
-/// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
+/// database does not answer, with [`StoreError::Damaged`] if it holds what Taffrail did not write, and with
+/// [`StoreError::Closed`] once the store is closed.
 pub trait Store: Send + Sync + 'static {
     /// Saves a batch as a whole, after the batches written before it. The answer comes after the commit is on the disk,
     /// up to 100 ms later: writes of that time share one commit. A batch is saved even if the caller drops the answer.

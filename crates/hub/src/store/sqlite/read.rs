@@ -368,7 +368,8 @@ pub(super) async fn recorded(connection: &mut SqliteConnection) -> Result<Histor
     Ok(HistoryRange { since, until: fact("recorded_until")? })
 }
 
-/// Fails with [`StoreError::HistoryDropped`] if the moment `at` is before the kept history.
+/// Fails with [`StoreError::HistoryDropped`] if the moment `at` (microseconds) is before the kept history; succeeds if
+/// no history was recorded yet.
 async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
     match recorded(connection).await?.since {
         Some(since) if at < micros(since) => Err(StoreError::HistoryDropped { since }),

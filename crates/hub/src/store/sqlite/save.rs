@@ -15,7 +15,7 @@ use crate::store::{
     Batch, ClusterRecord, PairId, PairRecord, PairState, PairTransition, StoreError, SyncRecord,
 };
 
-/// The greatest number of rows in one statement.
+/// The greatest number of rows in one statement; more are saved by several.
 const MAX_ROWS: usize = 10_000;
 
 /// The columns of a row of `summaries`, in its order.

@@ -9,7 +9,7 @@ use sqlx::SqliteConnection;
 use super::error::failed;
 use crate::store::StoreError;
 
-/// The greatest number of texts in one statement.
+/// The greatest number of texts whose ids one statement looks up or saves; more take several.
 const MAX_TEXTS: usize = 10_000;
 
 /// Collects the texts that a group of writes needs, and then maps them to their ids.
