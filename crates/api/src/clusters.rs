@@ -93,7 +93,7 @@ pub struct ClusterRow {
     /// May be empty.
     pub message: String,
     /// The app with the worst status and, of several such, the severest problem; left out if no app has a problem but
-    /// notices, or if apps may be missing and none is worse than Unknown.
+    /// notices, or if apps may be missing and none is Unknown or worse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
     /// The cluster that declares `worst`; left out if it is this one.

@@ -240,8 +240,8 @@ impl Attention {
     pub const KIND: &'static str = "Attention";
 }
 
-/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if their texts
-/// are equal, apart from numbers, durations and the name of the cluster.
+/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if they have the
+/// same severity, axis and state, and texts that are equal apart from numbers, durations and the name of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

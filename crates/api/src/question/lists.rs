@@ -141,8 +141,8 @@ pub struct ListAnswer<T> {
     pub fleet: FleetFacts,
     /// The rows that match, sorted as requested.
     pub items: Vec<T>,
-    /// The rows that match, and those that only the conditions about status, problems and sync leave out; empty
-    /// unless the question sets `follow`.
+    /// The rows that match, and those that only the conditions about status, problems and sync leave out; empty unless
+    /// the question sets `follow` and has such a condition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<T>,
     /// Failures to read, invalid declarations, and objects claimed twice.

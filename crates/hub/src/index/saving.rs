@@ -82,7 +82,8 @@ impl FleetIndex {
     }
 
     /// Records a transition for each pair whose restored state differs from the last one in `store`, or that only one
-    /// of them has, at the time up to which the last run recorded history. Does nothing if no history is recorded.
+    /// of them has, at the first microsecond after the time up to which the last run recorded history. Does nothing if
+    /// no history is recorded.
     async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
         let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
             return Ok(());

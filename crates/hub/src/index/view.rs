@@ -320,7 +320,7 @@ impl FleetView {
     }
 
     /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
-    /// than a notice, as its row shows them; `None` if there is no cluster.
+    /// than a notice, as its row shows them; `None` if there is no cluster, or it has no source.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.speaker(cluster)?;

@@ -77,7 +77,7 @@ pub trait Store: Send + Sync + 'static {
     fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>>;
 
     /// Reads the states that all pairs had at a moment, like [`state_at`](Store::state_at). A page considers at most
-    /// `page.limit` pairs, and leaves out those that did not exist: an empty page is not the last one.
+    /// `page.limit` pairs, and leaves out those that did not exist, so that an empty page need not be the last one.
     ///
     /// # Errors
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
