@@ -219,7 +219,7 @@ impl ClusterRow {
             message = "the dump holds no objects".to_owned();
         }
         if status == Status::Current && apps.is_empty() {
-            message = "no apps were found in it".to_owned();
+            message = "no apps were found in the cluster".to_owned();
         }
         // A cluster that went away had been seen whole.
         let health = match freshness.observed_at {
@@ -235,7 +235,8 @@ impl ClusterRow {
             let why = lost.map(|error| format!(": {}", error.message)).unwrap_or_default();
             status = Status::Unknown;
             let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
-            message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
+            message =
+                format!("the cluster was last seen {at}, with {well} of {} apps Ready{why}", apps.len());
         }
         // The apps that other clusters declare for it come second in the message.
         if let (FreshnessState::Lost, None, Some(lost)) = (freshness.state, freshness.observed_at, lost) {
@@ -243,16 +244,16 @@ impl ClusterRow {
             let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
             let known = match apps.len() {
                 0 => String::new(),
-                1 => format!("; 1 app of it is known from {homes}"),
-                count => format!("; {count} apps of it are known from {homes}"),
+                1 => format!("; 1 app of the cluster is known from {homes}"),
+                count => format!("; {count} apps of the cluster are known from {homes}"),
             };
             status = Status::Unknown;
             message = format!("{}{known}", lost.silence);
         }
         if let Some(twin) = &cluster.twin_of {
             let why = format!(
-                "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from \
-                 it; if they are one cluster, leave one of the contexts out"
+                "the cluster reports the identity of {twin} without proof: one of them may be a copy of the other, or \
+                 restored from it; if they are one cluster, leave one of the contexts out"
             );
             message = if message.is_empty() { why } else { format!("{why}; {message}") };
         }
