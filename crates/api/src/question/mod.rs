@@ -364,8 +364,8 @@ pub enum QuestionError {
         /// The kinds that are served.
         known: Vec<String>,
     },
-    /// An object is named in full, but none of the selected clusters is one to look it up in.
-    #[error("found no cluster in which to look up the object, though its name is complete")]
+    /// An object is named in full, but the cluster in its name is not among the selected ones.
+    #[error("none of the selected clusters is the cluster in the name of the object")]
     NothingFound,
 }
 

@@ -92,7 +92,7 @@ impl Access {
             _ => None,
         };
         if !host.is_some_and(|host| self.is_own(host)) {
-            let hint = format!("the hub is called {}", self.hosts.join(", "));
+            let hint = format!("the hub is reached by these hosts: {}", self.hosts.join(", "));
             return Err(Refusal::forbidden("the header Host does not name this hub").hint(hint));
         }
         let is_own = |origin: &HeaderValue| {

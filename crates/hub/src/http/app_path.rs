@@ -70,6 +70,9 @@ impl<'r> AppPath<'r> {
             "the path names {} apps, which different clusters declare",
             homes.len()
         ));
-        refusal.hint(format!("choose one with 'home': {}", homes.join(", ")))
+        refusal.hint(format!(
+            "choose the cluster that declares it with the parameter 'home': {}",
+            homes.join(", ")
+        ))
     }
 }

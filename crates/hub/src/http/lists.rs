@@ -69,7 +69,9 @@ pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
 fn cut(rows: &[AppRow], fields: &[String]) -> Result<Vec<Value>, Refusal> {
     if let Some(unknown) = fields.iter().find(|field| !APP_FIELDS.contains(&&***field)) {
         let why = format!("apps have no field '{}'", super::query::cut(unknown));
-        return Err(Refusal::parameter("fields", why).hint(format!("there are: {}", APP_FIELDS.join(", "))));
+        return Err(
+            Refusal::parameter("fields", why).hint(format!("apps have the fields {}", APP_FIELDS.join(", ")))
+        );
     }
     let row = |row: &AppRow| {
         let mut row = serde_json::to_value(row).unwrap_or_default();
