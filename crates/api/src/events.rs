@@ -36,7 +36,7 @@ pub struct EventRow {
     pub object: ObjectKey,
     /// The reason in one CamelCase word.
     pub reason: String,
-    /// The message, for people.
+    /// The message, for people; of several equal warnings that of the newest.
     pub message: String,
     /// Number of times that the event occurred.
     pub count: i64,
@@ -50,7 +50,8 @@ pub struct EventRow {
     /// is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
-    /// True if the object does not exist any more; its app is that of the workload after which it was named.
+    /// True if none of the objects that the row is about exists any more; their app is that of the workload after which
+    /// they were named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_gone: bool,
     /// Number of objects that the row is about; left out for one.
@@ -278,8 +279,8 @@ fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
     all.iter().copied().filter_map(made_of).collect()
 }
 
-/// The parts in which warnings must be equal to share a row: cluster, object or workload, reason, and the common
-/// part of the messages.
+/// The parts in which warnings must be equal to share a row: cluster, object, reason, and the message as [`nameless`]
+/// returns it.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {

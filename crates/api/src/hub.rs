@@ -192,7 +192,7 @@ pub struct MatrixRow {
     /// The key that the app has in all clusters.
     pub key: String,
     /// One character for each column; see `legend`. `.` stands for a cluster without the app. Of several apps with one
-    /// key in a cluster it is the worst.
+    /// key in a cluster it is that of the worst present status, with a problem before without.
     pub cells: String,
 }
 
@@ -222,7 +222,8 @@ pub struct Attention {
     pub api_version: Cow<'static, str>,
     /// Always `Attention`.
     pub kind: Cow<'static, str>,
-    /// The causes: the worst severity first, and of one severity those first that concern most rows.
+    /// The first causes, at most as many as the request's `limit`: the worst severity first, and of one severity those
+    /// first that concern most rows.
     pub items: Vec<AttentionEntry>,
     /// Number of causes, including those that `items` leaves out.
     pub total: usize,

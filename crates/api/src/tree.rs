@@ -247,9 +247,9 @@ impl TreeNode {
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
     }
 
-    /// Returns the message to show to people: that of the problem of [`TreeNode::besides`], else
-    /// [`text::object_message`], with an empty message for a Ready object; of an app after the cluster of its objects
-    /// if that is not live.
+    /// Returns the message to show to people: that of the problem of [`TreeNode::besides`]; for an app that is Unknown
+    /// only because its objects are not live, the cluster that is not live and the last message, as
+    /// [`text::last_message`]; else [`text::object_message`], with an empty message for a Ready object.
     pub fn told(&self) -> Cow<'_, str> {
         let own = if self.health == Status::Current { "" } else { &*self.message };
         let silence = self.problem.as_ref().filter(|it| self.was_other() && it.axis == Axis::Freshness);
@@ -576,10 +576,10 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// The note of a declared object that carries no mark of the app.
+/// The note of a declared object on which the claim of the app is unconfirmed.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// The note of an old ReplicaSet that a Deployment keeps for rollbacks.
+/// The note of a ReplicaSet that wants no Pods, such as an old one that a Deployment keeps for rollbacks.
 const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource) -> TreeNode {
@@ -660,8 +660,8 @@ enum Fate {
     Gone,
 }
 
-/// The properties in which children are equal that share a line; texts are compared without digits and the object's
-/// own name.
+/// The properties in which children are equal that share a line; texts are compared without digits and the object's own
+/// name, and the messages of Ready objects not at all.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,

@@ -403,8 +403,8 @@ impl ResourcesView {
         !filter.images.is_empty() && !is_about_apps && declared.is_empty() && !self.orphaned
     }
 
-    /// Returns the namespaces in which to search objects without an app, empty for all; `None` if the user did not
-    /// ask for such objects.
+    /// Returns the namespaces in which to search objects without an app, empty for all but those of Kubernetes; `None`
+    /// if the user did not ask for such objects.
     pub fn orphaned_in(&self) -> Option<BTreeSet<String>> {
         let RowSelection { filter, namespace, .. } = &self.rows;
         self.orphaned.then(|| filter.namespaces.iter().chain(namespace).cloned().collect())

@@ -49,7 +49,7 @@ pub trait AskedFleet {
     /// each cluster; without `namespaces` those of all namespaces but Kubernetes' own.
     fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList;
 
-    /// Returns the states of the clusters.
+    /// Returns the cluster states, one for each name under which a cluster was queried.
     fn clusters(&self) -> Vec<&dyn Objects>;
 
     /// Returns the rules by which objects are judged.
@@ -312,7 +312,7 @@ pub enum QuestionError {
     UnknownCluster {
         /// The name as given.
         name: String,
-        /// The names of all clusters.
+        /// The names and aliases of all clusters.
         known: Vec<String>,
     },
     /// The name of an app matches no app, or several.

@@ -157,7 +157,8 @@ pub struct AppOfView {
     /// The problems on all axes, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// The remark about differences that the cluster does not record; left out if no object differs.
+    /// A sentence that the cluster does not record all fields in which unsynced objects differ, with Argo CD's command
+    /// that shows them; left out for other tools, and if no object that exists is OutOfSync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
