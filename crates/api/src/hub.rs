@@ -420,9 +420,9 @@ pub struct PastList<T> {
 pub struct PastApp {
     /// The key of the app.
     pub key: String,
-    /// Name of the cluster that held the app's objects.
+    /// Name of the cluster that held the app's objects; its identity if the hub no longer knows it.
     pub cluster: String,
-    /// Name of the cluster that held the declaring object.
+    /// Name of the cluster that held the declaring object; its identity if the hub no longer knows it.
     pub home: String,
     /// The delivery of the app.
     pub delivery: Delivery,
@@ -442,11 +442,11 @@ pub struct PastApp {
 pub struct PastCluster {
     /// Name of the cluster.
     pub cluster: String,
-    /// Number of apps.
+    /// Number of apps that match the filters of the request.
     pub apps: usize,
-    /// Number of apps with a problem, notices included.
+    /// Number of these apps with a problem, notices included.
     pub problems: usize,
-    /// Number of apps by the status that views showed.
+    /// Number of these apps by the status that views showed.
     pub counts: Counts,
 }
 

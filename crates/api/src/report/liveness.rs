@@ -26,7 +26,7 @@ const RECOVERED: u8 = 2;
 pub struct Liveness {
     /// The moment at which the API server last answered the source; `None` before the first proof.
     proved: Option<Duration>,
-    /// The number of proofs since the cluster was last found not to be live.
+    /// The number of proofs since the cluster was last found not to be live, or since the start.
     proofs: u8,
     /// True once the cluster was not live: from then on it is live only after [`RECOVERED`] proofs in a row. Before,
     /// one proof suffices.

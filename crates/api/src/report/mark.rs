@@ -15,7 +15,7 @@ pub enum HalfChange {
     /// The half's status, sync state, freshness or severest problem got worse, or a new half is not Ready, is not live
     /// or has a problem; the sync state of a new one does not count.
     Worse,
-    /// The half got better, or changed without getting better or worse.
+    /// The half got better, changed without getting better or worse, or is new and not [`HalfChange::Worse`].
     Other,
     /// Only counts, the times since when problems exist, and numbers, durations, UIDs and generated names in messages
     /// changed.

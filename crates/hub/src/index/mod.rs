@@ -282,8 +282,8 @@ impl FleetIndex {
     }
 
     /// Publishes now: applies the reports since the last publication and the passing of time, and records the
-    /// transitions that both caused. Publishes no new version unless reports, sources or expected names changed, or
-    /// another source became the best.
+    /// transitions that both caused. Publishes a new version only if a report came, a source was opened or forgotten,
+    /// the expected names changed, or the freshness of a source of a cluster with several changed.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);
