@@ -95,7 +95,8 @@ pub struct Explanation {
     /// tool and the objects disagree; without those that a problem of the app tells already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
-    /// With `--logs`, the last lines of the container that the cause names; left out if it names none.
+    /// With `--logs`, the last lines of the container with the worst status in the Pods of the cause; left out if there
+    /// are no Pods, or they could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<CauseLog>,
     /// Command lines that show more of the cause.
