@@ -24,8 +24,9 @@ pub struct Limits {
     pub streams: usize,
     /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,
-    /// The time limit for a TLS handshake, for sending the head of a request, and for computing an answer, which else
-    /// is 503. A client that takes nothing of an answer for three times as long is disconnected.
+    /// The time limit for a TLS handshake, for sending the head of a request, and for computing an answer, after which
+    /// the hub refuses the request with 503. A client that takes nothing of an answer for three times as long is
+    /// disconnected.
     pub time: Duration,
 }
 

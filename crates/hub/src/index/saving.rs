@@ -162,7 +162,7 @@ impl FleetIndex {
         }
     }
 
-    /// Drops, now and then once an hour, the history in `store` that is older than `retain`, and forgets the sources
+    /// Drops at once, and then every hour, the history in `store` that is older than `retain`, and forgets the sources
     /// that have opened no stream in this run and gave no sign of life for `retain`. Never ends.
     pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
         loop {
