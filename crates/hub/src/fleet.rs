@@ -191,8 +191,8 @@ impl FleetState {
         }
     }
 
-    /// Applies a report of `source`, received at the moment `at`. Returns its consequences, and notes for each app that they
-    /// name whether its sources differ.
+    /// Applies a report of `source`, received at the moment `at`. Returns its consequences, and notes for each app that
+    /// they name whether its sources differ.
     ///
     /// # Errors
     /// If the source has no stream about the cluster, or the report does not fit into it.
