@@ -49,7 +49,7 @@ impl ActionList {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
-    /// Name of the cluster that holds the app's objects.
+    /// Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried.
     pub cluster: String,
     /// Name of the cluster that holds the declaring object; the verb writes to this one.
     pub home: String,

@@ -20,35 +20,38 @@ use crate::{AppName, AppOfHome, List, ListItem, text};
 pub struct AppRow {
     /// A text that identifies the app; copies of the app in other clusters have the same key.
     pub key: String,
-    /// Name of the cluster that holds the app's objects.
+    /// Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried.
     pub cluster: String,
     /// Name of the cluster that holds the declaring object.
     pub home: String,
     /// The delivery of the app, such as a Flux Kustomization.
     pub delivery: Delivery,
-    /// Namespace of the declaring object.
+    /// Namespace of the declaring object; of an app that no object declares, the namespace of its objects or its Helm
+    /// release.
     pub namespace: String,
-    /// Name of the declaring object.
+    /// Name of the declaring object; of an app that no object declares, the value of the label or the name of the Helm
+    /// release.
     pub name: String,
-    /// The rolled-up status of the app's objects when they were last observed.
+    /// The worst status among the app's objects and its declaring object when they were last observed.
     pub health: Status,
-    /// The rolled-up status now: Unknown unless the observation of the objects is live.
+    /// The status now: `health` if the observation of the objects is live, else Unknown.
     pub effective: Status,
-    /// The worst problem of the app on any axis; left out for an app that is well.
+    /// The worst problem of the app on any axis, notices included; left out if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// All problems of the app, the worst first, which is `problem`; left out for an app that is well.
+    /// All problems of the app, the worst first, which is `problem`; left out if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// The time at which the worst problem began; left out if that is not known, or the app is well.
+    /// The time at which `problem` began; left out if that is not known, or there is no problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The message of the worst object or, if the objects are well, of the delivery tool; in one line.
+    /// The message of `worst` or, if that is left out, of the delivery tool; in one line.
     pub message: Words,
-    /// The worst object; left out if the app is well.
+    /// The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones;
+    /// left out if `health` is Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectKey>,
-    /// True if the worst object is one on which the claim of this app is unconfirmed.
+    /// True if `worst` is an object on which the claim of this app is unconfirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worst_unconfirmed: bool,
     /// Number of declared objects by status.
@@ -63,7 +66,8 @@ pub struct AppRow {
     pub sync: SyncRow,
     /// True if the app is suspended in its delivery tool.
     pub suspended: bool,
-    /// The freshness of the observations in the cluster that holds the objects.
+    /// The freshness of the observation of the app's objects: that of their cluster, or of the least fresh kind among
+    /// them.
     pub freshness: Freshness,
     /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,22 +84,23 @@ impl AppRow {
         AppName { delivery: self.delivery, namespace: self.namespace.clone(), name: self.name.clone() }
     }
 
-    /// Returns the name for messages, with its home if another cluster declares it.
+    /// Returns the name for messages: `flux-kustomization flux-system/shop`, followed by ` of HOME` if another cluster
+    /// than the one with its objects declares it.
     pub fn title(&self) -> String {
         let home = Some(self.home.clone()).filter(|home| *home != self.cluster);
         AppOfHome { app: self.app_name(), home }.to_string()
     }
 
-    /// Returns the problem because of which `effective` is Unknown although `health` need not be: the cluster of the
-    /// objects is not live. `None` while it is.
+    /// Returns the worst problem if it is on the axis freshness and the observation of the objects is not live, so that
+    /// `effective` is Unknown; `None` otherwise.
     pub fn silence(&self) -> Option<&Problem> {
         text::silence(self.freshness, self.problem.as_ref())
     }
 
-    /// Returns the status for a table cell: the last observed health, or `Unknown (was Ready, 12 min ago)` if it is
-    /// too old to count; for a Ready app followed by its worst problem, as in `Ready, sync failed`; `Failed,
-    /// unconfirmed` if the worst object carries no mark of the app; with ` (suspended)` at the end for a suspended
-    /// app.
+    /// Returns the status for a table cell: the health while it counts, else `Unknown (was Ready, 12 min ago)`, or
+    /// `Unknown` if it was never observed. After it comes, if it is Ready now, the worst problem if the status does not
+    /// show that: `Ready, sync failed`; otherwise `, unconfirmed` if the worst object carries no mark of the app. A
+    /// suspended app has ` (suspended)` at the end.
     pub fn words(&self, now: Timestamp) -> String {
         let seen = text::status(self.health, self.freshness, now);
         let is_ready = self.effective == Status::Current;
@@ -156,7 +161,7 @@ fn is_none(number: &usize) -> bool {
 pub struct SyncRow {
     /// The sync state when it was last observed.
     pub state: SyncState,
-    /// The sync state now: `Unknown` if the home cluster is not live.
+    /// The sync state now: `state` if `freshness` is live, else `Unknown`.
     pub effective: SyncState,
     /// The revision that the source holds, and that should be applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,12 +175,14 @@ pub struct SyncRow {
     /// The time of the last successful sync; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
-    /// The freshness of the declarations in the home cluster.
+    /// The freshness of what was read in the home cluster: of the declaring object, and of the kinds from which the
+    /// sync state comes.
     pub freshness: Freshness,
 }
 
 impl SyncRow {
-    /// Returns the present state, with the last observed one if that differs: `Synced`, `Unknown (was Synced)`.
+    /// Returns the present state, with the last observed one if that differs and its declaration was ever observed:
+    /// `Synced`, `Unknown (was Synced)`.
     pub fn words(&self) -> Cow<'static, str> {
         let (last, now) = (self.state.as_str(), self.effective.as_str());
         match self.freshness.observed_at {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 use taffrail_status::cut;
 
-/// The last lines of the container that the cause of an explanation names.
+/// The last lines of the log of one container: of the one with the worst status in the Pods of the cause of an
+/// explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

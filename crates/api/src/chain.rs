@@ -9,8 +9,8 @@ use taffrail_status::assess::CauseStep;
 
 use crate::{Explanation, WaitChange};
 
-/// The maximum number of rows in which one step of a cause chain is shown in full. Further rows show it with a short
-/// message if it is the first or last step of their chain, else leave it out.
+/// The maximum number of rows about apps of one namespace in which a step of a cause chain is shown in full. Further
+/// rows show it with a short message if it is the first or last step of their chain, else leave it out.
 ///
 /// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
 const MAX_FULL_LINKS: usize = 10;
@@ -33,10 +33,9 @@ struct Times {
 }
 
 impl Told {
-    /// Shortens the cause chain of a row if [`MAX_FULL_LINKS`] rows have already shown its steps in full. `whose`
-    /// names the row, which is about an app in `namespace`.
-    ///
-    /// The first and the last of these steps stay, with short messages.
+    /// Shortens those steps of the cause chain of a row that [`MAX_FULL_LINKS`] rows about `namespace` have shown
+    /// before: the first and the last step of the chain get a short message and no facts, others are left out. The last
+    /// step that stays then gets a fact that names the first row that showed them. `whose` names this row.
     fn tell(&mut self, chain: &mut Vec<Arc<CauseStep>>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;

@@ -82,20 +82,24 @@ pub struct ClusterRow {
     /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
     /// live. `Unknown` if the cluster was never observed.
     pub health: Status,
-    /// The worst status of the cluster's apps now. Apps that may be missing because of a failed read count as
-    /// `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for a cluster that is not live.
+    /// The worst status of the cluster's apps now; Current without apps. Apps that may be missing because of a failed
+    /// read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, and for a
+    /// cluster that is not live.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
-    /// The message of the worst app, or the failure to read the cluster.
+    /// The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that
+    /// is not live, the time of its last observation; preceded by a warning about an unverified certificate or a twin.
+    /// May be empty.
     pub message: String,
-    /// The app with the worst status; left out if all apps are well.
+    /// The app with the worst status and, of several such, the severest problem; left out if no app has a problem but
+    /// notices, or if apps may be missing and none is Unknown or worse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
-    /// The cluster that declares that app; left out if it is this one.
+    /// The cluster that declares `worst`; left out if it is this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst_home: Option<String>,
-    /// The worst problem of the worst app; left out if there is none.
+    /// The worst problem of `worst`; left out with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// Number of apps whose objects are in the cluster.
@@ -106,7 +110,7 @@ pub struct ClusterRow {
     pub counts: Counts,
     /// Number of scopes that could not be read, and other errors of the cluster.
     pub errors: usize,
-    /// The freshness of the observations that the row sums up.
+    /// The freshness of the cluster as a whole; single kinds or apps may be less fresh.
     pub freshness: Freshness,
     /// Statistics of requests and watches; only for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,8 +185,8 @@ impl From<&ReadStats> for ReadingView {
 }
 
 impl ClusterRow {
-    /// Makes the row of a cluster from what is known of it as a whole, and from the rows of its apps; `errors` is the
-    /// number of its failures.
+    /// Makes the row of a cluster from the report about it as a whole, the rows of the apps whose objects it holds, the
+    /// number of its failures `errors`, and its freshness as a whole.
     pub fn new(cluster: &ClusterReport, apps: &[&AppRow], errors: usize, freshness: Freshness) -> ClusterRow {
         let counts: Counts = apps.iter().map(|app| app.effective).collect();
         // Of apps that are Ready, one with a problem on another axis counts as worst.
@@ -215,7 +219,7 @@ impl ClusterRow {
             message = "the dump holds no objects".to_owned();
         }
         if status == Status::Current && apps.is_empty() {
-            message = "no apps were found in it".to_owned();
+            message = "no apps were found in the cluster".to_owned();
         }
         // A cluster that went away had been seen whole.
         let health = match freshness.observed_at {
@@ -231,7 +235,8 @@ impl ClusterRow {
             let why = lost.map(|error| format!(": {}", error.message)).unwrap_or_default();
             status = Status::Unknown;
             let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
-            message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
+            message =
+                format!("the cluster was last seen {at}, with {well} of {} apps Ready{why}", apps.len());
         }
         // The apps that other clusters declare for it come second in the message.
         if let (FreshnessState::Lost, None, Some(lost)) = (freshness.state, freshness.observed_at, lost) {
@@ -239,16 +244,16 @@ impl ClusterRow {
             let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
             let known = match apps.len() {
                 0 => String::new(),
-                1 => format!("; 1 app of it is known from {homes}"),
-                count => format!("; {count} apps of it are known from {homes}"),
+                1 => format!("; 1 app of the cluster is known from {homes}"),
+                count => format!("; {count} apps of the cluster are known from {homes}"),
             };
             status = Status::Unknown;
             message = format!("{}{known}", lost.silence);
         }
         if let Some(twin) = &cluster.twin_of {
             let why = format!(
-                "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from \
-                 it; if they are one cluster, leave one of the contexts out"
+                "the cluster reports the identity of {twin} without proof: one of them may be a copy of the other, or \
+                 restored from it; if they are one cluster, leave one of the contexts out"
             );
             message = if message.is_empty() { why } else { format!("{why}; {message}") };
         }

@@ -27,7 +27,8 @@ impl ListItem for AppDetail {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetail {
-    /// The row of the app in `get apps`.
+    /// The row of the app as in `get apps`, but in `counts` an object that declares another app counts with the health
+    /// of that app.
     pub app: AppRow,
     /// The source of the app (URL, revision to follow, path, content type), as its delivery tool declares it.
     pub application: ApplicationDetails,
@@ -78,8 +79,8 @@ impl AppDetailList {
 }
 
 impl AppDetail {
-    /// Returns the declared objects and their dependents as rows of a table: dependents follow their owner, and
-    /// equal objects share a row.
+    /// Returns the declared objects and their dependents as rows of a table without children: dependents follow their
+    /// owner, and objects that are alike share a row as in [`AppTree::fold`](crate::AppTree::fold).
     pub fn lines(&self) -> Vec<TreeNode> {
         fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
             for mut node in nodes {
@@ -99,8 +100,8 @@ impl AppDetail {
     }
 }
 
-/// Returns, for each app in `asked`, the app that declares its declaring object, by cluster and key of that object;
-/// `None` if no app does.
+/// Returns, for each app in `asked`, the first app of `list` that declares its declaring object with a confirmed claim,
+/// by cluster and key of that object; `None` if there is none.
 fn parents<'a>(
     asked: &[&'a App],
     list: &'a apps::AppList,

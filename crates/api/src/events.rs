@@ -36,7 +36,7 @@ pub struct EventRow {
     pub object: ObjectKey,
     /// The reason in one CamelCase word.
     pub reason: String,
-    /// The message, for people.
+    /// The message, for people; of several equal warnings that of the newest.
     pub message: String,
     /// Number of times that the event occurred.
     pub count: i64,
@@ -46,10 +46,12 @@ pub struct EventRow {
     /// The time of the last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
-    /// Name of the workload to which the Pod belongs, or belonged, if known.
+    /// Name of the workload after which the Pod, or the object that is gone, was named; left out for others, and if it
+    /// is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
-    /// True if the object does not exist any more; its app is that of the workload after which it was named.
+    /// True if none of the objects that the row is about exists any more; their app is that of the workload after which
+    /// they were named.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_gone: bool,
     /// Number of objects that the row is about; left out for one.
@@ -65,8 +67,9 @@ pub struct EventRow {
 const MAX_OTHERS: usize = 20;
 
 impl EventList {
-    /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about the dependents of these
-    /// objects, those that are gone included; `list` holds the apps of `clusters`.
+    /// Makes the list of warnings, the newest last, about the declaring objects of `asked`, which are apps of `list`,
+    /// their Flux sources, their declared objects and the dependents of these, those that are gone included; `list`
+    /// holds the apps of `clusters`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -221,8 +224,8 @@ impl EventRow {
     }
 }
 
-/// Returns a message about the object `name` without numbers, durations and names of dependents, to compare
-/// it with others.
+/// Returns a message about the object `name`, to compare it with others: words that begin with that name and a hyphen
+/// are replaced by `*`, and UIDs, numbers and durations by `#`.
 fn nameless(message: &str, name: &str) -> String {
     let made_of = |word: &str| {
         let bare =
@@ -248,8 +251,8 @@ fn named_after(objects: &dyn Objects, object: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// Returns the names of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
-/// controllers named it: with a hyphen and a suffix that has none.
+/// Returns the keys of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
+/// controllers named it: with one or, for the maker of the maker, two hyphens and suffixes. Empty for other kinds.
 ///
 /// Any author may write such an event, but only in the namespace of the maker.
 fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
@@ -276,8 +279,8 @@ fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
     all.iter().copied().filter_map(made_of).collect()
 }
 
-/// The parts in which warnings must be equal to share a row: cluster, object or workload, reason, and the common
-/// part of the messages.
+/// The parts in which warnings must be equal to share a row: cluster, object, reason, and the message as [`nameless`]
+/// returns it.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {

@@ -37,7 +37,8 @@ pub struct Explanation {
     /// For a named object: its controllers, the nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<ObjectKey>,
-    /// For a named object: the apps that declare it or the nearest of its controllers.
+    /// For a named object: the apps that declare it with a confirmed claim; if there are none, those of the nearest of
+    /// its controllers that has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<OwningApp>,
     /// For a named object: the app that it declares; left out if it declares none.
@@ -50,21 +51,23 @@ pub struct Explanation {
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not be
-    /// read and whose apps may declare it.
+    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not
+    /// be read and whose apps may declare it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners_unread: Vec<String>,
-    /// The worst declared object; if all are well, the object that the user named, or the declaring one.
+    /// The object whose status is `health`; if that is Ready, the declaring object or the one that the user named; left
+    /// out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
     pub health: Status,
     /// The status of the app or object now: Unknown unless the observation is live.
     pub effective: Status,
-    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`; left out otherwise.
+    /// The sync state, if `health` is Ready and the sync is `Failed` or `Unknown`; left out otherwise, and for an
+    /// `Unknown` that the delivery tool itself reports without a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncState>,
-    /// The problems, the worst first; left out where the app is well.
+    /// The problems on all axes, the worst first; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
     /// The objects that the delivery tool reports as not synced.
@@ -77,21 +80,23 @@ pub struct Explanation {
     /// do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
-    /// The message of the worst object or, if the objects are well, of the delivery tool.
+    /// The message of the object whose status is `health` or, if that is Ready, of the delivery tool.
     pub message: Words,
-    /// The cause chain, from the object to the root cause; empty if all is well.
+    /// The cause chain, from the object to the root cause; empty if `health` is Ready.
     pub chain: Vec<Arc<CauseStep>>,
     /// The last changes before the app or object became unhealthy, at most three, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
     /// For a named object: the last change of it, or of its top controller, by each field manager, labels and
-    /// annotations included, at most five, the latest first.
+    /// annotations included, at most five: those without a time first, then the latest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_changed: Vec<Change>,
-    /// For a named app that is green: the findings of `trust` that its green status is wrong.
+    /// For a named app that is green: the findings of `trust` of high severity, or about changes by hand, in which the
+    /// tool and the objects disagree; without those that a problem of the app tells already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
-    /// With `--logs`, the last lines of the container that the cause names; left out if it names none.
+    /// With `--logs`, the last lines of the container with the worst status in the Pods of the cause; left out if there
+    /// are no Pods, or they could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<CauseLog>,
     /// Command lines that show more of the cause.
@@ -198,10 +203,10 @@ impl Explanation {
         }
     }
 
-    /// Adds the command that makes the app's tool sync it to the next steps: `taffrail resume` if the app is
-    /// suspended, and otherwise `taffrail reconcile` if it is OutOfSync and its tool can sync it. Adds nothing if
-    /// Taffrail cannot send requests to that tool, or the app's home does not answer. If `must_name`, the command has `--context` with the app's home and
-    /// target cluster.
+    /// Adds to the next steps the command that makes the app's tool sync it: for a suspended app `taffrail resume`,
+    /// before the other steps unless there is a cause; otherwise `taffrail reconcile`, for Argo CD with `--sync`, if a
+    /// sync can end that the app is OutOfSync. Adds nothing if Taffrail cannot send requests to that tool, or if the
+    /// app's home is lost. If `must_name`, the command has `--context` with the app's home and target cluster.
     #[must_use]
     pub fn remedied(mut self, app: &App, must_name: bool) -> Explanation {
         if !takes_requests(app.app.delivery) || app.home_freshness.state == FreshnessState::Lost {
@@ -223,13 +228,14 @@ impl Explanation {
         self
     }
 
-    /// Adds who suspended the app, and when.
+    /// Sets who suspended the app, and when; `None` if that is not known or the app is not suspended.
     #[must_use]
     pub fn suspended(self, suspension: Option<Suspension>) -> Explanation {
         Explanation { suspension, ..self }
     }
 
-    /// Replaces the objects that are not synced by those with the fields in which they differ.
+    /// Replaces the list of objects that are not synced by `unsynced`, in which each has the fields in which it
+    /// differs.
     #[must_use]
     pub fn differing(self, unsynced: Vec<ObjectSync>) -> Explanation {
         Explanation { unsynced, ..self }
@@ -241,12 +247,12 @@ impl Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds those findings of `report` that contradict the green status, in which the tool and the objects disagree
-    /// about a green app: those of high severity, and objects that were changed by hand. `report` must be about this
-    /// app alone.
+    /// Sets as doubts those findings of `report` that contradict the green status, in which the tool and the objects
+    /// disagree about a green app: those of high severity, and objects that were changed by hand. `report` must be
+    /// about this app alone.
     ///
-    /// Leaves out findings whose message a problem of the app shows already. Findings that need Leases or other
-    /// clusters are missing, because those were not read.
+    /// Leaves out findings whose message is the first line of that of a problem of the app. Findings that need Leases
+    /// or other clusters are missing, because those were not read.
     #[must_use]
     pub fn doubted(self, report: TrustReport) -> Explanation {
         let is_said = |finding: &TrustFinding| {
@@ -317,7 +323,8 @@ impl Answer {
     }
 }
 
-/// Returns the sync state of an app whose objects are well, if it is `Failed` or `Unknown`; else `None`.
+/// Returns the present sync state of an app whose health is Ready, if it is `Failed` or `Unknown`; `None` otherwise,
+/// and for an `Unknown` that the delivery tool itself reports without a message.
 fn trouble(app: &App) -> Option<SyncState> {
     match app.effective_sync() {
         _ if app.health != Status::Current => None,
@@ -328,7 +335,8 @@ fn trouble(app: &App) -> Option<SyncState> {
     }
 }
 
-/// Returns true if a sync, which nothing prevents, may end that the app is OutOfSync.
+/// Returns true if a sync can end that the app is OutOfSync: if it is so now and has that as a problem, its controller
+/// runs, no source has a problem but notices, and not all unsynced objects only have to be pruned.
 fn is_syncable(app: &App) -> bool {
     let has = |axis, state| app.problems.iter().any(|it| it.axis == axis && it.state == state);
     let is_prevented = has(Axis::Sync, CONTROLLER_STOPPED)
@@ -342,8 +350,9 @@ fn is_syncable(app: &App) -> bool {
         && !leaves_all
 }
 
-/// Returns the command that shows more about `problem` of a ready app, or `None`; with a `context` the command
-/// names it.
+/// Returns the command that shows more about `problem` of an app without a cause: `kubectl describe` (`get` if it does
+/// not exist) of its object if it is a problem of a source or of a stopped controller, else the command of
+/// [`delivered_by`]. `None` if there is none; with a `context` the command names it.
 fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Option<String> {
     match &problem.object {
         // An object that could not be synced may not exist.
@@ -356,7 +365,8 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
     }
 }
 
-/// Returns the command that shows the declaring object of an app, or its Helm release; `None` if there is neither.
+/// Returns the command that describes the declaring object of an app or, without one, shows the history of its Helm
+/// release; `None` if there is neither, or a name could be taken for an option.
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
@@ -372,8 +382,9 @@ fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// Returns the commands that show more about the state of an app; `cause` is the last step of its cause chain, if it has
-/// one.
+/// Returns the commands that show more about the state of an app: about the connection if its target or, without an
+/// object to show, its home is lost; else about `cause`, the last step of its cause chain; without one about its worst
+/// problem.
 fn next(app: &App, cause: Option<&CauseStep>, context: Option<&str>) -> Vec<String> {
     let lost = |cluster: &str, freshness: Freshness| {
         let is_lost = freshness.state == FreshnessState::Lost;

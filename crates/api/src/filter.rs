@@ -154,7 +154,8 @@ impl StatusFilter {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Filter {
-    /// The present statuses of which a row must have one; `None` for any.
+    /// The present statuses of which a row must have one, where a Ready row with a problem that is more than a notice
+    /// does not count as Ready; `None` for any.
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub status: Option<StatusFilter>,
@@ -174,9 +175,11 @@ pub struct Filter {
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub labels: Option<LabelSelector>,
-    /// Names of the target clusters of which rows are kept; empty for all.
+    /// Names of the clusters whose rows are kept (of apps and objects the target cluster; of clusters also an alias);
+    /// empty for all.
     pub clusters: Vec<String>,
-    /// Names of the kinds of which objects are kept, in any case of letters; empty for all.
+    /// Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`),
+    /// in any case of letters; empty for all.
     pub kinds: Vec<String>,
     /// Parts of image names: an object must declare or run an image with one of them in its name; empty for any.
     pub images: Vec<String>,
@@ -185,8 +188,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Removes from `list` the apps that do not match (ignoring the conditions about status, kinds and images), and
-    /// the errors of clusters that do not match.
+    /// Removes from `list` the apps that do not match (ignoring the conditions about status, kinds and images), and the
+    /// errors of clusters that do not match. `clusters` hold the objects with the labels.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
         list.errors.retain(|error| self.admits_cluster(&error.cluster));
@@ -200,7 +203,8 @@ impl Filter {
     }
 
     /// Removes from each app of `list` the objects that do not match the kinds, namespaces and statuses, and those that
-    /// have none of the images `uses`, if that is given; the apps stay, even without objects.
+    /// have none of the images `uses`, if that is given; the apps stay, even without objects. An object that is not
+    /// synced does not count as Ready if its app has a problem that is more than a notice.
     pub fn resources(&self, list: &mut AppList, uses: Option<&ImageUses<'_>>) {
         for app in &mut list.apps {
             let freshness = app.freshness;
@@ -280,8 +284,8 @@ impl Filter {
     }
 }
 
-/// Returns the value of `label` that all objects of an app share; `None` if they do not share one. Such a
-/// label counts as one of the app's own if no object declares the app.
+/// Returns the value of `label` that all objects of an app share; `None` if they do not, one of them was not read, or
+/// there are none. Such a label counts as one of the app's own if no object declares the app.
 fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
     let objects = of_name(clusters, &app.app.target)?;
     let mut values = app.resources.iter().map(|resource| {
@@ -360,8 +364,8 @@ fn last<T>(value: Option<T>) -> (bool, Option<T>) {
     (value.is_none(), value)
 }
 
-/// Sorts rows of objects by a field, those of one status by the time since when they have it; equal rows keep their
-/// order.
+/// Sorts rows of objects by a field, those of one status by the time since when they are not well, the earliest first;
+/// equal rows keep their order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),
@@ -378,8 +382,8 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts rows of clusters by name (also for `Cluster`) or by status and problem, the worst first; for other fields they
-/// keep their order.
+/// Sorts rows of clusters by name (also for `Cluster`), or by status and then by the severity of the worst problem, the
+/// worst first; for other fields they keep their order.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),

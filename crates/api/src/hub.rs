@@ -53,7 +53,8 @@ pub struct Coverage {
     pub state: AnswerState,
     /// The time for which the answer was computed, by the clock of the hub.
     pub as_of: Timestamp,
-    /// Number of clusters that the answer is about, whether or not they are missing.
+    /// Number of clusters that the answer is about, whether or not they are missing; names that the hub does not know
+    /// do not count.
     pub clusters: usize,
     /// The clusters that are missing in whole or in part, or of which only old observations are known.
     pub missing: Vec<MissingCluster>,
@@ -144,7 +145,7 @@ pub struct Matrix {
     pub api_version: Cow<'static, str>,
     /// Always `Matrix`.
     pub kind: Cow<'static, str>,
-    /// The clusters, which are the columns.
+    /// The clusters that the filter admits, which are the columns; at a past time those that then had matching apps.
     pub columns: Vec<MatrixColumn>,
     /// Number of further clusters, which `columns` leaves out; left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -179,7 +180,7 @@ impl Matrix {
 pub struct MatrixColumn {
     /// The name of the cluster.
     pub cluster: String,
-    /// The freshness of the cluster as a whole.
+    /// The freshness of the cluster as a whole; at a past time the best one among its matching apps.
     pub freshness: FreshnessState,
 }
 
@@ -191,7 +192,7 @@ pub struct MatrixRow {
     /// The key that the app has in all clusters.
     pub key: String,
     /// One character for each column; see `legend`. `.` stands for a cluster without the app. Of several apps with one
-    /// key in a cluster it is the worst.
+    /// key in a cluster it is that of the worst present status, with a problem before without.
     pub cells: String,
 }
 
@@ -221,7 +222,8 @@ pub struct Attention {
     pub api_version: Cow<'static, str>,
     /// Always `Attention`.
     pub kind: Cow<'static, str>,
-    /// The causes: the worst severity first, and of one severity those first that concern most rows.
+    /// The first causes, at most as many as the request's `limit`: the worst severity first, and of one severity those
+    /// first that concern most rows.
     pub items: Vec<AttentionEntry>,
     /// Number of causes, including those that `items` leaves out.
     pub total: usize,
@@ -239,8 +241,8 @@ impl Attention {
     pub const KIND: &'static str = "Attention";
 }
 
-/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if their texts
-/// are equal, apart from numbers, durations and the name of the cluster.
+/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if they have the
+/// same severity, axis and state, and texts that are equal apart from numbers, durations and the name of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -261,11 +263,11 @@ pub struct AttentionEntry {
     pub since: Option<Timestamp>,
     /// Number of rows: apps in clusters.
     pub count: usize,
-    /// The keys of the first few of the apps, in the order of the fleet.
+    /// The keys of the first five of the apps, in the order of the fleet.
     pub keys: Vec<String>,
     /// Number of different keys.
     pub key_count: usize,
-    /// The names of the first few of the clusters, in the order of the fleet.
+    /// The names of the first five of the clusters, in the order of the fleet.
     pub clusters: Vec<String>,
     /// Number of clusters.
     pub cluster_count: usize,
@@ -282,7 +284,8 @@ pub struct PairState {
     pub effective: Status,
     /// The sync state that views showed.
     pub sync: SyncState,
-    /// The worst problem in a few words, such as `sync failed`; `null` if the app had no problem.
+    /// The worst problem in a few words, such as `sync failed`; `lost`, `stale`, `home lost` or `home stale` while a
+    /// cluster was not live; `null` if the app had no problem.
     pub problem: Option<String>,
 }
 
@@ -417,9 +420,9 @@ pub struct PastList<T> {
 pub struct PastApp {
     /// The key of the app.
     pub key: String,
-    /// Name of the cluster that held the app's objects.
+    /// Name of the cluster that held the app's objects; its identity if the hub no longer knows it.
     pub cluster: String,
-    /// Name of the cluster that held the declaring object.
+    /// Name of the cluster that held the declaring object; its identity if the hub no longer knows it.
     pub home: String,
     /// The delivery of the app.
     pub delivery: Delivery,
@@ -439,11 +442,11 @@ pub struct PastApp {
 pub struct PastCluster {
     /// Name of the cluster.
     pub cluster: String,
-    /// Number of apps.
+    /// Number of apps that match the filters of the request.
     pub apps: usize,
-    /// Number of apps with a problem, notices included.
+    /// Number of these apps with a problem, notices included.
     pub problems: usize,
-    /// Number of apps by the status that views showed.
+    /// Number of these apps by the status that views showed.
     pub counts: Counts,
 }
 

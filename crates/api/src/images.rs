@@ -79,8 +79,8 @@ impl<'f> ImageUses<'f> {
         ImageUses { parts, clusters, known: RefCell::default() }
     }
 
-    /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8; none if the
-    /// object was not read.
+    /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8;
+    /// none if the object was not read.
     pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
         let mut known = self.known.borrow_mut();
         let place = (cluster.to_owned(), key.clone());
@@ -103,9 +103,9 @@ impl<'f> ImageUses<'f> {
         all.into_iter().take(MAX_IMAGES).map(of_image).collect()
     }
 
-    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod that belongs to no app
-    /// the topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods.
-    /// `belongings` are those of all apps of `fleet`.
+    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod with one that belongs to
+    /// no app the topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods with
+    /// a wanted image. `belongings` are those of all apps of `fleet`.
     pub(crate) fn beside(&self, fleet: &dyn AskedFleet, belongings: &Ownerships<'_>, pods: bool) -> AppList {
         let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));
@@ -136,7 +136,8 @@ fn wanted(parts: &[String], object: &Object<'_>) -> BTreeSet<String> {
     images(object).into_iter().filter(is_wanted).collect()
 }
 
-/// Returns the container images of an object: of a Pod, or of the Pod template that it contains.
+/// Returns the images of the containers and init containers of an object: of a Pod, or of the Pod template that it
+/// contains.
 fn images(object: &Object<'_>) -> Vec<String> {
     let specs: [&[&str]; 3] =
         [&["spec"], &["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"]];

@@ -59,7 +59,7 @@ pub use wait::{WaitChange, WaitSummary};
 
 use taffrail_apps::{AppError, AppRef, Delivery};
 
-/// The `apiVersion` of all lists.
+/// The `apiVersion` of all answers.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
 /// The answer of a command that lists rows of one kind.
@@ -125,9 +125,9 @@ impl From<&AppError> for ErrorRow {
 pub struct AppName {
     /// The delivery of the app, such as a Flux Kustomization.
     pub delivery: Delivery,
-    /// Namespace of its declaring object.
+    /// Namespace of its declaring object; of an app without one, the namespace of its objects or its Helm release.
     pub namespace: String,
-    /// Name of its declaring object.
+    /// Name of its declaring object; of an app without one, the value of the label or the name of the Helm release.
     pub name: String,
 }
 

@@ -114,8 +114,7 @@ pub struct ActionRunRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script_of: Option<String>,
     /// The result: `Done`, `Unchanged`, `Refused`, `Error`, or `Timeout` if the cluster did not answer in time; of dry
-    /// runs
-    /// `Planned` or `Accepted`.
+    /// runs `Planned` or `Accepted`.
     pub result: Cow<'static, str>,
     /// The reason for the result. If the answer to a write was lost, it says that the change may or may not have been
     /// made.

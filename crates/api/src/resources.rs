@@ -57,17 +57,17 @@ pub struct ResourceRow {
     pub name: String,
     /// The status of the object when it was last observed; for an object that declares an app, that of the app.
     pub health: Status,
-    /// The status of the object now: Unknown if the last observation is too old.
+    /// The status of the object now: `health` unless `freshness` is given, then Unknown.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
     /// The message of `health`, in one line; may be empty.
     pub message: Words,
-    /// The freshness of the observation; left out while it is live.
+    /// The freshness of the objects of the app, of which the least fresh one counts for all; left out while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freshness: Option<Freshness>,
-    /// The problem because of which `effective` is Unknown although `health` need not be: the cluster is not live. Left
-    /// out while it is.
+    /// The worst problem of the app, if that is that a cluster or a part of one is not live and `effective` is Unknown
+    /// because of it; else left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// Name of the rule that decided the status.
@@ -96,8 +96,8 @@ pub struct ResourceRow {
     /// The app that declares it; absent if none does (`--orphaned`, `--image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// Where no known app declares it (`--image`): the clusters, and the kinds of apps in clusters, that could not be read
-    /// and whose apps may.
+    /// Where no known app declares it (`--image`): the clusters, and the kinds of apps in clusters, that could not be
+    /// read and whose apps may.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners_unread: Vec<String>,
 }

@@ -53,7 +53,7 @@ pub struct RulingRow {
     pub suspended: bool,
     /// The message of the status, for people.
     pub message: String,
-    /// The name of the rule that decided, with the number of the branch after `#`.
+    /// The name of the rule that decided; of rules in YAML with the number of the branch after `#`.
     pub rule: String,
     /// The rules in YAML for the kind, in order of evaluation.
     pub asked: Vec<AskedRules>,
@@ -63,7 +63,7 @@ impl ListItem for RulingRow {
     const LIST: &'static str = "RulingList";
 }
 
-/// The rules in YAML of one origin (user or library) that apply to an object, with the result of each branch.
+/// The rules in YAML of one origin (`user` or `shipped`) that apply to an object, with the result of each branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +104,7 @@ pub struct RuleTrial {
     pub kind: Cow<'static, str>,
     /// Number of test cases that passed.
     pub passed: usize,
-    /// Number of failed cases (`RuleTest`) or findings (`RuleLint`), each of which is an item.
+    /// Number of items: of failed cases and files that could not be read, for `RuleLint` also of lint findings.
     pub failed: usize,
     /// The failed cases and the files that could not be read; for `RuleLint` also the lint findings.
     pub items: Vec<RuleFaultRow>,

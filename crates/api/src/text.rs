@@ -39,7 +39,7 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
 
 /// Returns the message of a row whose cluster is not live because of `silence`: which cluster that is, and behind it
 /// `last`, the message of the status that was last observed: `eu-1 does not answer; before: Pod is Ready`. Leaves out
-/// `last` if the cluster was never observed, and returns it alone if `silence` is `None`.
+/// `last` if it is empty or the cluster was never observed, and returns it alone if `silence` is `None`.
 pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>) -> Cow<'t, str> {
     let Some(silence) = silence else { return last.into() };
     let message = silence.message.strip_prefix("cluster ").unwrap_or(&silence.message);
@@ -53,8 +53,8 @@ pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>) -> Cow<'t, 
     }
 }
 
-/// Returns the problem because of which the observations in the cluster of an app's objects do not count as current;
-/// `None` if they do. `problem` is the worst problem of the app.
+/// Returns `problem`, the worst problem of an app, if it is on the axis freshness and `freshness`, that of the app's
+/// objects, is not live; `None` otherwise.
 pub(crate) fn silence(freshness: Freshness, problem: Option<&Problem>) -> Option<&Problem> {
     problem.filter(|problem| !freshness.is_live() && problem.axis == Axis::Freshness)
 }
@@ -89,8 +89,8 @@ pub fn sync(app: &App) -> Cow<'static, str> {
     SyncRow::from(app).words()
 }
 
-/// Returns `words`, which tell the `status` of an object, and after them the sync state that its delivery tool reports, if
-/// it reports one: `Ready, OutOfSync`.
+/// Returns `words`, which tell the `status` of an object, and after them the sync state that its delivery tool reports,
+/// if it reports one: `Ready, OutOfSync`.
 ///
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
 pub(crate) fn with_sync(words: String, status: Status, sync: Option<ObjectSyncState>) -> String {
@@ -127,7 +127,7 @@ pub fn delivery(delivery: Delivery) -> &'static str {
 }
 
 /// Returns the first three of the fields that a change names, and how many more there are: `replicas, strategy.type and
-/// 2 more`; `None` if it names none.
+/// 2 more`, or `at least 2 more` if it names as many as it can; `None` if it names none.
 fn few_fields(fields: &[String]) -> Option<String> {
     const MAX_NAMED: usize = 3;
     let named = fields.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -1,8 +1,8 @@
 //! Joins entries of an answer that are the same in many clusters.
 //!
-//! Entries are joined only if all that they say is equal but for times, counts, generated names and UIDs. So
-//! no cluster can hide what another one reports: all clusters of a joined entry are named, and different
-//! entries stay apart.
+//! Entries are joined only if all that they say is equal but for times, numbers, generated names and UIDs in messages,
+//! and commands. So no cluster can hide what another one reports: all clusters of a joined entry are named, and
+//! different entries stay apart.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,7 +32,8 @@ pub enum InClusters {
     },
     /// Several clusters with the same entry.
     Several {
-        /// The names of the clusters. The details of the entry are those of the first cluster.
+        /// The names of the clusters. The details of an explanation or finding are those of the first cluster; those of
+        /// an event are of the newest warning.
         clusters: Vec<String>,
     },
 }
@@ -57,8 +58,8 @@ impl InClusters {
         }
     }
 
-    /// Returns the name of the first cluster, from which the details of the entry come, such as its commands; empty if
-    /// there is none.
+    /// Returns the name of the first cluster, from which the details of an explanation or finding come, such as its
+    /// commands (not those of an event); empty if there is none.
     pub fn first(&self) -> &str {
         self.names().first().map_or("", String::as_str)
     }

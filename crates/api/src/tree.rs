@@ -135,14 +135,14 @@ pub struct TreeNode {
     pub object: Option<ObjectKey>,
     /// The status of the app or object when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status now: `health` if the objects of the app are observed live, else Unknown.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
     /// The message, in one line.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
-    /// The worst problem of the app; left out for an app that is well, and for objects.
+    /// The worst problem of the app, notices included; left out for an app without problems, and for objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// The state that the delivery tool reports for an object that is not synced: `OutOfSync`, `SyncFailed`, …;
@@ -152,7 +152,7 @@ pub struct TreeNode {
     /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
-    /// The time since when the app or object is not well, if known.
+    /// The time since when the object is not well, if known; left out for apps, whose `problem` tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The creation time of the object, if known.
@@ -240,16 +240,16 @@ impl TreeNode {
         self.problem.as_ref().is_some_and(Problem::is_pressing)
     }
 
-    /// Returns the problem that is shown beside the status Ready of an app; `None` if the node is not Ready or has no
-    /// problem, or only that it is suspended, which the note says.
+    /// Returns the worst problem of an app whose status is Ready, to be shown beside it; `None` if the node is not
+    /// Ready or has no problem, or if that is a suspension.
     pub fn besides(&self) -> Option<&Problem> {
         let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
     }
 
-    /// Returns the message to show to people: that of the problem of [`TreeNode::besides`], else
-    /// [`text::object_message`], with an empty message for a Ready object; of an app after the cluster of its objects if
-    /// that is not live.
+    /// Returns the message to show to people: that of the problem of [`TreeNode::besides`]; for an app that is Unknown
+    /// only because its objects are not live, the cluster that is not live and the last message, as
+    /// [`text::last_message`]; else [`text::object_message`], with an empty message for a Ready object.
     pub fn told(&self) -> Cow<'_, str> {
         let own = if self.health == Status::Current { "" } else { &*self.message };
         let silence = self.problem.as_ref().filter(|it| self.was_other() && it.axis == Axis::Freshness);
@@ -385,9 +385,10 @@ impl<'a> Forest<'a> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// Returns the objects that an app declares and that carry its mark (or, if `unconfirmed`, those that do not), and
-    /// their dependents at all levels, each with its cluster. Leaves out objects in `walked`, to which it adds those
-    /// that it returns, and those of apps that this app delivers.
+    /// Returns the objects that an app declares and on which its claim is confirmed (or, if `unconfirmed`, those on
+    /// which it is not), and their dependents at all levels, each with its cluster; none if the target cluster was not
+    /// queried. Leaves out objects in `walked`, to which it adds those that it returns, and the objects of apps that
+    /// this app delivers.
     pub(super) fn objects(
         &self,
         app: &'a App,
@@ -559,7 +560,7 @@ impl<'a> Below<'_, 'a> {
             let assessment = assess_dependent(&observed.object, evidence, rules, now);
             (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {
-            (Status::Unknown, "only its metadata was read".into(), None)
+            (Status::Unknown, "only the metadata of the object was read".into(), None)
         };
         let key = observed.key;
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());
@@ -575,10 +576,10 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// The note of a declared object that carries no mark of the app.
+/// The note of a declared object on which the claim of the app is unconfirmed.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// The note of an old ReplicaSet that a Deployment keeps for rollbacks.
+/// The note of a ReplicaSet that wants no Pods, such as an old one that a Deployment keeps for rollbacks.
 const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource) -> TreeNode {
@@ -659,8 +660,8 @@ enum Fate {
     Gone,
 }
 
-/// The properties in which children are equal that share a line; texts are compared without digits and the object's
-/// own name.
+/// The properties in which children are equal that share a line; texts are compared without digits and the object's own
+/// name, and the messages of Ready objects not at all.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,

@@ -29,7 +29,7 @@ pub struct TrustReport {
     pub kind: Cow<'static, str>,
     /// The findings, the worst first; of equal severity those with most green apps first.
     pub items: Vec<TrustFinding>,
-    /// The objects and leases that were checked, for each cluster.
+    /// The numbers of apps, objects, Pods and Leases that were checked, for each cluster.
     pub checked: Vec<CheckedCluster>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,

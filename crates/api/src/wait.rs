@@ -30,7 +30,7 @@ pub struct WaitChange {
     pub kind: Cow<'static, str>,
     /// The time at which the state was determined.
     pub time: Timestamp,
-    /// Name of the cluster.
+    /// Name of the cluster in which the target is looked for; for an app, of the one that holds its objects.
     pub cluster: String,
     /// The target in short: `deployment/web`, `app/shop`.
     pub target: String,
@@ -48,13 +48,14 @@ pub struct WaitChange {
     /// The reason of the status in one CamelCase word; left out if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The message of the root cause, in one line; left out if there is none.
+    /// The reason why the target meets the condition or not, or the message of the root cause, in one line; left out if
+    /// there is none.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The time since when the target is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The cause chain, from the object to the root cause; left out for a target that is well.
+    /// The cause chain, from the object to the root cause; left out for a target that is Ready or was not observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<Arc<CauseStep>>,
     /// Command lines that show more about the target; left out if it meets the condition, or if none helps.
@@ -63,8 +64,8 @@ pub struct WaitChange {
 }
 
 impl WaitChange {
-    /// Makes the row of a target whose state was determined at the time `now`. If `context` is given, the commands name
-    /// it.
+    /// Makes the row of a target whose state was determined at the time `now`. If `context` is given, the commands have
+    /// `--context`: for an object with `context`, for an app with its home and target cluster.
     pub fn new(row: &Row, now: Timestamp, context: Option<&str>) -> WaitChange {
         let judgement = &row.judgement;
         let (object, app) = match &judgement.subject {
@@ -91,8 +92,9 @@ impl WaitChange {
     }
 }
 
-/// Returns the `taffrail explain` command for a target, with `context` if that is given; `None` if the target meets the
-/// condition, does not exist, or cannot be named in a command.
+/// Returns the `taffrail explain` command for a target, if `context` is given with `--context`: for an object with
+/// `context`, for an app with its home and target cluster. `None` if the target meets the condition, is an object that
+/// does not exist, has neither an object nor an app, or has a name that could be taken for an option.
 fn next(row: &Row, context: Option<&str>) -> Option<String> {
     let judgement = &row.judgement;
     if judgement.verdict == WaitState::Met {
@@ -121,7 +123,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
 pub enum WaitResult {
     /// All targets meet the condition.
     Met,
-    /// All targets that do not meet the condition have failed, so that Taffrail stopped waiting.
+    /// All targets that do not meet the condition have failed, so that Taffrail stopped waiting before the timeout.
     Failed,
     /// The time of `--timeout` passed.
     Timeout,
@@ -156,7 +158,7 @@ pub struct WaitSummary {
 
 impl WaitSummary {
     /// Makes the summary of a run that waited for `until`, ended for the reason `end` at the time `now` after `took`,
-    /// and left the targets in the states `items`.
+    /// and left the targets in the states `items`. Shortens cause chains that many of them share.
     pub fn new(
         until: &Until,
         end: End,

@@ -59,7 +59,9 @@ pub struct Disagreement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FleetError {
     /// The source has not opened a stream of reports about the cluster.
-    #[error("source '{source_name}' has opened no stream about cluster {cluster}")]
+    #[error(
+        "the hub refused a report of source '{source_name}', which has opened no stream about cluster {cluster}"
+    )]
     NotOpen {
         /// The name of the source.
         source_name: String,
@@ -119,7 +121,8 @@ impl FleetState {
     /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous stream about it.
     /// Returns the epoch that its reports must carry.
     ///
-    /// Keeps the source's earlier reports, but they do not count as live until it sends a snapshot or an equal digest.
+    /// Keeps the source's earlier reports; those of the new stream prove nothing until it has sent a snapshot of all
+    /// halves or an equal digest.
     pub fn open(&mut self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {
         let opened = &mut self.opened;
         let known = self.clusters.entry(cluster.clone()).or_insert_with(|| {
@@ -188,8 +191,8 @@ impl FleetState {
         }
     }
 
-    /// Applies a report of `source`, received at the moment `at`. Returns the apps and syncs that it changed, and the
-    /// buckets of which the source must send a snapshot.
+    /// Applies a report of `source`, received at the moment `at`. Returns its consequences, and notes for each app that
+    /// they name whether its sources differ.
     ///
     /// # Errors
     /// If the source has no stream about the cluster, or the report does not fit into it.
@@ -217,8 +220,8 @@ impl FleetState {
         self.clusters.get(cluster)
     }
 
-    /// Returns the rows of all apps, sorted by target cluster (the first opened first), then by namespace, name,
-    /// delivery and home, with the errors of all sources.
+    /// Returns the rows of all apps, sorted by target cluster (by home if the fleet does not have the target), the
+    /// first opened first, then by namespace, name, delivery and home, with the errors of all sources.
     pub fn apps(&self, moment: HubTime) -> List<AppRow> {
         List::of(self.rows(moment).into_iter().map(|shown| shown.row).collect(), self.errors())
     }

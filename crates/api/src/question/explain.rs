@@ -38,7 +38,8 @@ pub struct ExplainView {
     pub namespace: Option<String>,
     /// The names of the clusters whose apps or objects are explained; empty for all.
     pub clusters: Vec<String>,
-    /// True for one explanation for each cluster, in place of one for all clusters with an equal one.
+    /// True for one explanation for each cluster, in place of one for all clusters with an equal one; without effect if
+    /// `names` are given, as these are explained for each cluster.
     pub per_cluster: bool,
     /// True if suggested commands name the context of the cluster.
     pub contexts: bool,
@@ -57,7 +58,8 @@ pub struct ExplainView {
 pub struct ExplainAnswer {
     /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
-    /// The explained apps and objects, in the order of the names; without names the worst first.
+    /// The explained apps and objects, in the order of the names; without names the apps with a problem that is more
+    /// than a notice, the worst first.
     pub items: Vec<ExplainedSubject>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +71,7 @@ pub struct ExplainAnswer {
     /// cluster were.
     #[serde(default)]
     pub undoubted: usize,
-    /// True if there are apps.
+    /// True if the fleet has any app, or anything is explained.
     pub has_apps: bool,
     /// True if no explained app or object has a problem but notices.
     pub is_well: bool,
@@ -97,12 +99,13 @@ pub struct ExplainedSubject {
     /// included.
     #[serde(default)]
     pub other_count: usize,
-    /// A sentence about differences that the cluster does not record; left out if there is nothing to say.
+    /// A sentence that the cluster does not record all fields in which unsynced objects differ, with Argo CD's command
+    /// that shows them; left out for other tools, and if no such object exists that no problem names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
 
-/// A declared object of an app that is not ready.
+/// A declared object that is not Ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -111,7 +114,7 @@ pub struct OtherObject {
     pub object: ObjectKey,
     /// The status of the object.
     pub status: Status,
-    /// The message about the status.
+    /// The message of the status, in one line.
     pub message: Words,
 }
 
@@ -141,8 +144,8 @@ impl ExplainedSubject {
         ExplainedSubject { explanation, row, object, tells_owners, others, other_count, differences }
     }
 
-    /// Returns the objects that the delivery tool reports as not synced, without those whose problem is listed
-    /// already.
+    /// Returns the unsynced objects that no problem tells already: leaves out those that a problem names with a message
+    /// that ends with theirs.
     pub fn unsaid(&self) -> Vec<&ObjectSync> {
         unsaid(&self.explanation)
     }
@@ -245,15 +248,16 @@ impl ExplainView {
         (chosen, missing)
     }
 
-    /// Returns the context that suggested commands about an app name; `None` if they name none.
+    /// Returns the context that suggested commands about an app name: its target cluster if its worst object is a
+    /// declared one, else its home; `None` unless `contexts` is set.
     fn context(&self, app: &App) -> Option<String> {
         // The declaring object may be in another cluster than the app's objects.
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
         self.contexts.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     }
 
-    /// Returns the apps for which `changed` is computed, the changes before a failure: those of the names, or all if
-    /// no name was given.
+    /// Returns the apps for which `changed`, the changes before a failure, is computed: those whose name is among the
+    /// names, or all if no name was given.
     fn changes(&self) -> Changes {
         if self.names.is_empty() {
             return Changes::All;
@@ -305,8 +309,8 @@ impl<'l> Grounds<'l> {
     }
 }
 
-/// Makes the error for a name that matches neither an app nor an object. `refusal` is the error of the search for an
-/// app.
+/// Makes the error for a name that matches neither an app nor an object: [`QuestionError::NoObject`] for `KIND/NAME` of
+/// a known kind, else that of `refusal`, the error of the search for an app.
 fn not_found(grounds: &Grounds<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| grounds.is_known(kind));
     let Some((kind, wanted)) = of_kind else {

@@ -113,7 +113,7 @@ pub struct OverviewAnswer {
     pub fleet: FleetFacts,
     /// The clusters, in the order in which they were given.
     pub clusters: Vec<ClusterRow>,
-    /// The apps in these clusters.
+    /// The apps whose objects these clusters hold, declared in the namespace of the question if that is given.
     pub apps: Vec<AppRow>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,7 +128,7 @@ pub struct ResourcesView {
     /// The apps whose objects are listed, and the conditions that the objects must meet.
     pub rows: RowSelection,
     /// True to list instead the objects that no app declares and that have no owner, in the namespaces of `namespace`
-    /// and of the filter.
+    /// and of the filter; without any, in all but those of Kubernetes.
     pub orphaned: bool,
 }
 
@@ -141,16 +141,17 @@ pub struct ListAnswer<T> {
     pub fleet: FleetFacts,
     /// The rows that match, sorted as requested.
     pub items: Vec<T>,
-    /// The rows that match, and those that only the conditions about status, problems and sync leave out; empty
-    /// unless the question sets `follow`.
+    /// The rows that match, and those that only the conditions about status, problems and sync leave out; empty unless
+    /// the question sets `follow` and has such a condition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<T>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
-    /// True if no row has a problem other than a notice, on the axes of the filter's `problems` if that names some. If
-    /// the question selects objects by status, kind, image or namespace, or orphaned ones, true if all of these are
-    /// Ready, whatever their apps are.
+    /// True if no app that is listed, or whose objects are, has a problem other than a notice, on the axes of the
+    /// filter's `problems` if that names some. For clusters, true if each is Ready and no app of it has such a problem.
+    /// For objects selected by status, kind, image or namespace, and orphaned ones, true if all of these are Ready,
+    /// whatever their apps are.
     pub is_well: bool,
     /// The requested namespaces of which neither the Namespace nor an object exists. Empty for a question that follows
     /// changes, and if an app that is declared in the requested namespace has an object.
@@ -188,9 +189,12 @@ struct Selected<T> {
 }
 
 impl<T> Selected<T> {
-    /// Selects the apps of `fleet`. If `orphaned_in` is given, these are the objects that no app declares in these
-    /// namespaces; `narrow` applies the conditions about the rows of an app. The objects of `beside` are listed too: a
-    /// kind of which only they are is no misspelled one.
+    /// Selects the apps of `fleet`. If `orphaned_in` is given, these are instead the objects in these namespaces that
+    /// no app declares; `narrow` applies the conditions about the rows of an app. The kinds of the objects in `beside`,
+    /// which are listed too, count as known.
+    ///
+    /// # Errors
+    /// Fails if there is no cluster, app or declared kind that the filter or the names name.
     fn of(
         rows: &RowSelection,
         orphaned_in: Option<&BTreeSet<String>>,
@@ -399,8 +403,8 @@ impl ResourcesView {
         !filter.images.is_empty() && !is_about_apps && declared.is_empty() && !self.orphaned
     }
 
-    /// Returns the namespaces in which to search objects without an app, empty for all; `None` if the user did not
-    /// ask for such objects.
+    /// Returns the namespaces in which to search objects without an app, empty for all but those of Kubernetes; `None`
+    /// if the user did not ask for such objects.
     pub fn orphaned_in(&self) -> Option<BTreeSet<String>> {
         let RowSelection { filter, namespace, .. } = &self.rows;
         self.orphaned.then(|| filter.namespaces.iter().chain(namespace).cloned().collect())

@@ -3,7 +3,7 @@
 //! A question is answered from a [`AskedFleet`], by the same function wherever the fleet is: in the process of the
 //! command line, which has just read it, or in a hub, which follows it. So both print the same.
 //!
-//! * `lists` answers `get apps`, `get clusters` and `get resources`.
+//! * `lists` answers `get apps`, `get clusters`, `get resources` and `overview`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
 //! * `explain` answers `explain`.
 //! * `status` has the question of `status`, which is answered where the kinds of each cluster are known.
@@ -45,11 +45,11 @@ pub trait AskedFleet {
     /// consists of these objects.
     fn apps(&self, objects: &[ObjectKey]) -> AppList;
 
-    /// Returns the objects in these namespaces that no app of `list` declares, as one app in each cluster; without
-    /// `namespaces` those of all namespaces.
+    /// Returns the objects in these namespaces that no app of `list` declares and that have no owner, as one app in
+    /// each cluster; without `namespaces` those of all namespaces but Kubernetes' own.
     fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList;
 
-    /// Returns the states of the clusters.
+    /// Returns the cluster states, one for each name under which a cluster was queried.
     fn clusters(&self) -> Vec<&dyn Objects>;
 
     /// Returns the rules by which objects are judged.
@@ -242,7 +242,8 @@ pub struct FleetFacts {
     /// The names of the clusters that were never observed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unobserved: BTreeSet<String>,
-    /// The names of the clusters that are not live but were observed before, each with the time of the last observation.
+    /// The names of the clusters that are not live but were observed before, each with the time of the last
+    /// observation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub last_observed: BTreeMap<String, Timestamp>,
     /// Failures outside of any cluster, such as in a kubeconfig.
@@ -311,7 +312,7 @@ pub enum QuestionError {
     UnknownCluster {
         /// The name as given.
         name: String,
-        /// The names of all clusters.
+        /// The names and aliases of all clusters.
         known: Vec<String>,
     },
     /// The name of an app matches no app, or several.
@@ -334,12 +335,12 @@ pub enum QuestionError {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hidden_by: Option<Box<AppError>>,
     },
-    /// No app declares an object of a kind.
-    #[error("no app declares an object of kind '{kind}'")]
+    /// None of the selected apps declares an object of a kind.
+    #[error("none of the selected apps declares an object of kind '{kind}'")]
     UnknownKind {
         /// The kind as given.
         kind: String,
-        /// The kinds of the objects that apps declare.
+        /// The kinds of the objects that the selected apps declare, sorted.
         known: Vec<String>,
     },
     /// No object of a kind has the name, and no app.
@@ -349,7 +350,7 @@ pub enum QuestionError {
         kind: String,
         /// The name as given.
         name: String,
-        /// The namespaces, beside the selected one, in which an object of that kind has the name.
+        /// The namespaces in which an object of that kind has the name, sorted; empty if there are none.
         namespaces: Vec<String>,
         /// The failure to read a part that may hold the object, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -363,8 +364,8 @@ pub enum QuestionError {
         /// The kinds that are served.
         known: Vec<String>,
     },
-    /// Nothing has the name.
-    #[error("found nothing of that name")]
+    /// An object is named in full, but the cluster in its name is not among the selected ones.
+    #[error("none of the selected clusters is the cluster in the name of the object")]
     NothingFound,
 }
 

@@ -38,7 +38,8 @@ pub struct AppSelection {
 }
 
 impl AppSelection {
-    /// Returns the query for the apps and their dependents: of the app called `name`, or of all apps.
+    /// Returns the query for the apps and their dependents, with `events` also for the events: of the app called
+    /// `name`, or of all apps.
     fn reads(&self, name: Option<&AppQuery>, events: bool) -> ReadQuery {
         let query = name.map(|name| name.clone().within(self.namespace.as_deref()));
         ReadQuery {
@@ -51,7 +52,8 @@ impl AppSelection {
     }
 
     /// Returns the clusters that must be read in full for an answer about the app called `name`, or about all selected
-    /// ones. With `is_deep` the answer is also about the apps that these deliver, and so on.
+    /// ones. With `is_deep` the answer is also about the apps that the named one delivers, those that these deliver,
+    /// and so on.
     fn extent(
         &self,
         name: Option<&AppQuery>,
@@ -74,7 +76,8 @@ impl AppSelection {
         Ok(reaching(clusters, &list))
     }
 
-    /// Returns the apps called `name`, or all selected ones, with the errors that concern them.
+    /// Returns the selected apps, of these only those called `name` if that is given, with the errors that concern
+    /// them. Fails if none or several different ones have the name.
     fn find<'l>(
         &self,
         name: Option<&AppQuery>,
@@ -114,7 +117,7 @@ fn add_delivered<'l>(apps: &mut Vec<&'l App>, list: &'l AppList) {
     }
 }
 
-/// The question of `app`.
+/// The parameters of `app`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -144,7 +147,7 @@ pub struct AppAnswer {
     pub is_well: bool,
 }
 
-/// One app in one cluster, and what the view says beside its details.
+/// One app in one cluster: its details, its problems, and a remark about its differences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -154,7 +157,8 @@ pub struct AppOfView {
     /// The problems on all axes, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// The remark about differences that the cluster does not record; left out if no object differs.
+    /// A sentence that the cluster does not record all fields in which unsynced objects differ, with Argo CD's command
+    /// that shows them; left out for other tools, and if no object that exists is OutOfSync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
@@ -191,8 +195,9 @@ impl View for AppView {
     }
 }
 
-/// Returns the remark about differences that the cluster does not record, or that Taffrail did not look for, with Argo
-/// CD's command that shows them; `None` if no object differs, or the app is no Application of Argo CD.
+/// Returns the remark that the cluster does not record all fields in which objects differ, or that Taffrail did not
+/// look for them, with Argo CD's command that shows them. `None` if none of `unsynced` is OutOfSync and exists, or the
+/// app is not an Application of Argo CD.
 pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     if app.app.delivery != Delivery::ArgoApplication {
         return None;
@@ -219,7 +224,7 @@ pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     Some(format!("{what}; Argo CD shows it: argocd app diff {name}"))
 }
 
-/// The question of `tree`.
+/// The parameters of `tree`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -297,7 +302,7 @@ impl View for TreeView {
     }
 }
 
-/// The question of `events`.
+/// The parameters of `events`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -358,7 +363,7 @@ impl View for EventsView {
     }
 }
 
-/// The question of `trust`.
+/// The parameters of `trust`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -386,7 +391,7 @@ pub struct TrustAnswer {
     pub fleet: FleetFacts,
     /// The findings, the worst first.
     pub items: Vec<TrustFinding>,
-    /// The objects and leases that were checked, for each cluster.
+    /// The numbers of apps, objects, Pods and Leases that were checked, for each cluster.
     pub checked: Vec<CheckedCluster>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

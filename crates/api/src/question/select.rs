@@ -126,8 +126,9 @@ pub fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 
-/// Returns the errors of `list` that concern the apps `shown`: those of any cluster as a whole, of kinds and groups in
-/// the home and target clusters of these apps, and of their objects and the namespaces in which these were not judged.
+/// Returns the errors of `list` that concern the apps `shown`: those of any cluster as a whole, of kinds, groups and
+/// dumps in the home and target clusters of these apps, of their objects, and of the namespaces in which they are
+/// declared or objects of them were not judged.
 pub fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     let places = Places::of(shown);
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()

@@ -25,14 +25,14 @@ pub struct ClusterReport {
     pub version: Option<String>,
     /// The reason why the certificate of the server was not verified; `None` if it was.
     pub unverified: Option<String>,
-    /// The failure because of which the cluster could not be read at all; `None` if some of it was read.
+    /// The failure because of which the cluster as a whole cannot be read now; `None` if there is none.
     pub lost: Option<LostCluster>,
-    /// The message of the failure because of which apps declared in the cluster may be missing; `None` if none can be
-    /// missing.
+    /// The message of the first failure because of which apps declared in the cluster may be missing: of the cluster, a
+    /// dump, or a kind that declares apps; `None` if there is none.
     pub blind: Option<String>,
     /// True for a dump without objects.
     pub is_empty_dump: bool,
-    /// The freshness that the source reports for the cluster; `None` if the cluster is live.
+    /// The freshness of the cluster as a whole, as the source reports it; `None` if that is live.
     pub not_live: Option<NotLive>,
     /// Statistics of the source's requests and watches; `None` if it has none.
     pub reading: Option<ReadingView>,

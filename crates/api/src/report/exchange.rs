@@ -39,7 +39,8 @@ pub enum SourceReply {
         /// The buckets that differ, as a set of 64 bits.
         buckets: u64,
     },
-    /// The hub refused a report, because its stream has ended or never began: the source must open another one.
+    /// The hub refused a report, because its stream has ended or never began, it came late or twice, or it is about
+    /// another cluster: the source must open another stream.
     Refused {
         /// The cluster.
         cluster: ClusterId,

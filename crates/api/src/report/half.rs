@@ -102,8 +102,8 @@ pub struct DeclaredHalf {
     /// hub takes them out of the half: its history keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syncs: Vec<SyncAttempt>,
-    /// The freshness of the half as its source reports it, if the half is not live although its cluster is; else
-    /// `None`.
+    /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
+    /// whose freshness then counts.
     pub not_live: Option<NotLive>,
 }
 
@@ -119,20 +119,20 @@ pub struct ObservedHalf {
     pub counts: Counts,
     /// Number of declared objects that exist outside of the author's own namespace and carry no mark of this app.
     pub unconfirmed: usize,
-    /// The notice that objects carry no mark of this app; `None` if all do.
+    /// The notice that the claim of this app on some declared objects is unconfirmed; `None` if there are none.
     pub unmarked: Option<Problem>,
-    /// The freshness of the half as its source reports it, if the half is not live although its cluster is; else
-    /// `None`.
+    /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
+    /// whose freshness then counts.
     pub not_live: Option<NotLive>,
 }
 
-/// The object that decides the status of an app, with its status and its problem.
+/// An object that decides the status of an app or of a half, with its status and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Speaker {
     /// The status of the object.
     pub status: Status,
-    /// The name of the rule that decided.
+    /// The name of the rule that decided the status; empty if there was no object to judge.
     pub rule: String,
     /// True if the object exists outside of the author's own namespace and carries no mark of this app.
     pub unconfirmed: bool,
@@ -163,7 +163,7 @@ impl NotLive {
 /// Splits an app, as a source knows it at `now`, into its identity, its declared half and its observed half.
 ///
 /// `id` returns the identity of the cluster of a name; `labels` are those of the declaring object. The declared half
-/// has an empty list of syncs.
+/// has an empty list of syncs; both have the freshness of the app even where it is that of the cluster.
 pub fn halves(
     app: &App,
     id: impl Fn(&str) -> ClusterId,

@@ -14,7 +14,7 @@ pub struct ClusterView<'c> {
     /// True if the cluster as a whole is live; then a half that is not live is so because a part of the cluster could
     /// not be read.
     pub is_live: bool,
-    /// The message of the failure because of which the cluster could not be read at all; `None` if some of it was read.
+    /// The message of the failure because of which the cluster as a whole cannot be read now; `None` if there is none.
     pub silence: Option<&'c str>,
 }
 
@@ -40,8 +40,9 @@ impl<T> Copy for HeldHalf<'_, T> {}
 /// The message of an app without an observed half and without a worse declaring object.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
-/// Returns the problems of an app, the worst first: that one of its clusters is not live (the target before the home),
-/// those of its objects, and those of its declaration. `target` is the cluster that should have reported the `observed`
+/// Returns the problems of an app, the worst first, one for each axis and state: that one of its halves is not live
+/// (the observed one before the declared one), that of the object that decides its status, those of its declaration,
+/// and the notice about objects without its mark. `target` is the cluster that should have reported the `observed`
 /// half.
 fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
@@ -59,8 +60,10 @@ fn problems(
     order_problems(found, unmarked)
 }
 
-/// Returns the object that decides the status of an app: the declaring object if its status is worse than the health of
-/// the `observed` half (Unknown without one), else the worst observed object; `None` if that is well.
+/// Returns the object that decides the status of an app: the declaring one (or the one that lists the objects) if its
+/// status is worse than the health of the `observed` half, which is Unknown without one; else the worst observed
+/// object. `None` if both halves are Ready, or if nothing was observed and the declaring object is not worse than
+/// Unknown.
 pub fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
     let health = health(observed);
     let own = declared.own.as_ref().filter(|own| own.status < health);
@@ -72,7 +75,8 @@ fn health(observed: Option<&ObservedHalf>) -> Status {
 }
 
 /// Returns the health of an app when it was last observed: the worse one of the health of the `observed` half (Unknown
-/// without one) and of the status of the declaring object.
+/// without one) and of the status of its declaring object (or the one that lists its objects), if that is known to be
+/// worse than the objects.
 pub fn last_health(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> Status {
     let own = declared.own.as_ref().map(|own| own.status);
     health(observed).min(own.unwrap_or(Status::Current))

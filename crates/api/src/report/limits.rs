@@ -13,14 +13,15 @@ use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
-/// The maximum length in bytes of names, keys, revisions and all other texts but messages; longer ones are cut, but an
-/// app whose identity is longer is left out.
+/// The maximum length in bytes of names, keys, revisions and all other texts but messages; longer ones are cut, but
+/// labels with a longer name or value are dropped, and an app whose identity is longer is left out.
 pub const MAX_NAME: usize = 512;
 
-/// The maximum number of labels that are kept of an app; the others are dropped.
+/// The maximum number of labels that are kept of an app, the first by name; the others are dropped.
 pub const MAX_LABELS: usize = 64;
 
-/// The maximum number of problems that are kept of an app, besides the one of its objects; the others are dropped.
+/// The maximum number of problems that are kept of a declared half, the first ones, which are the worst; the others are
+/// dropped.
 const MAX_PROBLEMS: usize = 16;
 
 /// The maximum number of further names that are kept of a cluster, and of its scopes that are not live; the others are

@@ -26,7 +26,7 @@ const RECOVERED: u8 = 2;
 pub struct Liveness {
     /// The moment at which the API server last answered the source; `None` before the first proof.
     proved: Option<Duration>,
-    /// The number of proofs since the cluster was last found not to be live.
+    /// The number of proofs since the cluster was last found not to be live, or since the start.
     proofs: u8,
     /// True once the cluster was not live: from then on it is live only after [`RECOVERED`] proofs in a row. Before,
     /// one proof suffices.
@@ -62,8 +62,9 @@ impl Liveness {
         Some(at.saturating_sub(self.proved?))
     }
 
-    /// Returns the state at the moment `at`: lost before the first proof, and stale instead of live while a cluster
-    /// that was not live has had fewer than two new proofs.
+    /// Returns the state at the moment `at` by the age of the last proof: live up to [`LIVE`], stale up to [`LOST`],
+    /// then lost, as before the first proof. Stale instead of live while a cluster that was not live has had fewer than
+    /// two new proofs.
     pub fn state(&self, at: Duration) -> FreshnessState {
         match self.age(at) {
             Some(age) if age <= LIVE && (!self.has_failed || self.proofs >= RECOVERED) => {

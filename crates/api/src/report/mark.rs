@@ -12,11 +12,13 @@ use crate::together::{likeness, without_uids};
 /// The urgency of a change of a half, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HalfChange {
-    /// The half's status, sync state, freshness or severest problem got worse, or a new half is not well.
+    /// The half's status, sync state, freshness or severest problem got worse, or a new half is not Ready, is not live
+    /// or has a problem; the sync state of a new one does not count.
     Worse,
-    /// The half got better, or changed without getting better or worse.
+    /// The half got better, changed without getting better or worse, or is new and not [`HalfChange::Worse`].
     Other,
-    /// Only counts, times, and generated names in messages changed.
+    /// Only counts, the times since when problems exist, and numbers, durations, UIDs and generated names in messages
+    /// changed.
     Volatile,
 }
 
@@ -28,7 +30,8 @@ pub enum HalfChange {
 pub struct HalfMark {
     /// The [fingerprint](super::Half::fingerprint).
     pub fingerprint: u64,
-    /// A hash of the half without counts, times, and the changing parts of messages.
+    /// A hash of the half without counts, the times since when problems exist, and the parts of messages that
+    /// [`steady`] replaces.
     steady: u64,
     rank: Rank,
 }
@@ -59,8 +62,8 @@ impl Rank {
 }
 
 impl HalfMark {
-    /// Computes the mark of the half `id`. `key` is secret, so that an author of an app's texts cannot craft two halves
-    /// with the same fingerprint.
+    /// Computes the mark of the half `id` with the contents `body`. `key` is secret, so that an author of an app's
+    /// texts cannot craft two halves with the same fingerprint.
     pub fn new(id: &HalfId, body: &HalfBody, key: &impl BuildHasher) -> HalfMark {
         let hash = |is_steady: bool| {
             let mut hasher = key.build_hasher();
@@ -198,8 +201,8 @@ const POD_SUFFIX: usize = 5;
 /// The maximum number of characters in the hash of the Pod template in a ReplicaSet's name.
 const TEMPLATE_HASH: usize = 10;
 
-/// Returns a message in which the parts that differ each time are replaced: numbers, durations and UIDs by `#`, and the
-/// random part of Pod names by `*`.
+/// Returns a message in which the parts that differ each time are replaced: numbers, durations and UIDs by `#`, and in
+/// Pod names what follows the name of the workload by `*`.
 fn steady(message: &str) -> String {
     let without = without_uids(message);
     let mut told = String::with_capacity(without.len());

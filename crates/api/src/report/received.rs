@@ -28,10 +28,10 @@ const MAX_ERRORS: usize = 1_000;
 pub struct Received {
     cluster: ClusterId,
     position: StreamPosition,
-    /// True once the source has sent a snapshot of all halves, or an equal digest.
+    /// True once the source has sent a snapshot of all halves, or an equal digest; for a restored state from the start.
     is_whole: bool,
-    /// True from a lost report, a new stream or a digest that differs, until a snapshot of all halves or an equal
-    /// digest.
+    /// True from a lost report, a snapshot part out of order, a reopened stream, a restored state or a digest that
+    /// differs, until a snapshot of all halves or an equal digest.
     has_gap: bool,
     liveness: Liveness,
     apps: HashMap<AppId, Halves>,
@@ -43,9 +43,10 @@ pub struct Received {
     /// The moment at which `facts` were received.
     told: Duration,
     errors: Arc<[ErrorRow]>,
-    /// The number of halves that were refused since the last snapshot.
+    /// The number of halves refused in the last complete snapshot, even one of a few buckets, and since.
     refused: usize,
-    /// The number of halves of which something was cut or dropped since the last snapshot.
+    /// The number of halves of which something was cut or dropped in the last complete snapshot, even one of a few
+    /// buckets, and since.
     cut: usize,
     guards: Guards,
 }
@@ -108,8 +109,9 @@ impl Vitals {
         self.freshness_of(None, Duration::ZERO, at, now)
     }
 
-    /// Returns the freshness at the moment `at` of a half that was received at the moment `received`: that of the
-    /// cluster unless the cluster is live, else `own`, which the source reported for the half (`None` if it is live).
+    /// Returns the freshness at the moment `at`, which the wall clock shows as `now`, of a half that was received at
+    /// the moment `received`: that of the cluster unless the cluster is live, else `own`, which the source reported for
+    /// the half (`None` if it is live).
     pub fn freshness_of(
         &self,
         own: Option<NotLive>,
@@ -180,9 +182,11 @@ impl Default for Guards {
 /// The changes that a report made to the state of a source, and the buckets to send again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consequences {
-    /// The apps of which a half was changed, added or removed.
+    /// The apps of which the report has or removes a half, or replaces one with the last part of a snapshot, even by an
+    /// equal one or if the new one is refused; an app may stand twice.
     pub changed: Vec<AppId>,
-    /// The syncs that the report contained, for each app.
+    /// The syncs in the declared halves of the report, an entry for each half that has any and was not refused at once.
+    /// Those of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
     pub syncs: Vec<ToldSyncs>,
     /// True if the report changed the facts about the cluster or its failures.
     pub is_cluster_changed: bool,
@@ -194,7 +198,7 @@ pub struct Consequences {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     /// The report belongs to a stream that a newer one of the same source has replaced.
-    #[error("the report belongs to stream {found} of its source, which stream {accepted} has replaced")]
+    #[error("the hub refused a report of stream {found} of its source, which stream {accepted} has replaced")]
     OldEpoch {
         /// The epoch of the report.
         found: u64,
@@ -203,7 +207,7 @@ pub enum ReportError {
     },
     /// The report belongs to a stream that the hub never accepted.
     #[error(
-        "the report belongs to stream {found} of its source, which the hub never accepted (the last one is {accepted})"
+        "the hub refused a report of stream {found} of its source, which it never accepted (the last one is {accepted})"
     )]
     UnknownEpoch {
         /// The epoch of the report.
@@ -212,7 +216,9 @@ pub enum ReportError {
         accepted: u64,
     },
     /// The hub has taken the report, or a later one, before.
-    #[error("report {found} of the stream came late or twice: the hub has taken report {taken} before")]
+    #[error(
+        "the hub refused report {found} of a stream, which came late or twice: it has taken report {taken} before"
+    )]
     Repeated {
         /// The number of the report in its stream.
         found: u64,
@@ -220,7 +226,7 @@ pub enum ReportError {
         taken: u64,
     },
     /// The report is about another cluster than its stream.
-    #[error("the report is about another cluster than its stream")]
+    #[error("the hub refused a report because it is about another cluster than its stream")]
     OtherCluster,
 }
 
@@ -264,7 +270,8 @@ impl Received {
         }
     }
 
-    /// Adds a half that an earlier run of the hub received at the moment `received`.
+    /// Adds a half that an earlier run of the hub received at the moment `received`; refuses and counts it as
+    /// [`Received::take`] does.
     pub fn restore(&mut self, app: AppId, body: HalfBody, received: Duration) {
         // No source knows its fingerprint, but each begins with a snapshot of all halves.
         self.insert(Half { app, fingerprint: 0, body }, received);
@@ -286,7 +293,8 @@ impl Received {
     }
 
     /// Applies a report that was received at the moment `at`, and returns its consequences. It counts as a proof that
-    /// the API server answered only if no report is missing.
+    /// the API server answered only if it tells an age, and no report is missing since a snapshot of all halves or an
+    /// equal digest.
     ///
     /// # Errors
     /// Fails if the report is about another cluster, belongs to another stream, or was applied before; then nothing
@@ -363,7 +371,8 @@ impl Received {
     }
 
     /// Applies part number `part` of a snapshot of `buckets`. Returns the apps of all replaced and new halves if it is
-    /// the last part, else none; and the syncs in this part. A part out of order drops the snapshot.
+    /// the last part, else none; and the syncs in this part. A part out of order, or of other buckets, drops the
+    /// snapshot; further parts of it are ignored.
     fn snapshot(
         &mut self,
         buckets: u64,
@@ -488,18 +497,19 @@ impl Received {
         &self.errors
     }
 
-    /// Returns the number of halves refused since the last snapshot: beyond [`MAX_APPS`] apps, declared for another
-    /// home, or with too long a name. While there are some, the digest of the source differs, so that it is not live.
+    /// Returns the number of halves refused in the last complete snapshot and since: beyond [`MAX_APPS`] apps, declared
+    /// for another home, or with too long a name. While there are some, the digest of the source differs, so that it is
+    /// not live.
     pub fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Returns the number of halves of which something was cut or dropped since the last snapshot.
+    /// Returns the number of halves of which something was cut or dropped in the last complete snapshot and since.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// Returns true once the source has sent a snapshot of all halves, or an equal digest.
+    /// Returns true once the source has sent a snapshot of all halves, or an equal digest; for a restored state always.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }

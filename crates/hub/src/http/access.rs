@@ -55,7 +55,8 @@ impl Access {
     }
 
     /// Makes the access rules of a hub behind TLS that clients reach by the names `hosts`, such as `hub.example.com`,
-    /// or `hub.example.com:8443` for another port than 443. Only the given `tokens` are valid.
+    /// or `hub.example.com:8443` for another port than 443. Only the given `tokens` are valid, until
+    /// [`set_tokens`](Access::set_tokens) replaces them.
     pub fn behind_tls(hosts: impl IntoIterator<Item = String>, tokens: Vec<TokenRecord>) -> Access {
         Access {
             hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -91,7 +92,7 @@ impl Access {
             _ => None,
         };
         if !host.is_some_and(|host| self.is_own(host)) {
-            let hint = format!("the hub is called {}", self.hosts.join(", "));
+            let hint = format!("the hub is reached by these hosts: {}", self.hosts.join(", "));
             return Err(Refusal::forbidden("the header Host does not name this hub").hint(hint));
         }
         let is_own = |origin: &HeaderValue| {
@@ -109,8 +110,9 @@ impl Access {
         self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
-    /// Refuses a request that has neither a token that is valid at `now`, nor the cookie of an open session with a
-    /// `Sec-Fetch-Site` of `same-origin` (or `none`, for GET and HEAD). If it has a token, only that decides.
+    /// Refuses a request that has neither a token that is valid at `now` nor the cookie of an open session (401), and
+    /// one with such a cookie but without a `Sec-Fetch-Site` of `same-origin`, or `none` for GET and HEAD (403). If it
+    /// has a token, only that decides.
     pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
         if let Some(token) = bearer(&parts.headers)? {
             return match self.admits(token, now) {

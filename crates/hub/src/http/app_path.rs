@@ -47,7 +47,8 @@ impl<'r> AppPath<'r> {
         });
     }
 
-    /// Makes the 404 that says whether the cluster or the app is unknown, with a hint if the cluster is not fully read.
+    /// Makes the 404 that says whether the cluster or the app is unknown, with a hint if the cluster is not wholly read
+    /// and live.
     pub(super) fn not_found(&self, request: &Request<'_>) -> Refusal {
         let (view, cluster) = (&request.view, self.cluster);
         if !view.fleet().all().any(|(_, known)| view.is_called(known, cluster)) {
@@ -65,7 +66,13 @@ impl<'r> AppPath<'r> {
 
     /// Makes the refusal for a path that matches one app of each of `homes`, the clusters that declare them.
     pub(super) fn ambiguous(homes: &[String]) -> Refusal {
-        let refusal = Refusal::ambiguous(format!("{} apps have this name", homes.len()));
-        refusal.hint(format!("choose one with 'home': {}", homes.join(", ")))
+        let refusal = Refusal::ambiguous(format!(
+            "the path names {} apps, which different clusters declare",
+            homes.len()
+        ));
+        refusal.hint(format!(
+            "choose the cluster that declares it with the parameter 'home': {}",
+            homes.join(", ")
+        ))
     }
 }

@@ -57,16 +57,16 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     let (parts, body) = request.into_parts();
     let path = parts.uri.path();
     if parts.uri.path_and_query().map_or(0, |uri| uri.as_str().len()) > limits.url {
-        let why = format!("the URL is longer than {} bytes", limits.url);
+        let why = format!("the URL of the request is longer than {} bytes", limits.url);
         return Err(Refusal::too_large(StatusCode::URI_TOO_LONG, why));
     }
     let headers: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if headers > limits.headers {
-        let why = format!("the headers are longer than {} bytes", limits.headers);
+        let why = format!("the headers of the request are longer than {} bytes", limits.headers);
         return Err(Refusal::too_large(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
     }
     if body.size_hint().lower() > limits.body as u64 {
-        let why = format!("the body is longer than {} bytes", limits.body);
+        let why = format!("the body of the request is longer than {} bytes", limits.body);
         return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
     }
     let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);

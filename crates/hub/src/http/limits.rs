@@ -12,9 +12,11 @@ pub struct Limits {
     pub headers: usize,
     /// The greatest length of the body of a request, in bytes; the hub refuses a longer one with 413.
     pub body: usize,
-    /// The greatest length in bytes of the answer to a view's question that is a list, such as that of `get apps`.
+    /// The greatest length in bytes of the answer to a view's question that is a list, such as that of `get apps`; the
+    /// hub refuses a question with a longer one with 422.
     pub answer: usize,
-    /// The greatest length in bytes of the answer to any other view's question, such as that of `tree`.
+    /// The greatest length in bytes of the answer to any other view's question, such as that of `tree`; the hub refuses
+    /// a question with a longer one with 422.
     pub drill_down: usize,
     /// The greatest number of requests that the hub answers at one time; it refuses further ones with 503.
     pub requests: usize,
@@ -22,7 +24,9 @@ pub struct Limits {
     pub streams: usize,
     /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,
-    /// The time limit for computing an answer, and the one for the client to take each part of it.
+    /// The time limit for a TLS handshake, for sending the head of a request, and for computing an answer, after which
+    /// the hub refuses the request with 503. A client that takes nothing of an answer for three times as long is
+    /// disconnected.
     pub time: Duration,
 }
 

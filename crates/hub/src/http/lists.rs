@@ -69,7 +69,9 @@ pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
 fn cut(rows: &[AppRow], fields: &[String]) -> Result<Vec<Value>, Refusal> {
     if let Some(unknown) = fields.iter().find(|field| !APP_FIELDS.contains(&&***field)) {
         let why = format!("apps have no field '{}'", super::query::cut(unknown));
-        return Err(Refusal::parameter("fields", why).hint(format!("there are: {}", APP_FIELDS.join(", "))));
+        return Err(
+            Refusal::parameter("fields", why).hint(format!("apps have the fields {}", APP_FIELDS.join(", ")))
+        );
     }
     let row = |row: &AppRow| {
         let mut row = serde_json::to_value(row).unwrap_or_default();
@@ -126,7 +128,7 @@ struct ClusterKey {
 }
 
 /// Answers with a page of the clusters that match the filter's clusters, text and status; of past numbers of apps if
-/// the query has `at`. Refuses an order other than by name, cluster or status.
+/// the query has `at`. Refuses an order other than by name, cluster or status; with `at` any order.
 pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let Query { filter, sort, limit, .. } = query;
@@ -134,7 +136,7 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
         return past::clusters(request, at);
     }
     if matches!(sort, Some(SortField::Since | SortField::Delivery)) {
-        return Err(Refusal::parameter("sort", "clusters can be sorted by name or status"));
+        return Err(Refusal::parameter("sort", "clusters can be sorted only by name, cluster or status"));
     }
     let kind = format!("clusters by {sort:?}");
     let after: Option<ClusterKey> = request.cursor(&kind)?;
@@ -182,7 +184,7 @@ pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&matrix)
 }
 
-/// Answers with the problems of the matching apps, grouped by cause.
+/// Answers with the worst problems of the matching apps, grouped by cause: at most `limit` causes.
 pub(super) fn attention(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     json(&request.view.attention(&request.query.filter, request.query.limit))
 }

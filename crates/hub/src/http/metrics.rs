@@ -1,7 +1,8 @@
 //! `/metrics`: the fleet in the text format of Prometheus.
 //!
-//! An app in a cluster has a series of its own only while it is not well; the others are counted by app and by cluster.
-//! So a fleet of 10,000 clusters with 100 apps, 2 % of them not well, has about 41,000 series instead of 6,000,000.
+//! An app in a cluster has a series of its own only while it is not Ready; the others are counted by app and by
+//! cluster. So a fleet of 10,000 clusters with 100 apps, 2 % of them not Ready, has about 41,000 series instead of
+//! 6,000,000.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
@@ -140,7 +141,9 @@ fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) 
         text.sample(family, &[("cluster", &name(place))], state as u8);
     }
     let family = "taffrail_cluster_apps";
-    text.family(family, "gauge", "Apps with objects in a cluster.");
+    let about =
+        "Apps whose objects a cluster holds, and those that it declares for one that the hub does not know.";
+    text.family(family, "gauge", about);
     for (place, cluster) in shown() {
         text.sample(family, &[("cluster", &name(place))], cluster.pairs.pairs.len());
     }

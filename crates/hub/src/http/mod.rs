@@ -2,8 +2,8 @@
 //!
 //! [`router()`] serves the paths of one table (`endpoint.rs`) with the parameters of another (`query.rs`); the OpenAPI
 //! document `docs/openapi.json` is made of both and of the types of [`taffrail_api`]. All answers are computed from the
-//! last published state of the fleet at the present moment. Before every path stands a guard (`guard.rs`) that knows the
-//! [`Limits`] and the [`Access`].
+//! last published state of the fleet at the present moment. Before every path stands a guard (`guard.rs`) that knows
+//! the [`Limits`] and the [`Access`].
 
 mod access;
 mod app_path;

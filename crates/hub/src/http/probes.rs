@@ -13,8 +13,8 @@ pub(super) fn healthy() -> Response {
     typed(json!({ "healthy": true }).to_string(), "application/json")
 }
 
-/// Answers whether the hub can answer questions, and whether its store can be written: it also answers while that
-/// fails.
+/// Answers 503 until the hub has published the fleet, then 200 with the condition of the store (if it has one), even if
+/// that cannot be written.
 pub(super) async fn ready(hub: &HubApi) -> Response {
     if hub.index.published().version() == 0 {
         return Refusal::busy("the hub has not published the fleet yet").into_response();

@@ -23,20 +23,20 @@ impl Refusal {
         })
     }
 
-    /// Makes the refusal of a query parameter `name` with a wrong value; `why` says what is wrong.
+    /// Makes the refusal (400) of a query parameter `name` with a wrong value; `why` says what is wrong.
     pub(crate) fn parameter(name: &str, why: impl std::fmt::Display) -> Refusal {
         let detail = format!("parameter '{name}': {why}");
         let sort = "urn:taffrail:problem:invalid-parameter";
         Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid parameter", detail)
     }
 
-    /// Makes the refusal of a request that the hub cannot parse.
+    /// Makes the refusal (400) of a request that the hub cannot parse; `why` is the whole message.
     pub(crate) fn request(why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:invalid-request";
         Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid request", why.into())
     }
 
-    /// Makes the refusal of a cursor of another run of the hub, or of another list.
+    /// Makes the refusal (400) of a cursor of another run of the hub, or of another list.
     pub(crate) fn cursor() -> Refusal {
         let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
         let sort = "urn:taffrail:problem:invalid-cursor";
@@ -50,7 +50,7 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, sort, "Not found", what.into())
     }
 
-    /// Makes the refusal of an HTTP method that the path does not support.
+    /// Makes the refusal (405) of an HTTP method that the path does not support.
     pub(crate) fn method() -> Refusal {
         let sort = "urn:taffrail:problem:method-not-allowed";
         let detail = "the path has no such method; see the header Allow".to_owned();
@@ -75,7 +75,7 @@ impl Refusal {
         Refusal::new(StatusCode::FORBIDDEN, sort, "Forbidden", why.into())
     }
 
-    /// Makes the refusal of a view's question that names something that the fleet does not have.
+    /// Makes the refusal (422) of a view's question that names something that the fleet does not have.
     pub(crate) fn question(error: QuestionError) -> Refusal {
         let sort = "urn:taffrail:problem:no-answer";
         let detail = error.to_string();
@@ -89,7 +89,7 @@ impl Refusal {
         Refusal::new(status, sort, "Request too large", why.into())
     }
 
-    /// Makes the refusal of a view's question whose answer would be longer than `most` bytes.
+    /// Makes the refusal (422) of a view's question whose answer would be longer than `most` bytes.
     pub(crate) fn answer(most: usize) -> Refusal {
         let sort = "urn:taffrail:problem:answer-too-large";
         let detail = format!("the answer is longer than {most} bytes");
@@ -97,7 +97,8 @@ impl Refusal {
         refusal.hint("ask for less: with filters, a namespace or the names of apps")
     }
 
-    /// Makes the refusal of a request that the hub cannot answer now, and that the client may repeat.
+    /// Makes the refusal (503) of a request that the hub cannot answer now, and that the client may repeat after a
+    /// second.
     pub(crate) fn busy(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:busy";
         let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sort, "Busy", why.to_owned());
@@ -107,7 +108,8 @@ impl Refusal {
     /// Makes the response for a failure of the hub itself (500).
     pub(crate) fn internal() -> Refusal {
         let sort = "urn:taffrail:problem:internal";
-        let detail = "the hub could not compute the answer; its log says why".to_owned();
+        let detail =
+            "the hub failed while it computed the answer; what it wrote to stderr may say why".to_owned();
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, sort, "Internal error", detail)
     }
 

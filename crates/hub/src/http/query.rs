@@ -309,7 +309,7 @@ impl Query {
             let Some(parameter) = PARAMETERS.iter().find(is_allowed) else {
                 let known = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
                 let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
-                return Err(unknown.hint(format!("there are: {known}")));
+                return Err(unknown.hint(format!("the path has these parameters: {known}")));
             };
             let is_list = matches!(parameter.form, Form::List | Form::Words(_));
             if !is_list && given.contains(&parameter.name) {

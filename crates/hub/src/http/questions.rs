@@ -44,11 +44,15 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
         return Err(Refusal::not_found("this hub does not answer the commands of taffrail with --hub"));
     };
     let Some(bytes) = whole(request.into_body()).await else {
-        let why = format!("the body is longer than {} bytes, or was not sent whole", hub.limits.body);
+        let why = format!(
+            "the body of the request is longer than {} bytes, or was not sent whole",
+            hub.limits.body
+        );
         return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
     };
-    let question: ViewQuestion = serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::request(format!("the body is not a question: {error}")))?;
+    let question: ViewQuestion = serde_json::from_slice(&bytes).map_err(|error| {
+        Refusal::request(format!("the body of the request is not the question of a view: {error}"))
+    })?;
     let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
     let answer = asker.ask(question, patience).await.map_err(|error| match error {
         AskError::Question(error) => Refusal::question(error),

@@ -51,7 +51,8 @@ impl fmt::Debug for HubApi {
 }
 
 impl HubApi {
-    /// Makes the API of the fleet `index`, without store and asker, that answers only requests with `access`.
+    /// Makes the API of the fleet `index`, without store and asker, that answers only the requests that `access`
+    /// admits.
     ///
     /// # Errors
     /// If the operating system gives no random bytes.
@@ -88,8 +89,8 @@ impl HubApi {
         HubApi { store: Some(store), ..self }
     }
 
-    /// Admits those who have a token of the store: reads the tokens now and every five seconds, for ever. While the store
-    /// cannot be read, those that it had before are valid.
+    /// Admits those who have a token of the store: reads the tokens now and every five seconds, for ever; without a
+    /// store it only waits. While the store cannot be read, the tokens that it had before are valid.
     pub async fn keep_tokens(&self) {
         let (Some(store), Some(access)) = (&self.store, &self.access) else {
             return std::future::pending().await;
@@ -109,7 +110,7 @@ impl HubApi {
     }
 }
 
-/// Runs `what` on a thread for blocking work, at most 4 at one time, so that it does not block the async runtime. An
+/// Runs `what` on a thread for blocking work, so that it does not block the async runtime; waits while 4 others run. An
 /// internal error (500) if it panics.
 pub(super) async fn compute(
     hub: Arc<HubApi>,

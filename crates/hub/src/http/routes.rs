@@ -48,11 +48,15 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
         return Refusal::not_found("this hub needs no token, and so opens no sessions").into_response();
     };
     let Some(bytes) = whole(request.into_body()).await else {
-        let why = format!("the body is longer than {} bytes, or was not sent whole", hub.limits.body);
+        let why = format!(
+            "the body of the request is longer than {} bytes, or was not sent whole",
+            hub.limits.body
+        );
         return Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
     };
     let Ok(Wanted { token }) = serde_json::from_slice(&bytes) else {
-        return Refusal::request("the body is not JSON like {\"token\": \"…\"}").into_response();
+        return Refusal::request("the body of the request is not JSON like {\"token\": \"…\"}")
+            .into_response();
     };
     match access.open_session(&token, hub.index.clock().time().now) {
         Err(refusal) => refusal.into_response(),

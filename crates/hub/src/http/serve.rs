@@ -38,7 +38,9 @@ pub async fn serve(
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
     if tls.is_none() && !is_loopback(address) {
-        let why = format!("{address} can be reached from other machines: a hub there needs TLS");
+        let why = format!(
+            "cannot serve at {address} without TLS: other machines can reach it, and a hub there needs TLS"
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let Limits { connections, time, headers, .. } = hub.limits;

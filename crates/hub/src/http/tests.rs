@@ -175,7 +175,10 @@ async fn one_app_is_found_by_cluster_delivery_namespace_and_name() {
     let both = fetch(&fleet, "/api/v1/apps/eu-1/ks/shop/web").await;
     assert_eq!(
         (both.status, &both.body["hint"]),
-        (StatusCode::CONFLICT, &json!("choose one with 'home': eu-1, us-1"))
+        (
+            StatusCode::CONFLICT,
+            &json!("choose the cluster that declares it with the parameter 'home': eu-1, us-1")
+        )
     );
     let got = fetch(&fleet, "/api/v1/apps/eu-1/ks/shop/web?home=us-1").await;
     assert_eq!(got.body["items"][0]["home"], "us-1");

@@ -1,4 +1,4 @@
-//! TLS: the certificate and private key of a hub, which are read again when their files change.
+//! TLS: the certificate and private key of a hub, whose files are read again every minute.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

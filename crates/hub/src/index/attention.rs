@@ -39,8 +39,8 @@ struct Group<'v> {
 }
 
 impl FleetView {
-    /// Returns the problems of the apps that match `filter`, grouped by cause: at most `limit` causes, the most severe
-    /// first, then the one of most apps. An app whose cluster is not live counts for that alone.
+    /// Returns the worst problem of each app that matches `filter`, grouped by cause: at most `limit` causes, the most
+    /// severe first, then the one of most apps. An app with a half that is not live counts for that alone.
     pub(crate) fn attention(&self, filter: &AppFilter, limit: usize) -> Attention {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut of_cause: HashMap<Cause, usize> = HashMap::new();

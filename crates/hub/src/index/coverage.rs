@@ -14,15 +14,16 @@ use super::published::PublishedCluster;
 use super::view::FleetView;
 use crate::clock::HubTime;
 
-/// The greatest number of missing clusters that an answer names.
+/// The greatest number of missing clusters that an answer names; it only counts further ones.
 const MAX_MISSING: usize = 100;
 
-/// The greatest number of errors that an answer contains.
+/// The greatest number of errors that an answer contains; it only counts further ones.
 const MAX_ERRORS: usize = 500;
 
 impl FleetView {
-    /// Returns the number of clusters that `filter` admits, up to 100 of those that are not wholly read and live, with
-    /// reasons, and the worst of their states.
+    /// Returns the number of clusters that `filter` admits, expected ones included, and the first 100 that are not
+    /// wholly read and live, with reasons; also the names of `filter` that no cluster has, which do not count. The
+    /// state is the worst of theirs.
     pub(crate) fn coverage(&self, filter: &AppFilter) -> Coverage {
         let mut coverage = Coverage {
             state: AnswerState::Complete,
@@ -68,8 +69,10 @@ impl FleetView {
         let moment = self.moment();
         let waited = moment.at.saturating_sub(since);
         let (state, reason, message) = match waited <= LOST || is_live {
-            true => (AnswerState::Loading, "NotRead", "its apps have not been read yet"),
-            false => (AnswerState::Partial, "Silent", "no source has reported it since it was added"),
+            true => (AnswerState::Loading, "NotRead", "the apps of the cluster have not been read yet"),
+            false => {
+                (AnswerState::Partial, "Silent", "no source has reported the cluster since it was added")
+            }
         };
         let (cluster, message, since) = (cluster.to_owned(), message.to_owned(), ago(moment, waited));
         MissingCluster { cluster, state, reason: reason.into(), message, since }
@@ -106,7 +109,8 @@ impl FleetView {
         let refused = source.map_or(0, |source| source.refused);
         if refused > 0 {
             let message = format!(
-                "the hub refused {refused} reports about its apps: there are too many, or their names are too long"
+                "the hub refused {refused} reports about apps of the cluster: there are too many, or their names are too \
+                 long"
             );
             return missing(AnswerState::Partial, "TooManyApps", message, None);
         }

@@ -29,13 +29,15 @@ pub struct AppFilter {
     pub suspended: bool,
     /// The selector for labels of the declaring object; `None` for any.
     pub labels: Option<LabelSelector>,
-    /// The identities, names or aliases of the target clusters; empty for all.
+    /// The identities, names or aliases of the target clusters (of one that the hub does not know, the identity); empty
+    /// for all.
     pub clusters: Vec<String>,
     /// The namespaces of declaring objects; empty for all.
     pub namespaces: Vec<String>,
     /// The names of which an app must have one; empty for all.
     pub names: Vec<NameFilter>,
-    /// A text that the key, namespace, name, cluster or problem of an app must contain, ignoring case; empty for any.
+    /// A text that the key, namespace, name or cluster of an app, or the message of a problem on another axis than
+    /// freshness, must contain, ignoring case; empty for any.
     pub text: String,
 }
 

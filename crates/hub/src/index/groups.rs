@@ -151,7 +151,7 @@ enum Value<'v> {
     Text(Cow<'v, str>),
 }
 
-/// Returns the URL of a source, or its name if it has no URL, followed by its path.
+/// Returns the URL of a source, or its name if it has no URL, or else its kind; followed by its path, if it has one.
 fn source(source: &Source) -> Cow<'_, str> {
     let place = source.url.as_deref().or(source.name.as_deref()).unwrap_or(&source.kind);
     match &source.path {

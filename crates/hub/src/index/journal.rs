@@ -280,7 +280,7 @@ impl Journal {
     }
 
     /// Removes and returns the next portion to save: up to 5,000 pairs, transitions and syncs each, and all changes of
-    /// clusters.
+    /// clusters and all last transitions of pairs that the fleet no longer shows.
     pub(crate) fn take(&self) -> Portion {
         let mut pending = self.pending();
         let keys: Vec<PairRef> = pending.pairs.keys().take(MAX_BATCH).cloned().collect();

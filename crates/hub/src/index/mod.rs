@@ -58,7 +58,8 @@ const COLLECTED: Duration = Duration::from_millis(50);
 /// The time after which [`FleetIndex::run`] publishes if nothing but signs of life came.
 const UNCHANGED: Duration = Duration::from_millis(500);
 
-/// The greatest number of reports between two publications whose time to publication is measured.
+/// The greatest number of reports between two publications whose time to publication is measured; that of further ones
+/// is not.
 const MAX_RECEIVED: usize = 10_000;
 
 /// The number of names that the table may hold beyond six for each pair before it is made again without unused ones; a
@@ -91,7 +92,7 @@ struct Owner {
     apps: HashSet<AppId>,
     /// The clusters to publish again, if only because of a sign of life.
     clusters: HashSet<ClusterId>,
-    /// The clusters that were opened since the last publication.
+    /// The clusters that the fleet did not have before they were opened since the last publication.
     new: HashSet<ClusterId>,
     /// For each app that is shown in another cluster than its home, the place of that cluster.
     elsewhere: HashMap<AppId, Place>,
@@ -132,8 +133,9 @@ impl FleetIndex {
         &self.clock
     }
 
-    /// Sets the names of clusters about which reports will come. Until a source reports a cluster of such a name or
-    /// alias, answers list it as missing. Replaces the names of an earlier call; a name of both is expected since then.
+    /// Sets the names of clusters about which reports will come, and publishes. Until a source reports a cluster of
+    /// such a name or alias, answers list it as missing. Replaces the names of an earlier call; a name of both is
+    /// expected since then.
     pub fn expect(&self, names: impl IntoIterator<Item = String>) {
         let now = self.clock.time().at;
         let mut owner = lock(&self.owner);
@@ -280,7 +282,8 @@ impl FleetIndex {
     }
 
     /// Publishes now: applies the reports since the last publication and the passing of time, and records the
-    /// transitions that both caused. Without changes by reports no new version is published.
+    /// transitions that both caused. Publishes a new version only if a report came, a source was opened or forgotten,
+    /// the expected names changed, or the freshness of a source of a cluster with several changed.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);
@@ -371,7 +374,7 @@ impl Owner {
     }
 
     /// Makes the state to publish after `old` from what is marked as changed, and clears the marks. Returns it with the
-    /// changes of pairs; `None` if nothing is marked.
+    /// changes of pairs; `None` if nothing is marked and `old` is not the state before the first publication.
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
         self.turn_sources(old, at);
         self.find_strays(old);

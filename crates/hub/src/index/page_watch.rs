@@ -14,7 +14,7 @@ use super::pair::{Pair, Place};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 
-/// The number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
+/// The greatest number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
 const SPARE: usize = 64;
 
 /// If more apps changed than a quarter of the number of the fleet's pairs, plus 64, the page is searched again
@@ -56,7 +56,7 @@ pub(crate) struct Turned {
 }
 
 impl PageWatch {
-    /// Searches the first `limit` apps of `view` that match `filter`, ordered by `sort`.
+    /// Makes the watch of the first `limit` apps of `view` that match `filter`, ordered by `sort`, and searches them.
     pub(crate) fn new(
         filter: AppFilter,
         sort: Option<SortField>,

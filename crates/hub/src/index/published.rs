@@ -31,8 +31,8 @@ pub struct PublishedFleet {
     pub(crate) unheard: Arc<UnheardClusters>,
 }
 
-/// The names of the expected clusters about which no source has reported yet, in the order of expectation, each with the
-/// moment of the hub's clock since which it is expected.
+/// The names of the expected clusters about which no source has reported yet, in the order of expectation, each with
+/// the moment of the hub's clock since which it is expected.
 #[derive(Debug, Default)]
 pub(crate) struct UnheardClusters(pub(crate) Vec<(String, Duration)>);
 
@@ -59,7 +59,7 @@ pub(crate) struct PublishedSource {
     pub(crate) facts: Arc<ClusterReport>,
     pub(crate) errors: Arc<[ErrorRow]>,
     pub(crate) is_whole: bool,
-    /// The number of reported halves that the hub refused because of its limits.
+    /// The number of halves that the hub refused, as [`Received::refused`] counts them.
     pub(crate) refused: usize,
 }
 
@@ -125,7 +125,7 @@ impl PublishedSource {
     }
 }
 
-/// Returns the errors that a source reported, after one that says how many of its reports were cut, if any were.
+/// Returns the errors that a source reported, after one that says how many of its halves were cut, if any were.
 fn errors(received: &Received) -> Arc<[ErrorRow]> {
     let errors = received.errors();
     if received.cut() == 0 {

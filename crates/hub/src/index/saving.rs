@@ -81,8 +81,9 @@ impl FleetIndex {
         self.journal.iter().for_each(|journal| journal.restored(moment));
     }
 
-    /// Records a transition for each pair whose restored state differs from the last one in `store`, at the time up to
-    /// which the last run recorded history. Does nothing if no history is recorded.
+    /// Records a transition for each pair whose restored state differs from the last one in `store`, or that only one
+    /// of them has, at the first microsecond after the time up to which the last run recorded history. Does nothing if
+    /// no history is recorded.
     async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
         let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
             return Ok(());
@@ -161,8 +162,8 @@ impl FleetIndex {
         }
     }
 
-    /// Drops, once an hour, the history in `store` that is older than `retain`, and forgets the sources that have
-    /// opened no stream in this run and gave no sign of life for `retain`. Never ends.
+    /// Drops at once, and then every hour, the history in `store` that is older than `retain`, and forgets the sources
+    /// that have opened no stream in this run and gave no sign of life for `retain`. Never ends.
     pub async fn keep_history(&self, store: &dyn Store, retain: Duration) {
         loop {
             let moment = self.clock.time();

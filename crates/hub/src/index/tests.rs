@@ -365,19 +365,19 @@ fn answers_say_which_clusters_are_missing_and_why() {
     let missing = "mars UnknownCluster the hub knows no cluster 'mars'".to_owned();
     assert_eq!(told(&unknown), (AnswerState::Partial, vec![missing]));
     fleet.index.expect(["eu-1".to_owned(), "us-1".to_owned()]);
-    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    let loading = "us-1 NotRead the apps of the cluster have not been read yet".to_owned();
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent.clone(), loading.clone()]));
     let named = AppFilter { clusters: vec!["us-1".to_owned()], ..AppFilter::default() };
     assert_eq!(told(&named), (AnswerState::Loading, vec![loading.clone()]));
     fleet.open("us-1", "observer");
     fleet.index.publish();
     assert_eq!(fleet.index.view().coverage(&all).clusters, 2, "one cluster is counted once");
-    let loading = "us-1 NotRead its apps have not been read yet".to_owned();
+    let loading = "us-1 NotRead the apps of the cluster have not been read yet".to_owned();
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
     fleet.pass(151);
     let state = told(&all);
     assert_eq!(state.0, AnswerState::Partial);
-    assert_eq!(state.1[1], "us-1 Silent no source has reported it since it was added");
+    assert_eq!(state.1[1], "us-1 Silent no source has reported the cluster since it was added");
     let lost =
         taffrail_api::report::LostCluster { message: "refused".into(), silence: "does not answer".into() };
     fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());

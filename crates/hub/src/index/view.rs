@@ -194,9 +194,9 @@ impl FleetView {
     }
 
     /// Returns the Unix time in microseconds by which pairs are sorted by the time since which they are not well: for a
-    /// pair that is not live the time at which it was observed last. Stays the same while the problem does: moments of
-    /// the hub's clock are converted by what both clocks showed when the index was made, whatever the wall clock does
-    /// since.
+    /// pair that is not live the time at which it was observed last; `None` if it is unknown. Stays the same while the
+    /// problem does: moments of the hub's clock are converted by what both clocks showed when the index was made,
+    /// whatever the wall clock does since.
     pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
             return summary.since;
@@ -320,7 +320,7 @@ impl FleetView {
     }
 
     /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
-    /// than a notice, as its row shows them; `None` if there is no cluster.
+    /// than a notice, as its row shows them; `None` if there is no cluster, or it has no source.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.speaker(cluster)?;

@@ -48,11 +48,13 @@ pub enum StoreError {
         #[source]
         source: Arc<io::Error>,
     },
-    /// The operating system gave no random bytes for a token.
-    #[error("cannot create a token: the operating system gave no random bytes: {0}")]
+    /// The operating system gave no random bytes for a token or for the identity of a run of the hub; holds the reason.
+    #[error(
+        "the operating system gave no random bytes, which the hub needs for tokens and for its identity: {0}"
+    )]
     NoRandomness(String),
     /// The store was closed.
-    #[error("the store of the hub is closed")]
+    #[error("cannot use the store of the hub, because it is closed")]
     Closed,
     /// The database failed for another reason.
     #[error("cannot {action} in the store of the hub")]

@@ -35,7 +35,8 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 /// The interface of a database that keeps the state of a fleet across restarts.
 ///
 /// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
-/// database does not answer, and with [`StoreError::Damaged`] if it holds what Taffrail did not write.
+/// database does not answer, with [`StoreError::Damaged`] if it holds what Taffrail did not write, and with
+/// [`StoreError::Closed`] once the store is closed.
 pub trait Store: Send + Sync + 'static {
     /// Saves a batch as a whole, after the batches written before it. The answer comes after the commit is on the disk,
     /// up to 100 ms later: writes of that time share one commit. A batch is saved even if the caller drops the answer.
@@ -76,7 +77,7 @@ pub trait Store: Send + Sync + 'static {
     fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>>;
 
     /// Reads the states that all pairs had at a moment, like [`state_at`](Store::state_at). A page considers at most
-    /// `page.limit` pairs, and leaves out those that did not exist: an empty page is not the last one.
+    /// `page.limit` pairs, and leaves out those that did not exist, so that an empty page need not be the last one.
     ///
     /// # Errors
     /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
@@ -84,7 +85,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
     /// at the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does
-    /// this every day.
+    /// this every hour.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 
     /// Writes a copy of the store as it is at this moment to a file, which only its owner can read. Writes go on

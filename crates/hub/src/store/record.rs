@@ -233,12 +233,12 @@ pub struct HistoryRange {
 /// The condition of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreHealth {
-    /// True if the last write succeeded.
+    /// True if the last write succeeded, or none was tried yet.
     pub is_writable: bool,
     /// True if the last write failed because no space is left.
     pub is_full: bool,
-    /// The failure of the last write, with its causes; `None` if it succeeded.
+    /// The failure of the last write, with its causes; `None` if it succeeded, or none was tried yet.
     pub failure: Option<String>,
-    /// The size of the store in bytes.
+    /// The size of the store in bytes, with its log.
     pub bytes: u64,
 }

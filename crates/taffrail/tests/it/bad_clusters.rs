@@ -222,7 +222,7 @@ fn silence_of_a_cluster_precedes_its_apps_problems() {
     let (_served, _folder, both) = hub_and_dark();
     let clusters = ask_all(&both, &["get", "clusters"]).stdout;
     assert!(clusters.contains("   does not answer: cannot connect to http://127.0.0.1:1"), "{clusters}");
-    assert!(clusters.contains("; 1 app of it is known from hub"), "{clusters}");
+    assert!(clusters.contains("; 1 app of the cluster is known from hub"), "{clusters}");
     let apps = ask_all(&both, &["get", "apps"]).stdout;
     assert!(apps.contains("   dark does not answer\n"), "{apps}");
     assert!(!apps.contains("was not observed"), "{apps}");

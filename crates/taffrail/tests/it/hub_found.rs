@@ -192,7 +192,7 @@ fn clusters_that_secrets_name_are_found_followed_and_let_go_of() {
         answer.stdout,
         "\
 CLUSTER                STATUS       APPS   VERSION   MESSAGE
-home                   Ready        0/0    v1.36.3   no apps were found in it
+home                   Ready        0/0    v1.36.3   no apps were found in the cluster
 home/argocd/edge       Ready        1/1    v1.36.3   -
 home/argocd/metadata   Unknown      0/0    -         Secret argocd/metadata: the server in the Secret has the address of a cloud's metadata service (use an address that other machines reach, or add the cluster to your own kubeconfig)
 home/argocd/plain      Unknown      0/0    -         Secret argocd/plain: the server in the Secret is not an https URL (write the server as https://HOST:PORT)
@@ -280,9 +280,9 @@ fn a_found_cluster_that_answers_with_a_known_uid_changes_no_row_of_the_first() {
         answer.stdout,
         "\
 CLUSTER              STATUS   APPS   VERSION   MESSAGE
-home                 Ready    0/0    v1.36.3   no apps were found in it
+home                 Ready    0/0    v1.36.3   no apps were found in the cluster
 first                Ready    1/1    v1.36.3   -
-home/argocd/forged   Ready    2/2    v1.36.3   reports the identity of first without proof: one of them may be a copy of the other, or restored from it; if they are one cluster, leave one of the contexts out
+home/argocd/forged   Ready    2/2    v1.36.3   the cluster reports the identity of first without proof: one of them may be a copy of the other, or restored from it; if they are one cluster, leave one of the contexts out
 "
     );
     // Each has its rows and its identity in the store of the hub, too.
@@ -373,7 +373,7 @@ fn of_very_many_secrets_1000_are_followed_and_the_others_told() {
     let home = answer.stdout.lines().find(|line| line.starts_with("home "));
     snapbox::assert_data_eq!(
         home.unwrap_or_default(),
-        "home                Ready     0/0    v1.36.3   no apps were found in it"
+        "home                Ready     0/0    v1.36.3   no apps were found in the cluster"
     );
     let told = answer.stderr.lines().find(|line| line.starts_with("error: home:"));
     snapbox::assert_data_eq!(

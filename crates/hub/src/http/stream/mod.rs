@@ -3,8 +3,8 @@
 //! A client subscribes to up to 20 pages. The first event (frame) holds their rows, each later one the changes since
 //! the one before. The hub makes a frame when the client can take one, at most four a second: a slow client gets fewer
 //! frames with more changes, and costs no more memory. The id of a frame consists of the run of the hub, the stream,
-//! and the number of the frame. A client that reconnects within a minute with the id of its last frame gets the frames
-//! that it missed; any other gets all rows again.
+//! and the number of the frame. A client that reconnects within a minute with the id of its last frame and the same
+//! pages gets the frames that it missed, if the hub still keeps them all; any other gets all rows again.
 
 pub(crate) mod parking;
 mod state;

@@ -15,7 +15,7 @@ const MAX_ROWS: usize = 100;
 /// The greatest sum of the `limit`s of all pages of a stream; a request for more is refused.
 const MAX_ALL_ROWS: usize = 1_000;
 
-/// The query parameters that a subscription to apps accepts.
+/// The query parameters that a subscription to apps or to counts accepts; of counts, `sort` and `limit` have no effect.
 const FILTERS: &[&str] = &[
     "status",
     "problems",
@@ -41,7 +41,7 @@ pub(crate) struct Subscription {
 /// The contents of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SubscribedView {
-    /// The first `limit` apps that match the filter, in order, and the numbers of all that match.
+    /// The first `limit` apps that match the filter, in order (none for counts), and the numbers of all that match.
     Apps { filter: Box<AppFilter>, sort: Option<SortField>, limit: usize },
     /// The numbers of live, stale and lost clusters; no rows.
     Clusters,
@@ -57,7 +57,7 @@ impl Subscription {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if name != "subscribe" {
                 let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
-                return Err(unknown.hint("there is: subscribe"));
+                return Err(unknown.hint("the path has only the parameter subscribe"));
             }
             let read = Subscription::read(&value)?;
             if found.iter().any(|other| other.name == read.name) {

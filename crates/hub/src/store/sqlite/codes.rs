@@ -24,7 +24,7 @@ macro_rules! codes {
             match code {
                 $($code => Ok($type::$variant),)*
                 _ => Err(StoreError::damaged(format!(
-                    concat!("{} is not the code of a ", stringify!($type)), code
+                    concat!("a row has {} in place of the code of a ", stringify!($type)), code
                 ))),
             }
         }
@@ -55,7 +55,8 @@ pub(super) fn micros(time: Timestamp) -> i64 {
 
 /// Returns the time of a Unix time in microseconds; fails as damaged if it is out of range.
 pub(super) fn time(micros: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(micros).map_err(|error| StoreError::damaged(error.to_string()))
+    Timestamp::from_microsecond(micros)
+        .map_err(|error| StoreError::damaged(format!("{micros} is not a time in microseconds: {error}")))
 }
 
 /// Returns the day (UTC) of a Unix time in microseconds, counted from 1970-01-01.

@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 use crate::store::StoreError;
 
-/// The result codes of SQLite that get an error of their own (<https://sqlite.org/rescode.html>).
+/// SQLite's result code for a damaged database file (<https://sqlite.org/rescode.html>).
 const CORRUPT: i32 = 11;
+
+/// SQLite's result code for a write without space left.
 const FULL: i32 = 13;
+
+/// SQLite's result code for a file that is not a database.
 const NOT_A_DATABASE: i32 = 26;
 
 /// The reason why a hub's database file could not be opened or restored.

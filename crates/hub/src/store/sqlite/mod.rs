@@ -37,7 +37,7 @@ use files::Lock;
 pub use files::restore;
 use writer::{Command, Writer};
 
-/// The greatest number of connections for reads.
+/// The greatest number of connections for reads; further reads wait for one.
 const READERS: u32 = 4;
 
 /// The time for which a statement waits for another process that writes to the file, such as one that creates a token.
@@ -160,7 +160,8 @@ async fn connect(path: &Path, settings: &Settings) -> Result<SqliteConnection, O
     .await
 }
 
-/// Connects to a file for writing that a store has created.
+/// Connects to a file for writing that another process has opened as a store. Fails with [`OpenError::InUse`] if its
+/// schema is not the newest one.
 async fn connect_known(path: &Path, settings: &Settings) -> Result<SqliteConnection, OpenError> {
     connect_then(path, settings, async |connection| match schema::version(connection, path).await? {
         version if version == schema::STEPS.len() as i64 => Ok(()),

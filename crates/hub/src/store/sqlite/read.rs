@@ -76,17 +76,19 @@ impl Columns {
     }
 
     fn number(&self, column: usize) -> Result<i64, StoreError> {
-        self.maybe(column)?.ok_or_else(|| StoreError::damaged(format!("column {column} is empty")))
+        self.maybe(column)?
+            .ok_or_else(|| StoreError::damaged(format!("a row has no value in column {column}")))
     }
 
     fn maybe(&self, column: usize) -> Result<Option<i64>, StoreError> {
         let found = self.0.get(column).copied();
-        found.ok_or_else(|| StoreError::damaged(format!("column {column} is missing")))
+        found.ok_or_else(|| StoreError::damaged(format!("a row has no column {column}")))
     }
 
     fn count(&self, column: usize) -> Result<usize, StoreError> {
         let number = self.number(column)?;
-        usize::try_from(number).map_err(|_| StoreError::damaged(format!("{number} is not a count")))
+        usize::try_from(number)
+            .map_err(|_| StoreError::damaged(format!("a row has {number} in place of a count")))
     }
 
     fn text<'t>(&self, column: usize, texts: &'t Texts) -> Result<Option<&'t str>, StoreError> {
@@ -194,7 +196,8 @@ pub(super) async fn clusters(connection: &mut SqliteConnection) -> Result<Vec<Cl
         .map_err(failed("read epochs"))?;
     let mut of_cluster: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for (cluster, source, epoch) in epochs {
-        let epoch = u64::try_from(epoch).map_err(|_| StoreError::damaged("an epoch is negative"))?;
+        let epoch = u64::try_from(epoch)
+            .map_err(|_| StoreError::damaged("the saved epoch of a stream is negative"))?;
         of_cluster.entry(cluster).or_default().insert(source, epoch);
     }
     let record = |(id, name, aliases, labels, heard): (String, String, String, String, Option<i64>)| {
@@ -365,7 +368,8 @@ pub(super) async fn recorded(connection: &mut SqliteConnection) -> Result<Histor
     Ok(HistoryRange { since, until: fact("recorded_until")? })
 }
 
-/// Fails with [`StoreError::HistoryDropped`] if the moment `at` is before the kept history.
+/// Fails with [`StoreError::HistoryDropped`] if the moment `at` (microseconds) is before the kept history; succeeds if
+/// no history was recorded yet.
 async fn check_kept(connection: &mut SqliteConnection, at: i64) -> Result<(), StoreError> {
     match recorded(connection).await?.since {
         Some(since) if at < micros(since) => Err(StoreError::HistoryDropped { since }),

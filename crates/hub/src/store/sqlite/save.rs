@@ -15,13 +15,13 @@ use crate::store::{
     Batch, ClusterRecord, PairId, PairRecord, PairState, PairTransition, StoreError, SyncRecord,
 };
 
-/// The greatest number of rows in one statement.
+/// The greatest number of rows in one statement; more are saved by several.
 const MAX_ROWS: usize = 10_000;
 
 /// The columns of a row of `summaries`, in its order.
 pub(super) type Summary = [Option<i64>; 22];
 
-/// The details of a pair that is not well, beyond its summary.
+/// The facts about a pair that its summary does not hold, such as its problems; most pairs that are well have none.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Detail {
@@ -252,7 +252,7 @@ async fn save_pairs<'p>(
         known.extend(ids.iter().zip(found).filter_map(|(id, number)| Some((*id, number?))));
     }
     if known.len() != ids.len() {
-        return Err(StoreError::damaged("a pair was not saved"));
+        return Err(StoreError::damaged("a pair is missing after it was saved"));
     }
     Ok(known)
 }
@@ -271,7 +271,8 @@ async fn pair_numbers(connection: &mut SqliteConnection, rows: &str) -> Result<V
     .fetch_one(connection)
     .await
     .map_err(failed("look up pairs"))?;
-    serde_json::from_str(&found).map_err(|error| StoreError::damaged(error.to_string()))
+    serde_json::from_str(&found)
+        .map_err(|error| StoreError::damaged(format!("the ids of pairs are not numbers: {error}")))
 }
 
 fn pair_row(id: &PairId, texts: &mut TextIds) -> [Option<i64>; 5] {

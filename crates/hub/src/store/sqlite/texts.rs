@@ -9,7 +9,7 @@ use sqlx::SqliteConnection;
 use super::error::failed;
 use crate::store::StoreError;
 
-/// The greatest number of texts in one statement.
+/// The greatest number of texts whose ids one statement looks up or saves; more take several.
 const MAX_TEXTS: usize = 10_000;
 
 /// Collects the texts that a group of writes needs, and then maps them to their ids.
@@ -93,7 +93,9 @@ impl Texts {
     /// Returns the text of an id; the error that the store is damaged if it was not read.
     pub(super) fn get(&self, id: i64) -> Result<&str, StoreError> {
         let text = self.0.get(&id).map(String::as_str);
-        text.ok_or_else(|| StoreError::damaged(format!("text {id} is missing")))
+        text.ok_or_else(|| {
+            StoreError::damaged(format!("a row refers to the text with the id {id}, which is missing"))
+        })
     }
 }
 
@@ -104,7 +106,8 @@ pub(super) fn saved_form(text: &str) -> Cow<'_, str> {
 
 /// Formats values as JSON for `json_each`.
 pub(super) fn encode(values: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(values).map_err(|error| StoreError::damaged(error.to_string()))
+    serde_json::to_string(values)
+        .map_err(|error| StoreError::damaged(format!("a value cannot be written as JSON: {error}")))
 }
 
 /// Returns the hash of a text. It resists texts that are made to have equal hashes, which would make look-ups slow.

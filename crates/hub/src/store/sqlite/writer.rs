@@ -27,13 +27,13 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) enum Command {
     /// Saves a batch.
     Write { batch: Box<Batch>, reply: Reply<()> },
-    /// Drops the history before a time.
+    /// Drops the history of the days that ended at a time or before.
     DropHistory { since: Timestamp, reply: Reply<DroppedHistory> },
     /// Saves a token.
     AddToken { token: TokenRecord, reply: Reply<()> },
     /// Removes a token.
     RevokeToken { id: String, reply: Reply<bool> },
-    /// Tries to write.
+    /// Tests that the database can be written.
     Probe { reply: Reply<()> },
     /// Ends the task and closes the file.
     Close { reply: Reply<()> },
