@@ -23,7 +23,7 @@ pub(super) struct NamedRead {
     pub(super) read: Read,
     /// The number of objects that the read is planned for.
     pub(super) objects: usize,
-    /// The namespaces of the objects that name these objects; empty for cluster-scoped ones.
+    /// The namespaces of the objects that name these objects; an empty one for cluster-scoped objects.
     pub(super) named_by: BTreeSet<String>,
 }
 
@@ -53,9 +53,9 @@ impl NamedEvidence {
         if self.is_bounded { MAX_READS.saturating_sub(self.granted.len()) } else { usize::MAX }
     }
 
-    /// Returns those of the `wanted` reads that fit into the bound. Namespaces take turns, those that had fewer reads
-    /// first, so that the excess of one does not displace the evidence of others. If several namespaces name one
-    /// object, the one with the fewest reads is charged.
+    /// Returns those of the `wanted` reads that fit into the bound, first those granted before; all for a cluster that
+    /// is watched. Namespaces take turns, those that had fewer reads first, so that the excess of one does not displace
+    /// the evidence of others. If several namespaces name one object, the one with the fewest reads is charged.
     pub(super) fn grant(&mut self, mut wanted: Vec<NamedRead>) -> Vec<Read> {
         if !self.is_bounded {
             return wanted.into_iter().map(|wanted| wanted.read).collect();
