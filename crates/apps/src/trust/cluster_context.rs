@@ -45,8 +45,7 @@ pub(super) struct ClusterContext<'a> {
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
     /// The indexes of the apps for which findings are searched; `None` for all.
     asked: Option<BTreeSet<usize>>,
-    /// The objects in this cluster that the selected apps declare and that were read, each once with its
-    /// status.
+    /// The objects in this cluster that the selected apps declare and that were read whole, each once with its status.
     resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
     /// A cache of the parsed Flux sources.
@@ -154,7 +153,8 @@ impl<'a> ClusterContext<'a> {
         self.objects.name()
     }
 
-    /// Returns a kubectl command, which begins with `words`; if the cluster does not answer, that about its connection.
+    /// Returns the kubectl command with these words; if the cluster does not answer, the command that tells more about
+    /// its connection. `None` if a word could be taken for an option.
     pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> Option<String> {
         let freshness = self.objects.freshness();
         match freshness.state {
@@ -195,7 +195,8 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command `kubectl describe` for an object; `None` if a name in it could be taken for an option.
+    /// Returns the command `kubectl describe` for an object, or that of [`ClusterContext::kubectl`] if the cluster does
+    /// not answer.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -219,8 +220,8 @@ impl<'a> ClusterContext<'a> {
         })
     }
 
-    /// Iterates over the objects in this cluster that selected apps declare and that were read: each once,
-    /// with its status and the indices of all apps that declare it.
+    /// Iterates over the objects in this cluster that selected apps declare and that were read whole: each once, with
+    /// its status and the indices of all apps that declare it.
     pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
         let all = self.resources.iter();
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
@@ -466,7 +467,8 @@ fn traces(objects: &dyn Objects, latest: Timestamp) -> (Option<Timestamp>, Futur
     (if has_clock { sure } else { newest }, future)
 }
 
-/// Returns true if a controller regularly writes the present time into the object: a renewed Lease, or a Node.
+/// Returns true if a controller regularly writes the present time into the object: a Lease with a renew time, or a Node
+/// with a heartbeat.
 fn ticks(observed: &Observed<'_>) -> bool {
     match (observed.key.group, observed.key.kind) {
         ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),

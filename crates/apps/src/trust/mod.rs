@@ -40,11 +40,12 @@ pub enum FindingCategory {
     Silent,
     /// A scope could not be read.
     Unread,
-    /// Clocks differ, or the time of observation is not known.
+    /// Clocks differ, or the observation is old or of an unknown time.
     Skewed,
-    /// A user suspended an app or source, or excluded an object from its tool or controller.
+    /// A user suspended an app or source, turned automatic sync off, or excluded an object from its tool or controller.
     Suspended,
-    /// No rule reads the status of the kind, so Ready is only the default.
+    /// Ready is only the default: no rule reads the status of the kind, or an app declares no objects or is known only
+    /// by labels.
     Fallback,
 }
 
@@ -113,11 +114,12 @@ pub struct CheckedCluster {
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
-    /// The controllers of Kubernetes and of the delivery tools of the cluster's apps without a Lease among those that
-    /// were read, so that it is not known if they work; empty if the Leases were not read.
+    /// The controllers of Kubernetes and of the delivery tools of the cluster's apps without a Lease, so that it is not
+    /// known if they work; empty if not all Leases were read, or there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_lease: Vec<String>,
-    /// The time at which the cluster is judged; for a dump the time when it was written, if known.
+    /// The time at which the cluster is judged, by its own clock; for a dump without a date the newest time in its
+    /// objects.
     pub as_of: Timestamp,
 }
 
@@ -144,7 +146,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// The subject of the finding: `cluster`, a kind, or the key of an object.
+    /// The subject of the finding: `cluster`, or such as a kind, the key of an object, a namespace or a delivery tool.
     pub scope: String,
     /// The message, for people.
     pub message: String,
@@ -253,7 +255,8 @@ const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
 pub const CHANGED_BY_HAND: &str = "ChangedByHand";
 
 /// Returns the findings of each cluster, for each selection of apps in `selections`. The apps are those of `list`,
-/// which has the apps of `clusters`; `now` is the present time.
+/// which has the apps of `clusters`; `now` is the present time. With `shape.contradictions`, only the home and target
+/// clusters of selected green apps are searched.
 pub fn findings(
     selections: &[Vec<&App>],
     list: &app::AppList,

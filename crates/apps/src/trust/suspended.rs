@@ -194,7 +194,8 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
         })
 }
 
-/// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
+/// Finds Applications, other than suspended ones, that are green and OutOfSync with automatic sync off, and those that
+/// ignore differences.
 fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {

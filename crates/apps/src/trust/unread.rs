@@ -289,7 +289,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
     (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
 }
 
-/// Finds declared objects of kinds that the API server does not serve.
+/// Finds declared objects of kinds that the API server does not serve; makes one finding for each kind.
 fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {
