@@ -83,8 +83,8 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
-/// Returns the time at which the entry's object became unhealthy; if unknown, that of the first step of its cause
-/// chain with a time.
+/// Returns the time at which `speaker`, the worst object of an app, became unhealthy; if unknown, that of the first
+/// step of its cause chain with a time; `None` if none has one.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }

@@ -90,7 +90,8 @@ impl fmt::Display for AppQuery {
     }
 }
 
-/// Splits `CLUSTER/DELIVERY/NAMESPACE/NAME` into the cluster and the rest; `None` if it has another form.
+/// Splits `CLUSTER/DELIVERY/NAMESPACE/NAME`, in which the delivery has its full name, into the cluster and the rest;
+/// `None` if the text has another form.
 fn in_cluster(text: &str) -> Option<(&str, &str)> {
     let namespaced = text.rsplit_once('/')?.0;
     let delivered = namespaced.rsplit_once('/')?.0;
@@ -193,10 +194,11 @@ impl AppQuery {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }
 
-    /// Returns true if the text is `key`, the key that copies of an app share, and may match it in this namespace.
+    /// Returns true if the text is `key`, the key that copies of an app share, without a cluster, and may match it in
+    /// this namespace.
     ///
-    /// Any author of a declaring object chooses that key, so it never matches a query for another namespace
-    /// or for a delivery.
+    /// Any author of a declaring object chooses that key, so it never matches a query for another namespace or for a
+    /// delivery.
     fn calls(&self, key: &AppKey, namespace: &str) -> bool {
         let is_inside = self.namespace.as_deref().is_none_or(|own| own == namespace);
         let is_called = match key {

@@ -17,7 +17,7 @@ use crate::snapshot::Label;
 pub(crate) enum Question<'q> {
     /// The presence and content of an object.
     Object(ObjectKeyRef<'q>),
-    /// The presence of an object, and its labels, annotations and owner references.
+    /// The presence of an object, and its labels, annotations, owner references and UID.
     Metadata(ObjectKeyRef<'q>),
     /// The objects of a group and kind, in a namespace, or in all if `None`.
     Kind(&'q str, &'q str, Option<&'q str>),

@@ -218,7 +218,7 @@ impl KindMarks {
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
     }
 
-    /// Returns true if the kind was listed in a single namespace.
+    /// Returns true if the kind was listed in a single namespace; a failed list counts.
     pub(super) fn is_listed_in_some(&self) -> bool {
         !self.namespaces.is_empty()
     }

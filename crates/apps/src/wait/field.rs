@@ -49,7 +49,7 @@ impl FromStr for WantedField {
     fn from_str(text: &str) -> Result<WantedField, InvalidField> {
         let invalid =
             |why: &str| InvalidField { path: text.chars().take(200).collect(), why: why.to_owned() };
-        let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
+        let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote has no counterpart"))?;
         if value == Some("") {
             return Err(invalid("a value must follow the '='; without '=' the field only has to exist"));
         }
@@ -105,7 +105,7 @@ impl WantedField {
     }
 }
 
-/// Splits a text into the path and the value after the `=`; `None` if a bracket or quote is not closed.
+/// Splits a text into the path and the value after the `=`; `None` if a bracket or quote has no counterpart.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -16,7 +16,7 @@ pub enum Until {
     Deleted,
     /// The object exists.
     Exists,
-    /// The object has failed.
+    /// The object or app has failed, or a Job or Pod has ended without success.
     Failed,
     /// A status condition has this value; both are compared without regard to case, as kubectl does.
     Condition {
@@ -71,7 +71,7 @@ impl Until {
     /// Parses `text`; `cel` compiles an expression or returns the reason why it cannot.
     ///
     /// # Errors
-    /// When the text is not a condition to wait for.
+    /// When the text is not a condition to wait for, or its JSONPath or expression is not valid.
     pub fn read(
         text: &str,
         cel: impl FnOnce(&str) -> Result<Question, String>,
