@@ -146,7 +146,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// The subject of the finding: `cluster`, or such as a kind, the key of an object, a namespace or a delivery tool.
+    /// The subject of the finding: `cluster`, a kind, the key of an object, a namespace, a delivery tool, …
     pub scope: String,
     /// The message, for people.
     pub message: String,
