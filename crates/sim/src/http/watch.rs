@@ -157,7 +157,8 @@ impl Watch {
         }
     }
 
-    /// Appends the changes since the last call to `out`.
+    /// Appends the changes since the last call to `out`. Ends the watch if the resource is no longer served, or, with
+    /// an error in `out`, if the log does not reach back so far.
     fn collect(&mut self, out: &mut Vec<u8>) {
         let inner = self.inner.clone();
         let does = &inner.does;
