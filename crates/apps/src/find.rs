@@ -231,7 +231,7 @@ impl AppQuery {
     /// Finds the app that the query names, once for each cluster that it is in.
     ///
     /// # Errors
-    /// If no app matches, or several that do not share a key.
+    /// If no app matches, or several that are not copies of one app.
     pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
         self.find_in(list, &[])
     }

@@ -170,12 +170,13 @@ fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -
             .unwrap_or_else(|| other.is_dump() && objects.is_dump() && agree(other, objects))
 }
 
-/// Returns true if two dumps can be of one cluster: they share object versions, which have equal contents, and
-/// `one` contains most objects of most namespaces of `other`.
+/// Returns true if two dumps can be of one cluster: they share at least one object version; those that they share have
+/// equal contents, and none is a version of another object of its group; and `one` contains most objects of most
+/// namespaces of `other`.
 ///
-/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown,
-/// and an object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of
-/// most objects in most of its namespaces.
+/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown, and an
+/// object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of most objects in
+/// most of its namespaces.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let version = |observed: &Observed<'_>| {
         let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();

@@ -120,9 +120,9 @@ pub struct AppRef {
     pub target: String,
     /// The way in which the app is delivered.
     pub delivery: Delivery,
-    /// Namespace of the declaring object.
+    /// Namespace of the declaring object; without one, that of the release or of the labelled objects.
     pub namespace: String,
-    /// Name of the declaring object.
+    /// Name of the declaring object; without one, that of the release or the value of the label.
     pub name: String,
 }
 
@@ -167,7 +167,7 @@ pub enum AppKey {
     },
     /// A package of kpt or Porch, by its name.
     Package(String),
-    /// The declaring object itself: the app has no copies in other clusters, only its own name.
+    /// The app's own name: it has no copies in other clusters.
     Own {
         /// The way in which the app is delivered.
         delivery: Delivery,

@@ -49,8 +49,9 @@ impl AppList {
     /// missing there. If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
-    /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, the Flux sources of
-    /// apps, and namespaces of which the list leaves out apps.
+    /// every namespace has; also kinds that controllers fill, objects that Kubernetes or a delivery tool makes without
+    /// owners, PersistentVolumeClaims of StatefulSets, the Flux sources of apps, and namespaces of which the list
+    /// leaves out apps.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Orphans {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),

@@ -33,7 +33,7 @@ pub(crate) enum Question<'q> {
     Users(&'q str, &'q str),
     /// True or false for a namespace: all of its Pods are known.
     Pods(&'q str),
-    /// The PodDisruptionBudgets of a namespace whose selectors require this label.
+    /// The PodDisruptionBudgets of a namespace whose selectors require this label, or no label if it is `None`.
     Budgets(&'q str, Option<&'q Label>),
     /// The Pods that are terminating on a node, given by its name.
     Leaving(&'q str),
@@ -66,7 +66,8 @@ pub(crate) struct QuestionRecord {
     pub(crate) questions: Vec<u64>,
     /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
-    /// The first time at which the result may change though no object does; `None` if it never does.
+    /// The first time at which the result may change though no object does, not counting the times of `remembered`;
+    /// `None` if it never does.
     pub(crate) next: Option<Timestamp>,
     /// The computing cost of objects in this computation beyond the limit for each object.
     pub(crate) excess: ExcessSteps,

@@ -12,8 +12,9 @@ use crate::delivery::Declarations;
 use crate::fleet::Fleet;
 use crate::scope::{Scope, ScopeError, without_repeats};
 
-/// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps
-/// of other clusters need is an error of these clusters, unless the user trusts one of them.
+/// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps of
+/// other clusters need is an error of these clusters, unless the user trusts one of them or none is in the fleet.
+/// Leaves out errors that only repeat why a whole cluster could not be read.
 pub(crate) fn read_errors(
     fleet: &Fleet<'_>,
     found: &Declarations,

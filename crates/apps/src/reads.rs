@@ -344,8 +344,8 @@ impl<'p> Plan<'p> {
         origins.filter(|key| self.lacks(key, Projection::Full)).collect()
     }
 
-    /// Plans the lists in all namespaces that are needed even for a query with a namespace, because apps of
-    /// `deliveries` in that namespace are delivered in place of no other. None if the query has no namespace.
+    /// Plans the lists in all namespaces that are needed even for a query with a namespace, because that namespace has
+    /// apps of one of `deliveries` that no other app delivers. None if the query has no namespace.
     ///
     /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this label alone;
     /// and packages of Porch are delivered from any namespace.

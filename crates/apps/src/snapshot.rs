@@ -223,7 +223,7 @@ impl Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
     }
 
-    /// Makes a cluster that did not answer, for `reason` (one word) and with `message` for people.
+    /// Makes a cluster that did not answer or could not be read, for `reason` (one word) and with `message` for people.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
             Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
@@ -666,7 +666,7 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
 
-    /// Returns true if the cluster did not answer at all.
+    /// Returns true if nothing of the cluster could be read, see [`Snapshot::lost`].
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }

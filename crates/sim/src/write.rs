@@ -33,7 +33,8 @@ pub(crate) enum UnknownFields {
     Strict,
 }
 
-/// The result of a write: the stored object and the warnings for the client.
+/// The result of a write: the object as the write left it, or with a dry run would leave it, and the warnings for the
+/// client.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Object>,
@@ -58,7 +59,7 @@ pub(crate) struct Deletion {
     pub(crate) dry_run: bool,
 }
 
-/// The result of a deletion: the object, and if it is gone.
+/// The result of a deletion, which with a dry run is only computed: the object, and if it is gone.
 #[derive(Debug)]
 pub(crate) struct Deleted {
     pub(crate) object: Arc<Object>,
@@ -580,7 +581,8 @@ impl Inner {
         Ok(Deleted { object, gone })
     }
 
-    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers.
+    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers, and the phase of a
+    /// Namespace, and increases its generation.
     fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
         let metadata = &mut object["metadata"];
         let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();

@@ -264,7 +264,8 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
     share
 }
 
-/// Returns the objects to read in each cluster because apps of other clusters deliver into it, by cluster name.
+/// Returns the objects to read in each cluster because apps of other clusters deliver into it, by cluster name: those
+/// of [`elsewhere()`] for [`ReadMode::Once`] that [`still_wanted`] leaves.
 ///
 /// Once all clusters were read, these go into [`crate::ReadQuery::objects`], and the plan of each named cluster
 /// continues.

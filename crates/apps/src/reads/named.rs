@@ -1,4 +1,5 @@
-//! The bound on the evidence that one look reads by name: authors of objects decide to how many others these refer.
+//! The bound on the evidence that is read by name for one cluster: authors of objects decide to how many others these
+//! refer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,8 @@ use super::Read;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::Snapshot;
 
-/// The maximum number of reads of evidence by name in one look. Up to twice as many are made, but beyond the maximum
-/// only for objects of namespaces that had fewer than [`FEW_OF_NAMESPACE`] reads.
+/// The maximum number of reads of evidence by name for one cluster that is read once. Up to twice as many are made, but
+/// beyond the maximum only for objects of namespaces that had fewer than [`FEW_OF_NAMESPACE`] reads.
 const MAX_READS: usize = 1000;
 
 /// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
@@ -27,7 +28,7 @@ pub(super) struct NamedRead {
     pub(super) named_by: BTreeSet<String>,
 }
 
-/// The evidence that one look has read by name so far.
+/// The evidence about one cluster that was read by name so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedEvidence {
     /// False for a cluster that is watched: the watcher bounds the objects that it watches one by one.

@@ -121,8 +121,8 @@ impl<'a> ClusterContext<'a> {
         self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
     }
 
-    /// Iterates over the indices of the selected apps in this cluster that declare an object of a namespace, or that an
-    /// object of it declares.
+    /// Iterates over the indices of the selected apps in this cluster that declare an object of a namespace, confirmed
+    /// by its marks, or that an object of it declares.
     pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = usize> {
         let is_inside = |key: &ObjectKey| *key.namespace == *namespace;
         let name = self.objects.name();
@@ -304,7 +304,7 @@ impl<'a> ClusterContext<'a> {
     }
 
     /// Returns the Pods that a workload controls, those of a Deployment by its ReplicaSets. `None` if some may not have
-    /// been read, or if no ReplicaSet of a Deployment was read.
+    /// been read whole, if no ReplicaSet of a Deployment was read, or if the workload has no UID.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind

@@ -38,7 +38,7 @@ pub enum FindingCategory {
     Disagreeing,
     /// A controller or node stopped reporting.
     Silent,
-    /// A scope could not be read.
+    /// A cluster or a part of it could not be read, or not reliably.
     Unread,
     /// Clocks differ, or the observation is old or of an unknown time.
     Skewed,
@@ -126,7 +126,8 @@ pub struct CheckedCluster {
 /// Options of a search for findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustShape {
-    /// True to leave out findings that concern no selected app.
+    /// True to examine only the objects of the selected apps, and to leave out findings that name no app. Findings that
+    /// name only other apps are left out in any case.
     pub only_apps: bool,
     /// True if suggested commands must name the context of the cluster.
     pub contexts: bool,
@@ -142,7 +143,7 @@ type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 pub struct Finding {
     /// The kind of doubt.
     pub category: FindingCategory,
-    /// The severity, which applies if a green app is among `apps`.
+    /// The severity if a green app is among `apps`, or `apps` is empty.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,

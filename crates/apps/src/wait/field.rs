@@ -38,7 +38,7 @@ const COMPOUND: &str = "it is a list or an object, which has no single value";
 pub struct InvalidField {
     /// The path as written.
     pub path: String,
-    /// The reason why the text is invalid: the JSONPath parser's error, an unclosed bracket or quote, or a
+    /// The reason why the text is invalid: the JSONPath parser's error, a bracket or quote without counterpart, or a
     /// missing value.
     pub why: String,
 }

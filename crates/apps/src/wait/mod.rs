@@ -1,13 +1,13 @@
 //! Waiting for a condition of objects or apps, with the reasons why it is not met yet.
 //!
-//! The caller passes each new state to [`Wait::look`], which returns the rows that changed. [`Wait::end`]
-//! tells if waiting has ended, [`Wait::learn`] and [`Wait::keys`] which objects to follow. A [`Wait`] does no
-//! I/O and reads no clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
+//! The caller passes each new state to [`Wait::look`], which returns the rows that changed. [`Wait::end`] tells if
+//! waiting has ended, [`Wait::learn`] and [`Wait::keys`] which objects to follow. A [`Wait`] does no I/O and reads no
+//! clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
 //!
 //! * All targets have to meet the condition *at the same time*, and to keep it for [`Options::stable_for`].
 //! * A target that cannot be observed is [`WaitState::Unobserved`]: neither met nor failed.
-//! * A target that has failed is [`WaitState::Hopeless`]. When only such targets and met ones are left, waiting
-//!   longer is useless unless the failure is repaired ([`Options::fail_fast`]).
+//! * A target that has failed, or cannot meet the condition for another reason, is [`WaitState::Hopeless`]. When only
+//!   such targets and met ones are left, waiting longer is useless unless a user intervenes ([`Options::fail_fast`]).
 
 mod expression;
 mod field;
@@ -155,7 +155,7 @@ pub struct Judgement {
 pub struct Options {
     /// The duration for which all targets must meet the condition without a gap.
     pub stable_for: Duration,
-    /// True to end when only failed and met targets are left.
+    /// True to end when only hopeless and met targets are left, and at least one is hopeless.
     pub fail_fast: bool,
     /// The duration after which waiting ends in any case.
     pub deadline: Duration,

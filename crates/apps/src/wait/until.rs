@@ -12,9 +12,9 @@ use super::revision::Revision;
 pub enum Until {
     /// The status is Current (Ready); an app must also be synced.
     Current,
-    /// The object does not exist, or was replaced by another of the same name.
+    /// The object or app does not exist, or the object was replaced by another of the same name.
     Deleted,
-    /// The object exists.
+    /// The object or app exists.
     Exists,
     /// The object or app has failed, or a Job or Pod has ended without success.
     Failed,

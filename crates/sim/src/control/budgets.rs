@@ -16,7 +16,7 @@ use crate::selector::is_selected;
 use crate::state::Inner;
 use crate::target::Target;
 
-/// Updates the status of all budgets in a namespace.
+/// Updates the status of all budgets in a namespace, except scripted ones and those that are being deleted.
 pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     if !inner.does.on(Behaviour::DisruptionBudgets) {
         return;

@@ -17,7 +17,7 @@ pub(crate) enum Path {
         version: Option<String>,
     },
     Resource(Resourceful),
-    /// OpenAPI: holds the part of the path after `/openapi/v3`.
+    /// OpenAPI: holds the part of the path after `/openapi/v3/`, such as `apis/apps/v1`; empty for the index.
     OpenApi(String),
     OpenApiV2,
     Version,

@@ -36,7 +36,7 @@ struct Watch {
     form: Form,
     include: String,
     start: String,
-    /// The resourceVersion of the last change that was sent.
+    /// The resourceVersion up to which the changes were sent, or left out because they do not match.
     at: u64,
     /// The existing objects that are sent before changes.
     initial: Vec<Arc<Object>>,
