@@ -109,7 +109,7 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             1 => "1 Pod on it is still called ready".to_owned(),
             pods => format!("{pods} Pods on it are still called ready"),
         };
-        let message = format!("its kubelet does not renew its lease; {still}");
+        let message = format!("the node's kubelet does not renew its lease; {still}");
         let severity = if pods == 0 { Severity::Low } else { Severity::High };
         let finding = Finding { severity, ..finding("Node") };
         finding.object(&key, Some(since)).says(message).of(apps).next(next)
@@ -356,7 +356,7 @@ fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>)
         reason: "RevisionUntried",
         since,
         message: format!(
-            "{} {} has {}, and the controller of the app has not tried it",
+            "{} {} has revision {}, and the controller of the app has not tried it",
             source.kind,
             source.path(),
             shorten(desired)
@@ -375,8 +375,10 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
     let message = match old.len() {
-        1 => "Argo CD has not compared the Application with its source recently".to_owned(),
-        number => format!("Argo CD has not compared {number} Applications with their sources recently"),
+        1 => "Argo CD has not compared the Application with its source for more than 30 min".to_owned(),
+        number => {
+            format!("Argo CD has not compared {number} Applications with their sources for more than 30 min")
+        }
     };
     let next = cluster.kubectl(&["get", "pods"], &first.namespace);
     let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();

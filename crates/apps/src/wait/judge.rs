@@ -197,7 +197,7 @@ impl Bench<'_> {
         if *self.until == Until::Deleted {
             let all: BTreeSet<&ObjectKey> = known.iter().chain(&there).collect();
             if all.is_empty() {
-                return vec![self.said(subject(), None, Opinion::met("no object matches"))];
+                return vec![self.said(subject(), None, Opinion::met("no object matches the selection"))];
             }
             let (left, gone): (Vec<&ObjectKey>, Vec<&ObjectKey>) =
                 all.into_iter().partition(|key| there.contains(key));
@@ -213,7 +213,7 @@ impl Bench<'_> {
         }
         if there.is_empty() {
             let why = match served {
-                true => "no object matches yet".to_owned(),
+                true => "no object matches the selection yet".to_owned(),
                 false => format!("the server has no kind {} yet", kind.kind),
             };
             return vec![self.said(
