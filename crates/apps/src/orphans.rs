@@ -91,8 +91,9 @@ impl AppList {
                 continue;
             }
             let listed = own.listed.iter().take(MAX_NAMED);
-            let listed =
-                listed.map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
+            let listed = listed.map(|app| {
+                format!("the object is listed by {}, although it carries no mark of that app", app.app)
+            });
             objects.push(Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key });
         }
         objects.sort_unstable_by(|one, other| one.key.cmp(&other.key));

@@ -33,7 +33,8 @@ pub(crate) fn read_errors(
                 continue;
             }
             let place = format!("{} in {}", error.scope, member.objects.name());
-            let message = format!("apps of this cluster name objects of {place}: {}", error.message);
+            let message =
+                format!("cannot read objects of {place}, which apps of this cluster name: {}", error.message);
             let moved = ScopeError { scope: Scope::Input(place), reason: error.reason.clone(), message };
             told.extend(homes.into_iter().map(|home| (home, moved.clone())));
         }
