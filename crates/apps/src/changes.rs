@@ -70,8 +70,9 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns the last change of an object by each field manager: those without a time, then the newest. `object` is an
-/// app that stands for a single object; for other apps the result is empty.
+/// Returns the last changes of an object, or of its top controller, by their field managers, at most five: those
+/// without a time, then the newest. `object` is an app that stands for a single object; the result is empty for other
+/// apps, and for an object that was not read.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);

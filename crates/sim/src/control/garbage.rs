@@ -10,8 +10,8 @@ use crate::state::Inner;
 use crate::target::{Part, Target};
 use crate::write::{Deletion, Propagation, WriteOptions};
 
-/// Handles the dependents of the owner with this UID: if it is gone, deletes those without another owner; if it is
-/// being deleted, deletes or releases them as its finalizers say.
+/// Handles the dependents of the owner with this UID: if it is gone, deletes those without another owner, and removes
+/// the references to it from the others; if it is being deleted, deletes or releases them as its finalizers say.
 pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     if uid.is_empty() {
         return;
