@@ -12,11 +12,12 @@ use crate::reads::declaring::may_declare;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::FORBIDDEN;
 
-/// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies
-/// in all clusters share. A name with a cluster may end in `@HOME`, the cluster that declares the app.
+/// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies in all
+/// clusters share. A name with a cluster has the namespace too, and may end in `@HOME`, the cluster that declares the
+/// app.
 ///
-/// The delivery may also be named by the kind of the declaring object, in full or as the tool's users shorten
-/// it: `kustomization`, `ks`, `hr`.
+/// In a name without a cluster, the delivery may also be named by the kind of the declaring object, in full or as the
+/// tool's users shorten it: `kustomization`, `ks`, `hr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppQuery {
     text: String,
