@@ -157,11 +157,11 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report
-/// one identity.
+/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report one
+/// identity. Two dumps are one cluster if they [`agree`], unless it is proved that they are not.
 ///
-/// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
-/// live clusters at different addresses only proof counts, because their servers can invent their objects.
+/// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For live
+/// clusters at different addresses only proof counts, because their servers can invent their objects.
 fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))

@@ -127,7 +127,8 @@ pub struct AppRef {
 }
 
 impl AppRef {
-    /// Returns the name of the cluster that declares the app; `None` if the same cluster holds its objects.
+    /// Returns the name of the cluster that declares the app; `None` if the same cluster holds its objects, or the one
+    /// that holds them was not queried.
     pub fn other_home(&self) -> Option<&str> {
         Some(&*self.home).filter(|home| *home != self.target)
     }

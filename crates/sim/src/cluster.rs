@@ -343,7 +343,7 @@ pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     Ok(objects)
 }
 
-/// Formats kind, namespace and name of an object: `Deployment shop/web`.
+/// Formats kind, namespace and name of an object: `Deployment shop/web`, or `Node one` for one without a namespace.
 fn named(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];

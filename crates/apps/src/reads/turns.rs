@@ -47,7 +47,7 @@ impl Turns {
         turns
     }
 
-    /// Returns true if no app of another cluster needs an object of the target cluster.
+    /// Returns true if no app of another cluster needs objects of the target cluster or their dependents.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }

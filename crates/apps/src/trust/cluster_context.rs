@@ -238,9 +238,9 @@ impl<'a> ClusterContext<'a> {
         self.claimants.contenders(self.name(), key)
     }
 
-    /// Returns the first of the object and its controllers, from the object upwards, that an app declares, with the
-    /// indexes of these apps and of those that list any of them unconfirmed; `None` if no app declares or lists any of
-    /// them.
+    /// Returns the first of the object and its controllers, from the object upwards, that an app declares, or else the
+    /// first that apps list unconfirmed. The indexes are those of the apps that declare it, and of those that list the
+    /// first listed one; `None` if no app declares or lists any of them.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, Vec<usize>)> {
         let owners = controllers(self.objects, key);
         let nearest = self.claimants.nearest(self.name(), std::iter::once(key).chain(&owners));
