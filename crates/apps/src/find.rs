@@ -138,7 +138,7 @@ pub enum FindError {
     Ambiguous {
         /// The name as given.
         text: String,
-        /// Full names of the matching apps, each of which selects one.
+        /// Full names of the matching apps, sorted, each of which selects one.
         candidates: Vec<String>,
     },
     /// The name matches no app.
@@ -146,7 +146,7 @@ pub enum FindError {
     NotFound {
         /// The name as given.
         text: String,
-        /// Full names of apps with similar names, the nearest first.
+        /// Full names of at most five apps with similar names, the nearest first.
         nearest: Vec<String>,
     },
 }

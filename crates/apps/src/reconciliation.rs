@@ -81,13 +81,13 @@ pub struct ReconciledRow {
     /// not of Flux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// The message that the object reports, in one line; may be empty.
+    /// The message that the object reports, or the reason why its state is not known; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The revision that the source has, or that the delivery has applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// True if the object is suspended; left out if it cannot be suspended.
+    /// True if the object is suspended; left out if it cannot be suspended, or was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
     /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended
