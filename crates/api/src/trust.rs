@@ -50,7 +50,7 @@ pub struct TrustFinding {
     /// The cluster of the finding, or all clusters with an equal one.
     #[serde(flatten)]
     pub place: InClusters,
-    /// The subject of the finding: `cluster`, a kind, or the key of an object.
+    /// The subject of the finding: `cluster`, a kind, the key of an object, a namespace, a delivery tool, …
     pub scope: String,
     /// The message, for people.
     pub message: String,

@@ -17,8 +17,8 @@ use crate::objects::Objects;
 /// The maximum number of changes that an explanation shows; older ones are left out.
 const MAX_CHANGES: usize = 3;
 
-/// Returns the last changes before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty if it
-/// is well or no change is known.
+/// Returns the last changes in the hour before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty
+/// if it is well or no change is known.
 ///
 /// Where `app` stands for a single object, `via` are the apps that deliver that object.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {
@@ -70,8 +70,9 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns the last change of an object by each field manager: those without a time, then the newest. `object` is an
-/// app that stands for a single object; for other apps the result is empty.
+/// Returns the last changes of an object, or of its top controller, by their field managers, at most five: those
+/// without a time, then the newest. `object` is an app that stands for a single object; the result is empty for other
+/// apps, and for an object that was not read.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
@@ -83,8 +84,8 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
-/// Returns the time at which the entry's object became unhealthy; if unknown, that of the first step of its cause
-/// chain with a time.
+/// Returns the time at which `speaker`, the worst object of an app, became unhealthy; if unknown, that of the first
+/// step of its cause chain with a time; `None` if none has one.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }

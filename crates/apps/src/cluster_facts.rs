@@ -19,7 +19,8 @@ pub struct ClusterFacts {
     pub(crate) name: String,
     /// The identity of the cluster; `None` if it is not known.
     pub(crate) id: Option<ClusterId>,
-    /// The reason why the server was not verified, so that any host may have answered; `None` if it was.
+    /// The reason why the server was not verified, so that any host may have answered; `None` if it was, and for a
+    /// dump.
     pub(crate) unverified: Option<String>,
     /// Names of other contexts with the same identity: true if proved to be this cluster, false if proved to
     /// be another.
@@ -32,11 +33,13 @@ pub struct ClusterFacts {
     pub(crate) freshness: Freshness,
     /// Scopes whose objects were observed earlier than the others, each with the time of that observation.
     pub(crate) stale_scopes: Vec<(Scope, Timestamp)>,
-    /// True if the objects come from a dump. A dump may omit whole kinds, so an absent object proves nothing.
+    /// True if the objects come from a dump that could be read in full. A dump may omit whole kinds, so an absent
+    /// object proves nothing.
     pub(crate) is_dump: bool,
     /// True if the time of reading is known. For a dump it is not, unless its author recorded it.
     pub(crate) is_dated: bool,
-    /// The time by which the clock of the API server is ahead of the reader's; negative if it is behind.
+    /// The time by which the clock of the API server is ahead of the reader's, negative if it is behind; `None` if it
+    /// is not known.
     pub(crate) clock_ahead: Option<SignedDuration>,
     /// Statistics of requests and watches; `None` unless the cluster is live and answered.
     pub(crate) reading: Option<ReadStats>,

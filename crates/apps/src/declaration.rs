@@ -104,7 +104,8 @@ impl Declaration {
             && self.source == other.source
     }
 
-    /// Returns true if two declarations claim the same objects with the same marks.
+    /// Returns true if two declarations are of the same app, see [`Declaration::is_claimant_as`], and claim the same
+    /// objects with the same marks.
     pub(crate) fn claims_as(&self, other: &Declaration) -> bool {
         self.is_claimant_as(other)
             && self.claimant.hooks == other.claimant.hooks
@@ -129,7 +130,8 @@ impl Declaration {
         format!("{} {}/{}", self.delivery, self.namespace, self.name)
     }
 
-    /// Returns kind and name of the declaring object for sentences: `RootSync config-management-system/root-sync`.
+    /// Returns kind and name of the declaring object for sentences: `RootSync config-management-system/root-sync`; the
+    /// name of the app if there is none.
     pub(crate) fn declaring_name(&self) -> String {
         match &self.declaring {
             Some(key) => format!("{} {}", key.kind, key.path()),

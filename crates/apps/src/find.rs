@@ -12,11 +12,12 @@ use crate::reads::declaring::may_declare;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::FORBIDDEN;
 
-/// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies
-/// in all clusters share. A name with a cluster may end in `@HOME`, the cluster that declares the app.
+/// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies in all
+/// clusters share. A name with a cluster has the namespace too, and may end in `@HOME`, the cluster that declares the
+/// app.
 ///
-/// The delivery may also be named by the kind of the declaring object, in full or as the tool's users shorten
-/// it: `kustomization`, `ks`, `hr`.
+/// In a name without a cluster, the delivery may also be named by the kind of the declaring object, in full or as the
+/// tool's users shorten it: `kustomization`, `ks`, `hr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppQuery {
     text: String,
@@ -90,7 +91,8 @@ impl fmt::Display for AppQuery {
     }
 }
 
-/// Splits `CLUSTER/DELIVERY/NAMESPACE/NAME` into the cluster and the rest; `None` if it has another form.
+/// Splits `CLUSTER/DELIVERY/NAMESPACE/NAME`, in which the delivery has its full name, into the cluster and the rest;
+/// `None` if the text has another form.
 fn in_cluster(text: &str) -> Option<(&str, &str)> {
     let namespaced = text.rsplit_once('/')?.0;
     let delivered = namespaced.rsplit_once('/')?.0;
@@ -136,7 +138,7 @@ pub enum FindError {
     Ambiguous {
         /// The name as given.
         text: String,
-        /// Full names of the matching apps, each of which selects one.
+        /// Full names of the matching apps, sorted, each of which selects one.
         candidates: Vec<String>,
     },
     /// The name matches no app.
@@ -144,7 +146,7 @@ pub enum FindError {
     NotFound {
         /// The name as given.
         text: String,
-        /// Full names of apps with similar names, the nearest first.
+        /// Full names of at most five apps with similar names, the nearest first.
         nearest: Vec<String>,
     },
 }
@@ -193,10 +195,11 @@ impl AppQuery {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }
 
-    /// Returns true if the text is `key`, the key that copies of an app share, and may match it in this namespace.
+    /// Returns true if the text is `key`, the key that copies of an app share, without a cluster, and may match it in
+    /// this namespace.
     ///
-    /// Any author of a declaring object chooses that key, so it never matches a query for another namespace
-    /// or for a delivery.
+    /// Any author of a declaring object chooses that key, so it never matches a query for another namespace or for a
+    /// delivery.
     fn calls(&self, key: &AppKey, namespace: &str) -> bool {
         let is_inside = self.namespace.as_deref().is_none_or(|own| own == namespace);
         let is_called = match key {
@@ -229,7 +232,7 @@ impl AppQuery {
     /// Finds the app that the query names, once for each cluster that it is in.
     ///
     /// # Errors
-    /// If no app matches, or several that do not share a key.
+    /// If no app matches, or several that are not copies of one app.
     pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
         self.find_in(list, &[])
     }

@@ -157,11 +157,11 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report
-/// one identity.
+/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report one
+/// identity. Two dumps are one cluster if they [`agree`], unless it is proved that they are not.
 ///
-/// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
-/// live clusters at different addresses only proof counts, because their servers can invent their objects.
+/// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For live
+/// clusters at different addresses only proof counts, because their servers can invent their objects.
 fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))
@@ -170,12 +170,13 @@ fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -
             .unwrap_or_else(|| other.is_dump() && objects.is_dump() && agree(other, objects))
 }
 
-/// Returns true if two dumps can be of one cluster: they share object versions, which have equal contents, and
-/// `one` contains most objects of most namespaces of `other`.
+/// Returns true if two dumps can be of one cluster: they share at least one object version; those that they share have
+/// equal contents, and none is a version of another object of its group; and `one` contains most objects of most
+/// namespaces of `other`.
 ///
-/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown,
-/// and an object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of
-/// most objects in most of its namespaces.
+/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown, and an
+/// object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of most objects in
+/// most of its namespaces.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let version = |observed: &Observed<'_>| {
         let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();

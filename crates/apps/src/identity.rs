@@ -120,14 +120,15 @@ pub struct AppRef {
     pub target: String,
     /// The way in which the app is delivered.
     pub delivery: Delivery,
-    /// Namespace of the declaring object.
+    /// Namespace of the declaring object; without one, that of the release or of the labelled objects.
     pub namespace: String,
-    /// Name of the declaring object.
+    /// Name of the declaring object; without one, that of the release or the value of the label.
     pub name: String,
 }
 
 impl AppRef {
-    /// Returns the name of the cluster that declares the app; `None` if the same cluster holds its objects.
+    /// Returns the name of the cluster that declares the app; `None` if the same cluster holds its objects, or the one
+    /// that holds them was not queried.
     pub fn other_home(&self) -> Option<&str> {
         Some(&*self.home).filter(|home| *home != self.target)
     }
@@ -167,7 +168,7 @@ pub enum AppKey {
     },
     /// A package of kpt or Porch, by its name.
     Package(String),
-    /// The declaring object itself: the app has no copies in other clusters, only its own name.
+    /// The app's own name: it has no copies in other clusters.
     Own {
         /// The way in which the app is delivered.
         delivery: Delivery,

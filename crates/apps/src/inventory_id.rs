@@ -11,7 +11,7 @@ use taffrail_object::ObjectKey;
 #[error("inventory entry '{0}' is not <namespace>_<name>_<group>_<kind>")]
 pub struct MalformedEntry(pub String);
 
-/// Parses an inventory id.
+/// Parses an inventory id; `__` in the name becomes `:`, whatever the kind.
 ///
 /// ```
 /// use taffrail_apps::inventory_id;

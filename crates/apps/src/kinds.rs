@@ -115,7 +115,8 @@ impl KindCatalog {
         KindCatalog { kinds: kinds.into_iter().map(keyed).collect(), broken: broken.into_iter().collect() }
     }
 
-    /// Returns what discovery found about a kind; `None` if the server does not serve it.
+    /// Returns the kind as discovery found it; `None` if it did not, because the server does not serve the kind or
+    /// discovery of its group failed.
     pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
         self.kinds.get(kind)
     }

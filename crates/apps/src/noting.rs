@@ -29,8 +29,8 @@ pub(crate) fn metadata_of<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Pres
     ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
-/// Returns the time from `at` to `now`. Records the moment at which it exceeds `limit`, because the caller's result
-/// changes then.
+/// Returns the time from `at` to `now`. If it is less than `limit`, records the moment at which it reaches it, because
+/// the caller's result changes then.
 pub(crate) fn elapsed(
     objects: &dyn Objects,
     at: Timestamp,

@@ -65,8 +65,8 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().compared.get(name).copied()
     }
 
-    /// Returns the reason why the server's certificate was not verified, so that any host may have answered;
-    /// `None` if it was.
+    /// Returns the reason why the server's certificate was not verified, so that any host may have answered; `None` if
+    /// it was, and for a dump.
     fn unverified(&self) -> Option<&str> {
         self.facts().unverified.as_deref()
     }
@@ -92,8 +92,8 @@ pub trait Objects: ClusterState + Send + Sync {
         &asked(self, &Question::Freshness).stale_scopes
     }
 
-    /// Returns true if the objects come from a dump. A dump may omit whole kinds, so an absent object proves
-    /// nothing.
+    /// Returns true if the objects come from a dump that could be read in full. A dump may omit whole kinds, so an
+    /// absent object proves nothing.
     fn is_dump(&self) -> bool {
         self.facts().is_dump
     }
@@ -156,8 +156,8 @@ fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &
     objects.facts()
 }
 
-/// Returns the reason why an object could be read only as metadata; `None` if its whole was not requested or was
-/// read.
+/// Returns the message of the first error of reading an object, for one that was read only as metadata; `None` if there
+/// is none: its whole was not requested or was read.
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())

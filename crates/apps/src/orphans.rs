@@ -17,7 +17,8 @@ use crate::scope::{Scope, ScopeError};
 /// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
 const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// The maximum number of apps that an orphan names of those that list it; the others are left out.
+/// The maximum number of apps that an orphan names of those that list it; the others are left out. Also of the unread
+/// places that an error names; it counts the others.
 const MAX_NAMED: usize = 3;
 
 /// The reason of the errors about objects of which it is not known whether an app declares them.
@@ -39,7 +40,7 @@ pub struct Orphans {
     /// The objects that no app declares, in order of their keys.
     pub objects: Vec<Orphan>,
     /// An error for each namespace with objects that belong to no app of the list, but may belong to one that could not
-    /// be read: these are no orphans.
+    /// be read; these objects are not listed as orphans.
     pub undecided: Vec<ScopeError>,
 }
 
@@ -48,8 +49,9 @@ impl AppList {
     /// missing there. If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
-    /// every namespace has; also kinds that controllers fill, objects for which `is_made` is true, the Flux sources of
-    /// apps, and namespaces of which the list leaves out apps.
+    /// every namespace has; also kinds that controllers fill, objects that Kubernetes or a delivery tool makes without
+    /// owners, PersistentVolumeClaims of StatefulSets, the Flux sources of apps, and namespaces of which the list
+    /// leaves out apps.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Orphans {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),
@@ -89,8 +91,9 @@ impl AppList {
                 continue;
             }
             let listed = own.listed.iter().take(MAX_NAMED);
-            let listed =
-                listed.map(|app| format!("listed by {}, although it carries no mark of that app", app.app));
+            let listed = listed.map(|app| {
+                format!("the object is listed by {}, although it carries no mark of that app", app.app)
+            });
             objects.push(Orphan { remarks: own.marked.iter().cloned().chain(listed).collect(), key });
         }
         objects.sort_unstable_by(|one, other| one.key.cmp(&other.key));
@@ -118,9 +121,13 @@ fn undecided_in(namespace: String, count: usize, unread: &BTreeSet<String>) -> S
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let (objects, are) = if count == 1 { ("object", "is") } else { ("objects", "are") };
+    let (objects, are) = match count {
+        1 => ("object", "is not listed as an orphan"),
+        _ => ("objects", "are not listed as orphans"),
+    };
     let message = format!(
-        "{count} {objects} of namespace {namespace} may belong to apps of {named}{more}, which could not be read, and {are} not listed"
+        "{count} {objects} of namespace {namespace} may belong to apps of {named}{more}, which could not be read, and \
+         {are}"
     );
     ScopeError { scope: Scope::Namespace(namespace), reason: NOT_KNOWN.to_owned(), message }
 }
@@ -135,8 +142,8 @@ fn is_owned(observed: &Observed<'_>) -> bool {
     controller.is_some() || !others.is_empty()
 }
 
-/// Returns true for objects that Kubernetes or a delivery tool makes without owners: in every namespace, for a
-/// ServiceAccount, for leader election, for a release of Helm, or for a HelmRelease of Flux.
+/// Returns true for objects that Kubernetes or a delivery tool makes without owners: in every namespace, for the API
+/// server itself, for a ServiceAccount, for leader election, for a release of Helm, or for a HelmRelease of Flux.
 fn is_made(observed: &Observed<'_>) -> bool {
     let ObjectKeyRef { group, kind, namespace, name } = observed.key;
     let has = |part: &str, key: &str| observed.object.at(&["metadata", part, key]).is_some();

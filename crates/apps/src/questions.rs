@@ -17,7 +17,7 @@ use crate::snapshot::Label;
 pub(crate) enum Question<'q> {
     /// The presence and content of an object.
     Object(ObjectKeyRef<'q>),
-    /// The presence of an object, and its labels, annotations and owner references.
+    /// The presence of an object, and its labels, annotations, owner references and UID.
     Metadata(ObjectKeyRef<'q>),
     /// The objects of a group and kind, in a namespace, or in all if `None`.
     Kind(&'q str, &'q str, Option<&'q str>),
@@ -33,7 +33,7 @@ pub(crate) enum Question<'q> {
     Users(&'q str, &'q str),
     /// True or false for a namespace: all of its Pods are known.
     Pods(&'q str),
-    /// The PodDisruptionBudgets of a namespace whose selectors require this label.
+    /// The PodDisruptionBudgets of a namespace whose selectors require this label, or no label if it is `None`.
     Budgets(&'q str, Option<&'q Label>),
     /// The Pods that are terminating on a node, given by its name.
     Leaving(&'q str),
@@ -66,7 +66,8 @@ pub(crate) struct QuestionRecord {
     pub(crate) questions: Vec<u64>,
     /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
-    /// The first time at which the result may change though no object does; `None` if it never does.
+    /// The first time at which the result may change though no object does, not counting the times of `remembered`;
+    /// `None` if it never does.
     pub(crate) next: Option<Timestamp>,
     /// The computing cost of objects in this computation beyond the limit for each object.
     pub(crate) excess: ExcessSteps,

@@ -12,8 +12,9 @@ use crate::delivery::Declarations;
 use crate::fleet::Fleet;
 use crate::scope::{Scope, ScopeError, without_repeats};
 
-/// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps
-/// of other clusters need is an error of these clusters, unless the user trusts one of them.
+/// Returns the errors of reading clusters, each with the index of the cluster that shows it. A scope that only apps of
+/// other clusters need is an error of these clusters, unless the user trusts one of them or none is in the fleet.
+/// Leaves out errors that only repeat why a whole cluster could not be read.
 pub(crate) fn read_errors(
     fleet: &Fleet<'_>,
     found: &Declarations,
@@ -32,7 +33,8 @@ pub(crate) fn read_errors(
                 continue;
             }
             let place = format!("{} in {}", error.scope, member.objects.name());
-            let message = format!("apps of this cluster name objects of {place}: {}", error.message);
+            let message =
+                format!("cannot read objects of {place}, which apps of this cluster name: {}", error.message);
             let moved = ScopeError { scope: Scope::Input(place), reason: error.reason.clone(), message };
             told.extend(homes.into_iter().map(|home| (home, moved.clone())));
         }

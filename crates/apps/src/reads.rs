@@ -70,7 +70,8 @@ use crate::wait::Selection;
 pub struct ReadQuery {
     /// The namespace in which the apps are declared; `None` for all.
     pub namespace: Option<String>,
-    /// True if undeclared objects are grouped by their labels, which reads every kind.
+    /// True if undeclared objects are grouped by their labels. Unless [`ReadQuery::declarations`] is false, this lists
+    /// every namespaced kind that tools may declare.
     pub label_groups: bool,
     /// The labels by which undeclared objects are grouped into apps.
     pub app_labels: AppLabels,
@@ -86,25 +87,28 @@ pub struct ReadQuery {
     pub dependents: Dependents,
     /// Further namespaces in which dependents are read, because apps of other clusters deliver into them.
     pub dependents_in: BTreeSet<String>,
-    /// True if events are read, in the namespaces in which dependents are read.
+    /// True if all events are read in the namespaces in which dependents are read. [`ReadQuery::evidence`] reads the
+    /// events that it needs in any case.
     pub events: bool,
-    /// True if Leases and workloads are read that show if nodes and controllers are alive.
+    /// True if the Leases, workloads of delivery tools and CustomResourceDefinitions are read that show if nodes and
+    /// controllers are alive.
     pub liveness: bool,
     /// True if the controllers of [`ReadQuery::objects`] are read too.
     pub owners: bool,
     /// True if the evidence about objects that are not well is read.
     pub evidence: bool,
-    /// True if a few objects of a kind and namespace are read one by one, by name, rather than by a list:
-    /// `wait` on one object should not watch the others.
+    /// True if up to 20 objects of a kind and namespace are read one by one, by name, rather than by a list: `wait` on
+    /// one object should not watch the others.
     pub by_name: bool,
-    /// True if [`ReadQuery::objects`] and [`ReadQuery::selections`] are read whole even if their status needs no
-    /// body. Secrets are always read as metadata.
+    /// True if declared objects, [`ReadQuery::objects`] and [`ReadQuery::selections`] are read whole even if their
+    /// status needs no body. Secrets are always read as metadata.
     pub whole: bool,
     /// Selections of objects to read, by kind, namespace and labels.
     pub selections: Vec<Selection>,
-    /// The namespaces of which the objects of every kind are read, whether or not an app declares them.
+    /// The namespaces in which the objects of every kind that tools may declare are read, whether or not an app
+    /// declares them.
     pub everything_in: BTreeSet<String>,
-    /// The apps whose objects are read; empty for all.
+    /// The apps whose objects are read, with those of the apps that deliver in their place; empty for all.
     pub only: Vec<AppQuery>,
     /// The apps for which, while they are not well, Taffrail also reads the objects that show what changed before the
     /// failure. Unless it is [`Changes::None`], these are read for [`ReadQuery::objects`] too.
@@ -166,11 +170,12 @@ impl Default for ReadQuery {
 
 const CONFIG_MAP: &str = "ConfigMap";
 
-/// The maximum number of lists of a kind in one namespace that are made because of the apps of one namespace;
-/// further kinds are listed in all namespaces.
+/// The maximum number of pairs of a kind and a namespace that a query with a namespace lists one by one for its apps;
+/// the kinds of further pairs are listed in all namespaces.
 const MAX_NAMESPACED_LISTS: usize = 1000;
 
-/// The maximum number of objects of a kind that are read one by one; for more, the kind is listed if it can be.
+/// The maximum number of objects of a kind that are read one by one; for more, the kind is listed if it can be. If that
+/// list was already made in vain, more are not read at all.
 const MAX_SINGLE_GETS: usize = 20;
 
 /// The maximum number of controllers in one namespace that are read one by one if all namespaces together name more
@@ -191,10 +196,12 @@ struct Plan<'p> {
 }
 
 impl<'p> Plan<'p> {
-    /// Plans the lists of the kinds that declare apps.
+    /// Plans the lists of the kinds that declare apps and of their sources, of Secrets and of Helm's ConfigMaps, and
+    /// the read of the Namespace `kube-system`, whose UID identifies the cluster. Without [`ReadQuery::declarations`]
+    /// only that read.
     ///
-    /// Secrets are listed whole, so that the list serves Helm's storage, inventories and label groups alike;
-    /// of ConfigMaps only those of Helm's storage, which are nearly always none.
+    /// Secrets are listed without a selector, so that the list of their metadata serves Helm's storage, inventories and
+    /// label groups alike; of ConfigMaps only those of Helm's storage, which are nearly always none.
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
@@ -315,8 +322,9 @@ impl<'p> Plan<'p> {
         here.flat_map(|app| &app.objects)
     }
 
-    /// Returns the unread objects on which the apps of the query's namespace depend: Flux sources, and, if dependents
-    /// are wanted, the Flux objects that deliver the declaring objects. Empty if the query has no namespace.
+    /// Returns the objects, not yet read whole, on which the apps of the query's namespace depend: the sources of Flux
+    /// apps, and, if dependents are wanted, the Flux objects that deliver the declaring objects. Empty if the query has
+    /// no namespace.
     fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
@@ -336,11 +344,11 @@ impl<'p> Plan<'p> {
         origins.filter(|key| self.lacks(key, Projection::Full)).collect()
     }
 
-    /// Plans the lists in all namespaces that are needed even for a query with a namespace, because that
-    /// namespace has apps of `deliveries`.
+    /// Plans the lists in all namespaces that are needed even for a query with a namespace, because that namespace has
+    /// apps of one of `deliveries` that no other app delivers. None if the query has no namespace.
     ///
-    /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this
-    /// label alone; and packages of Porch are delivered from any namespace.
+    /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this label alone;
+    /// and packages of Porch are delivered from any namespace.
     fn widened(&self, catalog: &KindCatalog, found: &Declarations, deliveries: &[Delivery]) -> Vec<Read> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let has = |delivery: Delivery| {
@@ -364,7 +372,8 @@ impl<'p> Plan<'p> {
     }
 
     /// Plans the reads of the declared objects, of the objects of label groups, of the objects, selections and
-    /// namespaces in the query, and of the CustomResourceDefinitions that HelmReleases apply.
+    /// namespaces in the query, of the Clusters of Cluster API if their Secrets are wanted, and of the
+    /// CustomResourceDefinitions that HelmReleases apply.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
@@ -434,7 +443,7 @@ impl<'p> Plan<'p> {
         Some(list(served, self.asked.namespace.clone(), None, Projection::Metadata))
     }
 
-    /// Plans the lists of every kind in the namespaces of [`ReadQuery::everything_in`].
+    /// Plans the lists of every kind that tools may declare in the namespaces of [`ReadQuery::everything_in`].
     fn everything(&self, catalog: &KindCatalog) -> Vec<Read> {
         let is_read = |served: &ServedKind, namespace: &str| {
             let kind = GroupKind::new(&*served.group, &*served.kind);
@@ -455,15 +464,15 @@ impl<'p> Plan<'p> {
         lists.collect()
     }
 
-    /// Returns the projection in which objects named by the query are read: whole if their kind needs its body or the
-    /// query sets `whole`, else metadata. Of Secrets always metadata.
+    /// Returns the projection in which objects of a kind are read that are declared or that the query names: whole if
+    /// the kind needs its body or the query sets `whole`, else metadata. Of Secrets always metadata.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
     }
 
-    /// Returns the kinds in namespaces for which the limit of lists per namespace is exceeded, so that they are
-    /// listed in all namespaces or not at all.
+    /// Returns the kinds in namespaces beyond [`MAX_NAMESPACED_LISTS`], so that they are listed in all namespaces or
+    /// not at all. Those of [`ReadQuery::objects`] are never among them.
     ///
     /// Apps that name few objects come first. Empty if the query has no namespace.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
@@ -489,8 +498,8 @@ impl<'p> Plan<'p> {
         beyond
     }
 
-    /// Adds to `reads` the reads of the objects `keys`, which are of the kind `served`; a kind in a namespace of
-    /// `beyond` is not listed there.
+    /// Adds to `reads` the lists of the kind `served`, or the reads by name, that return the objects `keys`; a kind in
+    /// a namespace of `beyond` is not listed there.
     fn wanted(
         &self,
         catalog: &KindCatalog,
@@ -582,7 +591,8 @@ impl<'p> Plan<'p> {
             .collect()
     }
 
-    /// Plans the reads that prove in which namespaces an Argo CD runs; none if that cannot change a verdict.
+    /// Plans the reads that prove in which namespaces an Argo CD runs; none if that can change neither a verdict nor
+    /// which of Argo CD's cluster Secrets count, if the query wants these.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
         let mut namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
@@ -623,11 +633,11 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Plans reads of the controllers that labelled objects name as their owners. An object whose controller
-    /// does not exist is grouped by its own labels.
+    /// Plans reads of the controllers that labelled objects name as their owners, if the query groups by labels. An
+    /// object whose controller does not exist is grouped by its own labels.
     ///
-    /// Authors who label objects in a namespace choose what is read: many owners of a kind cause a list of that
-    /// kind in that namespace, and it takes several namespaces to cause a list in all.
+    /// Authors who label objects in a namespace choose what is read: many owners of a kind cause a list of that kind in
+    /// that namespace, and it takes several namespaces to cause a list in all.
     fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.label_groups {
             return Vec::new();
@@ -676,8 +686,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the read of one object; `None` if it was read with this projection already, or its kind cannot
-    /// be read.
+    /// Returns the read of one object by name; `None` if it was read with this projection already, or its kind is not
+    /// served or does not support `get`.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, projection: Projection) -> Option<Read> {
         // A kind without the verb get, such as a review, would be refused at each attempt.
         let served =

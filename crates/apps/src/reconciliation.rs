@@ -77,16 +77,17 @@ pub struct ReconciledRow {
     /// The object; left out if no object describes the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// The readiness: `True`, `False` or `Unknown`; left out if the tool does not report it.
+    /// The readiness: `True`, `False` or `Unknown`; left out if the tool does not report it, or suspends an app that is
+    /// not of Flux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// The message that the object reports, in one line; may be empty.
+    /// The message that the object reports, or the reason why its state is not known; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The revision that the source has, or that the delivery has applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// True if the object is suspended; left out if it cannot be suspended.
+    /// True if the object is suspended; left out if it cannot be suspended, or was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
     /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended
@@ -283,7 +284,8 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     }]
 }
 
-/// Makes the row of a Flux object from its conditions.
+/// Makes the row of a Flux object from its conditions. Its readiness is `False` if it does not exist, and `Unknown` if
+/// it was not observed or has no condition Ready; left out for a HelmRepository of OCI charts without one.
 ///
 /// For a delivery, `revision` is the revision to show, if known; for a source it is `None`, and the row shows the
 /// revision of the source's artifact.

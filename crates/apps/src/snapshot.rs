@@ -63,7 +63,7 @@ pub enum InsertError {
     /// The document is an object other than the one that the read requested.
     #[error("the object is not one of those that were requested")]
     NotAsked,
-    /// A part of the object's key is longer than the API server accepts.
+    /// A part of the object's key is longer than `LONGEST_NAME` bytes.
     #[error("the name, namespace, kind or group of the object is longer than {LONGEST_NAME} bytes")]
     LongName,
     /// The object has no `metadata.name`.
@@ -223,7 +223,7 @@ impl Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
     }
 
-    /// Makes a cluster that did not answer, for `reason` (one word) and with `message` for people.
+    /// Makes a cluster that did not answer or could not be read, for `reason` (one word) and with `message` for people.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
             Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
@@ -288,7 +288,7 @@ impl Snapshot {
     }
 
     /// Sets the kinds that the API server serves. Adds the groups whose discovery failed to the errors, and removes the
-    /// refusals to list kinds that the server does not serve.
+    /// refusals to list kinds that the server does not serve, with all results of such lists.
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
         // A server denies access to a kind even if it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
@@ -532,7 +532,8 @@ impl Snapshot {
         }
     }
 
-    /// Removes the result of reading the single object `key`, so that it is read again if it is needed.
+    /// Removes the result of reading the single object `key` and the errors about it, so that it is read again if it is
+    /// needed; the stored object stays.
     pub fn forget(&mut self, key: &ObjectKey) {
         if self.unread.remove(key).is_some() {
             self.note_sought(key);
@@ -542,7 +543,9 @@ impl Snapshot {
         self.facts.foreign_scopes.remove(&scope);
     }
 
-    /// Records the answer to `read`: inserts its objects, or notes the failure.
+    /// Records the answer to `read`: inserts its objects, removes an object that was not found, or notes the failure. A
+    /// denied read of the cluster's identity or of what shows an Argo CD is not added to the errors, nor one that goes
+    /// beyond the namespace of the query.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();
         // The identity of the cluster was not requested by the user: without access to it nothing is missing.
@@ -663,7 +666,7 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
 
-    /// Returns true if the cluster did not answer at all.
+    /// Returns true if nothing of the cluster could be read, see [`Snapshot::lost`].
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }

@@ -12,7 +12,8 @@ use taffrail_object::ObjectKey;
 pub enum SyncState {
     /// The desired revision is applied.
     Synced,
-    /// Another revision than the applied one is desired, and nothing shows that it is being applied.
+    /// Another revision than the applied one is desired, or objects differ from it, and nothing shows that it is being
+    /// applied.
     OutOfSync,
     /// The desired revision is being applied.
     Syncing,

@@ -87,8 +87,8 @@ pub struct Unheard {
 }
 
 /// Returns the objects whose health rules apply to an app: its declaring object and, for an Application, the ConfigMap
-/// with scripts of its Argo CD. The second value is an object with such rules that is not fully trusted; `None` if all
-/// are.
+/// with scripts of its Argo CD unless these are ignored; none if the declaring object was not read whole. The second
+/// value is an object with such rules that is not fully trusted; `None` if all are.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,

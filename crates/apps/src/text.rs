@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// Returns the time since `at`: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
+/// Returns the time since `at`: `just now` up to 1 s and for a time in the future, `40 s ago`, `12 min ago`, `3 h ago`,
+/// `5 d ago`.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     match now.as_second().saturating_sub(at.as_second()) {
         // Clocks of several machines differ.

@@ -93,8 +93,8 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// Lists the errors in an object's labels and finalizers. Built-in kinds require a domain in the name of a
-/// finalizer; for custom resources there is only a warning ([`finalizer_warnings`]).
+/// Lists the errors in the values of an object's labels and in its finalizers. Built-in kinds require a domain in the
+/// name of a finalizer; for custom resources there is only a warning ([`finalizer_warnings`]).
 pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
@@ -118,8 +118,8 @@ pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause>
     causes
 }
 
-/// Lists the warnings about finalizers that a write adds to a custom resource, sorted by name. `before` is the stored
-/// object, or null.
+/// Lists the warnings about finalizers without a domain and path that a write adds to a custom resource, sorted by
+/// name. `before` is the stored object, or null.
 pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Value) -> Vec<String> {
     if !resource.custom {
         return Vec::new();

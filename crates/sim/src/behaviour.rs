@@ -26,7 +26,7 @@ behaviours! {
     Anonymous: "A request without a token has the user `system:anonymous`.",
     Authorization: "Roles and bindings limit the requests of users.",
     Background: "Dependents are deleted in the background after their owner.",
-    BodyLimit: "Bodies over the limit are refused.",
+    BodyLimit: "Bodies over 3 MiB are refused; without it, those over 64 MiB.",
     Bookmarks: "Watches send bookmarks.",
     BookmarksOnRequest: "Watches send bookmarks only on request.",
     Categories: "Discovery contains the categories of resources.",

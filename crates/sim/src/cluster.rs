@@ -42,7 +42,7 @@ impl Drop for Handle {
     }
 }
 
-/// Creates the objects that a new cluster has, such as its namespaces.
+/// Creates the objects that a new cluster has: namespaces, ClusterRoles, a Service and nodes; none in a verbatim fleet.
 fn furnish(inner: &Inner) {
     if inner.fleet.options.verbatim {
         return;
@@ -157,11 +157,12 @@ impl Cluster {
         kubeconfig(&all)
     }
 
-    /// Creates or replaces an object with its status, as a controller could. Admission and schemas are skipped, and
-    /// missing metadata are filled in; controllers react to it.
+    /// Creates or replaces an object with its status, as a controller could; if it has no status, the stored one stays.
+    /// Admission and schemas are skipped, and missing metadata are filled in; controllers react to it.
     ///
     /// # Errors
-    /// If its kind or its namespace is unknown, or it has no name.
+    /// If its kind is unknown, the namespace of a new object is missing or being deleted, or it has no name or
+    /// malformed parts.
     pub fn apply(&self, object: Value) -> Result<(), SimError> {
         self.apply_by(object, "kubectl", "")
     }
@@ -342,7 +343,7 @@ pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     Ok(objects)
 }
 
-/// Formats kind, namespace and name of an object: `Deployment shop/web`.
+/// Formats kind, namespace and name of an object: `Deployment shop/web`, or `Node one` for one without a namespace.
 fn named(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];

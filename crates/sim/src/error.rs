@@ -108,7 +108,7 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     /// The `details` of the `Status`; `None` if it has none. They are boxed, so that a result stays small.
     pub(crate) details: Option<Box<Details>>,
-    /// A token with which a client can continue a list after 410 Gone; empty for other errors.
+    /// A token with which a client can continue a list after 410 Gone; `None` for other errors.
     pub(crate) r#continue: Option<String>,
 }
 
@@ -214,7 +214,8 @@ impl ApiError {
         })
     }
 
-    /// Builds the error 422 for query parameters that contradict each other.
+    /// Builds the error 422 for options of a request that are not supported or contradict each other; `kind` is that of
+    /// the options, such as `ListOptions`.
     pub(crate) fn invalid_options(kind: &str, causes: Vec<Cause>) -> ApiError {
         ApiError::invalid("meta.k8s.io", kind, "", causes)
     }

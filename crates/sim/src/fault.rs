@@ -32,7 +32,9 @@ pub enum Trouble {
     Blackhole,
 }
 
-/// An injected fault: a [`Trouble`] and the requests that it affects.
+/// An injected fault: a [`Trouble`] and the requests that it affects. A fault of connections
+/// ([`Trouble::ExpiredCertificate`], [`Trouble::Unreachable`], [`Trouble::Blackhole`]) affects all connections until it
+/// is removed.
 #[derive(Debug, Clone)]
 pub struct Fault {
     trouble: Trouble,

@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     /// A counter; when it changes, all open connections are closed.
     pub(crate) cut: watch::Sender<u64>,
-    /// A counter of the changes that clients can notice, without renewals of Leases.
+    /// A counter of the changes of objects other than Leases, and of the faults that are set and removed.
     pub(crate) changes: watch::Sender<u64>,
     /// The planned tasks of controllers, with the times at which they are due.
     pub(crate) pending: Mutex<HashMap<Task, Timestamp>>,

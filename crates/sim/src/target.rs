@@ -14,7 +14,7 @@ pub(crate) struct Target {
     pub(crate) shelf: ShelfId,
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: Arc<str>,
-    /// The namespace; empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects, and for a collection in all namespaces.
     pub(crate) namespace: String,
     /// The name of the object; empty for a collection.
     pub(crate) name: String,

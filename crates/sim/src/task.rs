@@ -25,7 +25,8 @@ pub(crate) enum Task {
     Nodes,
     /// Updates the budgets of this namespace.
     Budgets(String),
-    /// Removes the protection of PersistentVolumeClaims in this namespace that no Pod uses any more.
+    /// Removes the protection of PersistentVolumeClaims in this namespace that are being deleted and that no unfinished
+    /// Pod uses.
     Claims(String),
     /// Updates the endpoints of the Services in this namespace.
     Services(String),

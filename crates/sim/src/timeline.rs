@@ -52,7 +52,7 @@ pub enum TimelineError {
     /// A time that is not a duration.
     #[error("step {step} of the timeline has {text:?} in place of a duration; write 90s, 5m or 1h30m")]
     Duration {
-        /// The step, from 1.
+        /// The step, counted from 1 in its list.
         step: usize,
         /// The text.
         text: String,
@@ -65,7 +65,7 @@ pub enum TimelineError {
         "step {step} of the timeline has the unknown fault {text:?}; write unreachable, blackhole or expired-certificate"
     )]
     Fault {
-        /// The step, from 1.
+        /// The step, counted from 1 in its list.
         step: usize,
         /// The text.
         text: String,
@@ -173,7 +173,7 @@ impl Timeline {
         self.moments.last().map(|moment| moment.at).unwrap_or_default()
     }
 
-    /// Returns the number of steps, repetitions included.
+    /// Returns the number of steps that act, repetitions included; a step with `steps` counts as these.
     pub fn len(&self) -> usize {
         self.moments.len()
     }

@@ -33,7 +33,8 @@ pub(crate) enum UnknownFields {
     Strict,
 }
 
-/// The result of a write: the stored object and the warnings for the client.
+/// The result of a write: the object as the write left it, or with a dry run would leave it, and the warnings for the
+/// client.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Object>,
@@ -58,7 +59,7 @@ pub(crate) struct Deletion {
     pub(crate) dry_run: bool,
 }
 
-/// The result of a deletion: the object, and if it is gone.
+/// The result of a deletion, which with a dry run is only computed: the object, and if it is gone.
 #[derive(Debug)]
 pub(crate) struct Deleted {
     pub(crate) object: Arc<Object>,
@@ -79,9 +80,9 @@ fn texts_of(value: &Value) -> &str {
 }
 
 impl Inner {
-    /// Fails with 400 unless the body of a request is an object with the kind and `apiVersion` of its path and
-    /// well-typed spec, status and metadata. A body of a built-in kind may lack kind and `apiVersion`; both are then
-    /// set.
+    /// Fails with 400 unless the body of a request is an object with the kind and `apiVersion` of its path, well-typed
+    /// metadata and, for a built-in kind, well-typed spec and status. A body of a built-in kind may lack kind and
+    /// `apiVersion`; both are then set. Removes nulls from the metadata.
     pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (kind, api_version) =
@@ -344,7 +345,8 @@ impl Inner {
     }
 
     /// Updates a part of an object; `change` computes the new state from the stored one. If an object that is being
-    /// deleted loses its last finalizer, removes it; an unchanged object keeps its version.
+    /// deleted loses its last finalizer, removes it; an unchanged object keeps its version; with a dry run it stores
+    /// nothing.
     pub(crate) fn update(
         &self,
         target: &Target,
@@ -394,8 +396,8 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Fails if a write changes the identity of an object (name, namespace, uid), and restores the fields that only
-    /// the server writes.
+    /// Fails if a write changes the identity of an object (name, namespace, uid), has an outdated resourceVersion, or
+    /// none for a custom resource; restores the fields that only the server writes.
     fn keep_identity(&self, target: &Target, before: &Value, after: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (old, new) = (&before["metadata"], &mut after["metadata"]);
@@ -521,8 +523,9 @@ impl Inner {
         }
     }
 
-    /// Removes an object that has neither finalizers nor a grace period, and marks any other as being deleted. Fails if
-    /// it does not exist, is a system namespace, or does not meet the preconditions in `deletion`.
+    /// Removes an object that has neither finalizers nor a grace period, and marks any other as being deleted; with a
+    /// dry run it changes nothing. Fails if the object does not exist, is a system namespace, or does not meet the
+    /// preconditions in `deletion`.
     pub(crate) fn delete(&self, target: &Target, deletion: &Deletion) -> Answered<Deleted> {
         let mut store = self.store();
         let resource = &target.resource;
@@ -578,7 +581,8 @@ impl Inner {
         Ok(Deleted { object, gone })
     }
 
-    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers.
+    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers, and the phase of a
+    /// Namespace, and increases its generation.
     fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
         let metadata = &mut object["metadata"];
         let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
@@ -632,7 +636,8 @@ impl Inner {
         }
     }
 
-    /// Writes an object with its status and without validation, for recordings and controllers.
+    /// Writes an object with its status and without validation, for recordings and controllers. The stored status stays
+    /// if it has none, and so do the fields of its metadata that the server sets.
     pub(crate) fn impose(&self, target: &Target, object: Value, by: &Writer) -> Answered<Arc<Object>> {
         self.impose_completed(target, object, by, |_| ())
     }

@@ -42,7 +42,8 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     is_list && is_listed_in_some && DECLARING.iter().any(declares)
 }
 
-/// Returns true if objects of a kind declare apps or are sources of apps.
+/// Returns true if objects of a kind declare apps or are sources of apps; false for Secret, although Helm stores
+/// releases in Secrets.
 pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
     DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
         || DECLARING_SELDOM.contains(&(group, kind))
@@ -59,12 +60,13 @@ pub fn declares_apps(kind: &GroupKind) -> bool {
         || (group == porch::GROUP && kind == porch::KIND)
 }
 
-/// Returns true if a group has kinds that declare apps.
+/// Returns true if a group has kinds that declare apps, other than the core group with Helm's Secrets.
 pub(crate) fn is_declaring_group(group: &str) -> bool {
     group == porch::GROUP || DECLARING.iter().any(|declaring| declaring.0 == group && group != FLUX_SOURCES)
 }
 
-/// Returns true if objects of a kind may declare an app of `delivery`; of any delivery if it is `None`.
+/// Returns true if objects of a kind may declare an app of `delivery`; for `None`, label groups and Taffrail's own
+/// apps, if they may declare any app. For Helm only Secrets, not ConfigMaps.
 pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
     let is_its = match delivery {
         Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",

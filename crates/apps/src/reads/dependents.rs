@@ -29,8 +29,8 @@ const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
     /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the apps that
-    /// [`ReadQuery::dependents`](super::ReadQuery::dependents) selects, and in `dependents_in`; in all namespaces at
-    /// once if these are many.
+    /// [`ReadQuery::dependents`](super::ReadQuery::dependents) selects, and in `dependents_in`; beyond
+    /// [`MAX_NAMESPACED_LISTS`] or [`MAX_SCOPED_LISTS`] in all namespaces at once.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);

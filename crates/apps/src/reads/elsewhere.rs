@@ -21,8 +21,8 @@ use crate::scope::{Scope, ScopeError};
 /// Each may cost the cluster a list and a watch, made with its own credentials.
 const MAX_KINDS: usize = 250;
 
-/// The maximum number of lists, each of a kind in a namespace, in a target for the apps of one home; objects that need
-/// further lists are left out.
+/// The maximum number of lists, each of a kind in a namespace, in a target for the apps of one home with
+/// [`ReadMode::OnceByNamespace`]; objects that need further lists are left out.
 const MAX_NAMESPACED_LISTS: usize = 1_500;
 
 /// The maximum number of objects of kinds that cannot be listed, which are read one by one in a target for the apps of
@@ -52,8 +52,8 @@ pub enum ReadMode {
 /// The objects that the apps of each cluster have in other clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
-    /// The objects that apps of other clusters declare, whether they exist or not, by the name of the target
-    /// cluster.
+    /// The objects that apps of other clusters declare, whether they exist or not, by the name of the target cluster;
+    /// without those beyond a limit.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The exceeded limits, one entry for each limit, home and target cluster.
     pub left_out: Vec<LeftOut>,
@@ -227,7 +227,8 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     all
 }
 
-/// Sorts apps so that their namespaces take turns by the number of objects they have named so far.
+/// Sorts apps by the number of objects that the apps before them in their namespace name; within a namespace, those
+/// with the fewest objects come first.
 ///
 /// So an author in one namespace gets no more than one share.
 fn in_turns(apps: &mut [&Declaration]) {
@@ -263,7 +264,8 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
     share
 }
 
-/// Returns the objects to read in each cluster because apps of other clusters deliver into it, by cluster name.
+/// Returns the objects to read in each cluster because apps of other clusters deliver into it, by cluster name: those
+/// of [`elsewhere()`] for [`ReadMode::Once`] that [`still_wanted`] leaves.
 ///
 /// Once all clusters were read, these go into [`crate::ReadQuery::objects`], and the plan of each named cluster
 /// continues.

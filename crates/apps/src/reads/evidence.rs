@@ -44,7 +44,7 @@ const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Sche
 /// Objects of one kind and namespace, each with the namespaces of the assessed objects that name it.
 type NamedObjects<'d> = BTreeMap<ObjectKey, &'d BTreeSet<String>>;
 
-/// The evidence that was looked up in vain while objects were assessed, and so has to be read.
+/// The evidence that was looked up while objects were assessed and that may have to be read.
 #[derive(Default)]
 struct Demand {
     /// The objects, each with the namespaces of the assessed objects that name it.
@@ -68,7 +68,8 @@ impl Demand {
     }
 }
 
-/// A cluster state that records the lookups of objects that were not read.
+/// A cluster state that answers from `state`, and records the lookups of objects and kinds that were not read, and all
+/// lookups of dependents, events and contents of namespaces.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
     /// The namespace of the object that is assessed.
@@ -163,8 +164,8 @@ impl ClusterState for Recorder<'_> {
 }
 
 impl Plan<'_> {
-    /// Plans the reads of evidence about objects that are not well, within the bound of `named` for reads by name.
-    /// For a cluster that is watched, adds to `named_by` the namespaces of the objects that name others.
+    /// Plans the reads of evidence about objects that are not well, within the bound of `named` for reads by name. If
+    /// the query sets `follow`, adds to `named_by` the namespaces of the objects that name others.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
@@ -192,8 +193,9 @@ impl Plan<'_> {
         reads
     }
 
-    /// Assesses all objects with the evidence that was read, and returns the evidence that is missing: first that
-    /// about their health, then that about changes.
+    /// Assesses the objects that were read whole, of the declared and declaring ones and those of the query, with the
+    /// evidence that was read. Returns the evidence that was looked up: first that about their health, then that about
+    /// changes.
     fn demand(
         &self,
         catalog: &KindCatalog,
@@ -237,7 +239,8 @@ impl Plan<'_> {
         (recorder.demand.into_inner(), of_changes.demand.into_inner())
     }
 
-    /// Returns the objects for which the query wants the changes before a failure to be read.
+    /// Returns the declared and declaring objects for which the query wants the changes before a failure to be read,
+    /// and, if it wants any, [`ReadQuery::objects`](super::ReadQuery::objects).
     fn changing<'f>(&'f self, found: &'f Declarations) -> BTreeSet<&'f ObjectKey> {
         let is_meant = |app: &&Declaration| match &self.asked.changes {
             Changes::None => false,
@@ -255,8 +258,8 @@ impl Plan<'_> {
         of_apps.chain(named).collect()
     }
 
-    /// Adds to `demand` the kinds of the dependents and contents that were looked up, and removes lookups that
-    /// would find no evidence.
+    /// Adds to `demand` the kinds of the dependents and contents that were looked up, and the events of the namespaces
+    /// in which Pods are read; removes lookups that would find no evidence.
     fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
         if !demand.owners.is_empty() {
             for owner in self.snapshot.all() {
@@ -288,8 +291,8 @@ impl Plan<'_> {
             .retain(|key, _| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
-    /// Returns the objects (ConfigMaps, Secrets, claims) to which Pods refer that are not ready and for which the
-    /// kubelet states no reason.
+    /// Returns all objects to which Pods refer that are not ready and for which the kubelet states no reason. Empty if
+    /// `demand` has no object of a kind in [`IS_NAMED_BY_PODS`].
     ///
     /// Where the kubelet reports an image error or a crash, it has found all objects that the Pod refers to.
     fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
@@ -328,8 +331,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Replaces a set of more than [`MAX_NAMESPACED_LISTS`] namespaces by the single item `None` for all, unless
-    /// the query has a namespace.
+    /// Replaces a set of namespaces by the single item `None`, for all, if it has that item already, or has more than
+    /// [`MAX_NAMESPACED_LISTS`] and the query has no namespace.
     fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
         let is_all = self.namespace.is_none() && namespaces.len() > MAX_NAMESPACED_LISTS;
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
@@ -444,7 +447,7 @@ impl Plan<'_> {
 const IS_NAMED_BY_PODS: [(&str, &str); 4] =
     [("", "ConfigMap"), ("", "Node"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// Returns true if the status of a CronJob proves that its last Job succeeded.
+/// Returns true if the status of a CronJob proves that its last Job succeeded; false for other kinds.
 ///
 /// Returns false where Jobs may overlap, because the one that ended last need not be the last one that started.
 fn is_done(object: &Object<'_>) -> bool {
@@ -455,8 +458,9 @@ fn is_done(object: &Object<'_>) -> bool {
             .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
 }
 
-/// Returns the kinds that the controller of a `kind` may create as dependents: for a custom resource the kinds of its
-/// own and related API groups, the built-in workloads, and Pods. Empty for other built-in kinds than workloads.
+/// Returns the kinds that the controller of a `kind` may create as dependents: for a custom resource (its group has a
+/// dot and does not end in `.k8s.io`) up to [`MAX_CONTROLLED_KINDS`] of its own and related API groups, the built-in
+/// workloads, and Pods. Empty for other kinds than these and workloads.
 fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     let pod = || GroupKind::new("", "Pod");
     let set = || GroupKind::new("apps", "ReplicaSet");
@@ -486,8 +490,8 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     }
 }
 
-/// Returns the kinds of the objects that remain in a terminating namespace, as the message of its condition names
-/// them: `pods. has 2 resource instances`.
+/// Returns the kinds of the objects that remain in a terminating namespace, as the message of its condition names them:
+/// `pods. has 2 resource instances`. At most [`MAX_CONTROLLED_KINDS`], in the order of the message.
 fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c ServedKind> {
     let message = namespace.condition("NamespaceContentRemaining").and_then(|it| it.get("message")?.as_str());
     let message = message.unwrap_or_default();

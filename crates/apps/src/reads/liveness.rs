@@ -1,5 +1,5 @@
-//! The part of the read plan for signs that nodes and controllers are alive, and for definitions of custom
-//! resources; only for `trust`.
+//! The parts of the read plan for signs that nodes and controllers are alive, with definitions of custom resources, and
+//! for the controllers of the objects in the query.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ use crate::snapshot::Listed;
 /// The label by which the workloads of Flux and Argo CD are selected.
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
-/// The workloads of delivery tools that do not carry [`PART_OF`]: namespace and name.
+/// The Deployments of delivery tools that do not carry [`PART_OF`], namespace and name. They are read if an app of
+/// Config Sync or kpt was found.
 const UNLABELLED: [(&str, &str); 2] = [
     ("config-management-system", "reconciler-manager"),
     ("resource-group-system", "resource-group-controller-manager"),
@@ -74,7 +75,8 @@ impl Plan<'_> {
         reads
     }
 
-    /// Plans reads of the definitions of custom resources whose objects have no status, at most [`MAX_DEFINITIONS`].
+    /// Plans reads of the definitions of custom resources of which a declared object has no status, for at most
+    /// [`MAX_DEFINITIONS`] kinds.
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let objects = found.all().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
@@ -91,7 +93,8 @@ impl Plan<'_> {
         kinds.into_iter().take(MAX_DEFINITIONS).filter_map(definition).collect()
     }
 
-    /// Plans the reads of the controllers of `ReadQuery::objects`, one level per round up to the topmost.
+    /// Plans the reads of the controllers of `ReadQuery::objects`, one level per round up to the topmost, if
+    /// [`ReadQuery::owners`](super::ReadQuery::owners) is set.
     pub(super) fn owners(&self, catalog: &KindCatalog) -> Vec<Read> {
         if !self.asked.owners {
             return Vec::new();

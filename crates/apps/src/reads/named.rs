@@ -1,4 +1,5 @@
-//! The bound on the evidence that one look reads by name: authors of objects decide to how many others these refer.
+//! The bound on the evidence that is read by name for one cluster: authors of objects decide to how many others these
+//! refer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,8 @@ use super::Read;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::Snapshot;
 
-/// The maximum number of reads of evidence by name in one look. Up to twice as many are made, but beyond the maximum
-/// only for objects of namespaces that had fewer than [`FEW_OF_NAMESPACE`] reads.
+/// The maximum number of reads of evidence by name for one cluster that is read once. Up to twice as many are made, but
+/// beyond the maximum only for objects of namespaces that had fewer than [`FEW_OF_NAMESPACE`] reads.
 const MAX_READS: usize = 1000;
 
 /// The maximum number of reads of evidence by name for the objects of one namespace, in whatever namespaces the
@@ -23,11 +24,11 @@ pub(super) struct NamedRead {
     pub(super) read: Read,
     /// The number of objects that the read is planned for.
     pub(super) objects: usize,
-    /// The namespaces of the objects that name these objects; empty for cluster-scoped ones.
+    /// The namespaces of the objects that name these objects; an empty one for cluster-scoped objects.
     pub(super) named_by: BTreeSet<String>,
 }
 
-/// The evidence that one look has read by name so far.
+/// The evidence about one cluster that was read by name so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedEvidence {
     /// False for a cluster that is watched: the watcher bounds the objects that it watches one by one.
@@ -53,9 +54,9 @@ impl NamedEvidence {
         if self.is_bounded { MAX_READS.saturating_sub(self.granted.len()) } else { usize::MAX }
     }
 
-    /// Returns those of the `wanted` reads that fit into the bound. Namespaces take turns, those that had fewer reads
-    /// first, so that the excess of one does not displace the evidence of others. If several namespaces name one
-    /// object, the one with the fewest reads is charged.
+    /// Returns those of the `wanted` reads that fit into the bound, first those granted before; all for a cluster that
+    /// is watched. Namespaces take turns, those that had fewer reads first, so that the excess of one does not displace
+    /// the evidence of others. If several namespaces name one object, the one with the fewest reads is charged.
     pub(super) fn grant(&mut self, mut wanted: Vec<NamedRead>) -> Vec<Read> {
         if !self.is_bounded {
             return wanted.into_iter().map(|wanted| wanted.read).collect();

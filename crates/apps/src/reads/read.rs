@@ -71,11 +71,11 @@ impl Read {
 
     /// Copies an object in the answer into a document that has its `apiVersion` and `kind`, without parsing it again.
     ///
-    /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they
-    /// describe the form of the answer.
+    /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they describe
+    /// the form of the answer.
     ///
     /// # Errors
-    /// When the copy would be longer than any text that is read.
+    /// When the copy would be 4 GiB long or more.
     pub fn document(&self, object: Value<'_>) -> Result<OwnedDocument, json::Error> {
         let version = match &*self.group {
             "" => Cow::Borrowed(&*self.version),

@@ -1,4 +1,4 @@
-//! The stages of the read plan, and the limit for which each may delay those after it.
+//! The stages of the read plan, and the maximum number of rounds for which each may delay those after it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,7 +35,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Makes rounds of which none are left: no stage delays another, so all stages are planned at once.
+    /// Makes rounds of which none are left: once the kinds that declare apps are read, all other stages are planned at
+    /// once.
     pub fn spent() -> Rounds {
         Rounds { delays: MAX_ROUNDS, named: NamedEvidence::default() }
     }
@@ -64,11 +65,11 @@ pub struct ReadPlan {
     /// The reads for which no stage waits: those beyond the share of one namespace's apps, and those of stages
     /// without rounds left.
     pub loose: Vec<Read>,
-    /// The namespaces of the apps and objects that name an object which is read by name. An object that is not
-    /// listed here is named in its own namespace.
+    /// The namespaces of the apps and objects that name an object which is read by name. An object that is not listed
+    /// here is named in its own namespace. Empty unless [`ReadQuery::follow`] is set.
     ///
-    /// A reader that bounds the reads charges them to these namespaces, because the namespace of the object itself
-    /// is up to the author of the name.
+    /// A reader that bounds the reads charges them to these namespaces, because the namespace of the object itself is
+    /// up to the author of the name.
     pub named_by: NamedBy,
 }
 

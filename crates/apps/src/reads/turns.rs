@@ -47,13 +47,13 @@ impl Turns {
         turns
     }
 
-    /// Returns true if no app of another cluster needs an object of the target cluster.
+    /// Returns true if no app of another cluster needs objects of the target cluster or their dependents.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Sorts reads: first those in `own`, which the target cluster needs itself, then one of each home cluster in
-    /// turn.
+    /// Sorts reads: first those in `own`, which the target cluster needs itself, then one of each home cluster in turn;
+    /// those that no home needs together with the first ones.
     pub fn order(&self, own: &BTreeSet<Read>, reads: &mut [Read]) {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         reads.sort_by_cached_key(|read| {
@@ -69,13 +69,14 @@ impl Turns {
         });
     }
 
-    /// Returns the names of the home clusters that need an object of a read.
+    /// Returns the names of the home clusters that need the object or kind of a read; if there are none, of those that
+    /// need its namespace.
     pub fn names(&self, read: &Read) -> impl Iterator<Item = &str> {
         self.homes(read).filter_map(|home| self.names.get(home)).map(String::as_str)
     }
 
     /// Returns the numbers of the home clusters that need the object or kind of a read; if there are none, of those
-    /// that need an object in its namespace.
+    /// that need an object or dependents in its namespace.
     fn homes(&self, read: &Read) -> impl Iterator<Item = usize> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let namespace = read.namespace.clone().unwrap_or_default();

@@ -8,11 +8,12 @@ use crate::identity::AppRef;
 /// The rows of a list that may differ from those at an earlier time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChangedRows {
-    /// True if any row may differ, and rows may be gone that are not in `gone`.
+    /// True if any row may differ, and any may be gone; the other fields are then empty.
     pub is_all: bool,
-    /// The indexes in [`AppList::apps`](crate::AppList::apps) of the rows that may differ, and of the new ones.
+    /// The indexes in [`AppList::apps`](crate::AppList::apps) of the rows that may differ, and of the new ones;
+    /// ascending.
     pub changed: Vec<usize>,
-    /// The names of the rows that are gone.
+    /// The names of the rows that are gone, in no order; a name that another row has is not listed.
     pub gone: Vec<AppRef>,
 }
 

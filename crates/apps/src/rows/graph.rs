@@ -51,7 +51,7 @@ impl Nodes {
         }
     }
 
-    /// Removes a node from the set; returns true if the set is then empty.
+    /// Removes a node from the set; returns true if no other is left, and the caller has to drop the set.
     fn remove(&mut self, node: Node) -> bool {
         match self {
             Nodes::One(one) => *one == node,
@@ -170,7 +170,7 @@ impl<S: Clone> Graph<S> {
         self.excess.add(&excess);
     }
 
-    /// Removes a result from the graph.
+    /// Removes a result from the graph, and the cached values that no other result uses.
     pub(super) fn remove(&mut self, node: Node) {
         let place = usize::try_from(node).ok().and_then(|at| self.nodes.get_mut(at));
         let Some(found) = place.and_then(Option::take) else { return };

@@ -241,13 +241,14 @@ impl AppRows {
         &self.list
     }
 
-    /// Returns the first time at which a row may change without a change of an object; `None` if none will.
+    /// Returns the first time at which a row may change without a change of an object; `None` if none will, and before
+    /// the first update.
     pub fn next_moment(&self) -> Option<Timestamp> {
         self.kept.as_ref()?.graph.next()
     }
 
-    /// Returns the rows that may differ since the last call; the first call returns all. A new time of observation
-    /// alone does not make a live row differ.
+    /// Returns the rows that may differ since the last call. The first call, and one after an update without earlier
+    /// results, sets only [`ChangedRows::is_all`]. A new time of observation alone does not make a live row differ.
     pub fn take_changed(&mut self) -> ChangedRows {
         let places = self.kept.as_ref().map(|kept| &kept.places);
         let place = |number| places?.get(usize::try_from(number).ok()?).copied().flatten();
@@ -261,8 +262,11 @@ impl AppRows {
     }
 
     /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the
-    /// last update; if it has another number of entries, all rows are computed without earlier results. The rules must
-    /// be those of the last update.
+    /// last update. The rules must be those of the last update.
+    ///
+    /// All rows are computed without earlier results if `changes` has another number of entries or one that says that
+    /// anything may have changed, if other clusters were given before, if `now` is before the last update, or if a cost
+    /// limit makes the order of judging matter.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],
@@ -375,8 +379,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, true, looked)
     }
 
-    /// Judges the rows of `plan` and sorts the list. If a cost limit makes the order of judging matter, computes
-    /// everything instead.
+    /// Judges the rows of `plan` and sorts the list; with `has_errors`, also collects the errors again. If a cost limit
+    /// makes the order of judging matter, computes everything instead.
     fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
@@ -485,8 +489,8 @@ impl Look<'_, '_> {
         kept.freshness = freshness;
     }
 
-    /// Computes the label groups in the cluster with the index `home` in the fleet. Adds the objects with questions to
-    /// `graph`, and their nodes to `labelled`.
+    /// Computes the label groups in the cluster with the index `home` in the fleet. Adds the objects whose group
+    /// depends on lookups to `graph`, and their nodes to `labelled`.
     fn groups(
         &self,
         home: usize,
@@ -625,10 +629,10 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Reads the declarations `changed` again, each on its own; adds the rows of those that differ to `plan`.
+    /// Reads the declarations `changed` again, each on its own; adds their rows to `plan`.
     ///
-    /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be
-    /// put together again, and those of `changed` that were not read are dropped.
+    /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be put
+    /// together again, and those of `changed` that were not read are dropped.
     fn redeclare(&self, kept: &mut Kept, changed: &[Part], is_list_dirty: bool, plan: &mut Plan) -> bool {
         let Look { fleet, rules, now, .. } = *self;
         let Kept { found, parts, rows, .. } = kept;
@@ -655,8 +659,9 @@ impl Look<'_, '_> {
         is_local
     }
 
-    /// Computes the label groups of objects again where they may have changed: of those in `dirty`, and of all if
-    /// `has_claims`. Returns the names of the groups that differ now.
+    /// Computes the label groups of objects again where they may have changed: of those in `dirty`, of those whose
+    /// labels, other metadata or controllers `changes` concern, and of all in a cluster where a StatefulSet names its
+    /// claims otherwise, or if `has_claims`. Returns the names of the groups that differ now.
     fn regroup(
         &self,
         kept: &mut Kept,
@@ -761,7 +766,7 @@ fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>
     }
 }
 
-/// Sorts rows and apps, and removes the rows whose numbers are in `gone`.
+/// Sorts rows and apps, and removes the rows whose numbers are in `gone`, whose names it records in `changed`.
 fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
     let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(app, row)| {

@@ -8,8 +8,8 @@ use taffrail_status::Observed;
 
 use super::{Snapshot, Stored};
 
-/// The maximum number of changed objects that are recorded; beyond it, everything is computed again, which is
-/// cheaper.
+/// The maximum number of changed objects that are recorded, and of objects whose read by name is; beyond it, everything
+/// is computed again, which is cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
 /// The maximum size in bytes of the recorded former states of objects; beyond it, everything is computed again.

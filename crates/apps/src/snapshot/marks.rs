@@ -108,7 +108,8 @@ impl KindMarks {
     /// Returns the result of the list that covers a namespace (`None`: all) with at least the projection `wanted`;
     /// `None` if no list does.
     ///
-    /// A list of all objects takes precedence, then the list nearest to the namespace.
+    /// A list of all objects takes precedence, then the list nearest to the namespace, then a list of metadata that was
+    /// refused or not served, as whole objects would be too.
     pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&ListOutcome> {
         let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
         let places = || own.into_iter().chain([&self.everywhere]);
@@ -149,7 +150,8 @@ impl KindMarks {
         }
     }
 
-    /// Removes the result of a list in one namespace; returns it for [`KindMarks::put_back`].
+    /// Removes the result of a list in one namespace, unless another list with a selector shares it; returns it for
+    /// [`KindMarks::put_back`].
     pub(super) fn take_out(&mut self, read: &Read) -> TakenOut {
         let (Target::List { labels, fields }, Some(namespace)) = (&read.target, &read.namespace) else {
             return TakenOut::default();
@@ -218,7 +220,7 @@ impl KindMarks {
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
     }
 
-    /// Returns true if the kind was listed in a single namespace.
+    /// Returns true if the kind was listed in a single namespace; a failed list counts.
     pub(super) fn is_listed_in_some(&self) -> bool {
         !self.namespaces.is_empty()
     }

@@ -45,8 +45,7 @@ pub(super) struct ClusterContext<'a> {
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
     /// The indexes of the apps for which findings are searched; `None` for all.
     asked: Option<BTreeSet<usize>>,
-    /// The objects in this cluster that the selected apps declare and that were read, each once with its
-    /// status.
+    /// The objects in this cluster that the selected apps declare and that were read whole, each once with its status.
     resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
     /// A cache of the parsed Flux sources.
@@ -122,8 +121,8 @@ impl<'a> ClusterContext<'a> {
         self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
     }
 
-    /// Iterates over the indices of the selected apps in this cluster that declare an object of a namespace, or that an
-    /// object of it declares.
+    /// Iterates over the indices of the selected apps in this cluster that declare an object of a namespace, confirmed
+    /// by its marks, or that an object of it declares.
     pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = usize> {
         let is_inside = |key: &ObjectKey| *key.namespace == *namespace;
         let name = self.objects.name();
@@ -154,7 +153,8 @@ impl<'a> ClusterContext<'a> {
         self.objects.name()
     }
 
-    /// Returns a kubectl command, which begins with `words`; if the cluster does not answer, that about its connection.
+    /// Returns the kubectl command with these words; if the cluster does not answer, the command that tells more about
+    /// its connection. `None` if a word could be taken for an option.
     pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> Option<String> {
         let freshness = self.objects.freshness();
         match freshness.state {
@@ -195,7 +195,8 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command `kubectl describe` for an object; `None` if a name in it could be taken for an option.
+    /// Returns the command `kubectl describe` for an object, or that of [`ClusterContext::kubectl`] if the cluster does
+    /// not answer.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -219,8 +220,8 @@ impl<'a> ClusterContext<'a> {
         })
     }
 
-    /// Iterates over the objects in this cluster that selected apps declare and that were read: each once,
-    /// with its status and the indices of all apps that declare it.
+    /// Iterates over the objects in this cluster that selected apps declare and that were read whole: each once, with
+    /// its status and the indices of all apps that declare it.
     pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
         let all = self.resources.iter();
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
@@ -237,9 +238,9 @@ impl<'a> ClusterContext<'a> {
         self.claimants.contenders(self.name(), key)
     }
 
-    /// Returns the first of the object and its controllers, from the object upwards, that an app declares, with the
-    /// indexes of these apps and of those that list any of them unconfirmed; `None` if no app declares or lists any of
-    /// them.
+    /// Returns the first of the object and its controllers, from the object upwards, that an app declares, or else the
+    /// first that apps list unconfirmed. The indexes are those of the apps that declare it, and of those that list the
+    /// first listed one; `None` if no app declares or lists any of them.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, Vec<usize>)> {
         let owners = controllers(self.objects, key);
         let nearest = self.claimants.nearest(self.name(), std::iter::once(key).chain(&owners));
@@ -303,7 +304,7 @@ impl<'a> ClusterContext<'a> {
     }
 
     /// Returns the Pods that a workload controls, those of a Deployment by its ReplicaSets. `None` if some may not have
-    /// been read, or if no ReplicaSet of a Deployment was read.
+    /// been read whole, if no ReplicaSet of a Deployment was read, or if the workload has no UID.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
@@ -466,7 +467,8 @@ fn traces(objects: &dyn Objects, latest: Timestamp) -> (Option<Timestamp>, Futur
     (if has_clock { sure } else { newest }, future)
 }
 
-/// Returns true if a controller regularly writes the present time into the object: a renewed Lease, or a Node.
+/// Returns true if a controller regularly writes the present time into the object: a Lease with a renew time, or a Node
+/// with a heartbeat.
 fn ticks(observed: &Observed<'_>) -> bool {
     match (observed.key.group, observed.key.kind) {
         ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),

@@ -124,8 +124,8 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Finds objects that are Ready by a rule that is not built in, although a field or condition that the rule does not
-/// read reports a failure. Of the API's own kinds only PersistentVolumes are examined.
+/// Finds objects that are Ready by a rule that is not built in, although a usual field or condition reports a failure.
+/// Of the API's own kinds only PersistentVolumes are examined.
 fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -177,7 +177,7 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
     })
 }
 
-/// Finds certificates that are still valid but whose renewal failed.
+/// Finds cert-manager Certificates that are Ready but whose last renewal failed.
 fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -197,7 +197,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds CronJobs that keep no successful Job, so that no success can be observed.
+/// Finds Ready CronJobs whose last run is not known to have succeeded, because successful Jobs are removed at once.
 fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -270,8 +270,8 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Makes a finding for each green app of Config Sync or kpt of which a ResourceGroup calls objects Failed, NotFound or
-/// Terminating.
+/// Makes a finding for each green app of Config Sync or kpt whose ResourceGroup, of the same namespace and name, calls
+/// objects Failed, NotFound or Terminating.
 fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {

@@ -94,7 +94,8 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Returns one finding about all apps that are green because they declare no objects; `None` if there are none.
+/// Returns one finding about all apps declared in this cluster that are green and declare no objects; `None` if there
+/// are none.
 fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &cluster.list.apps[*place];
@@ -117,8 +118,8 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
-/// Returns one finding about all apps that are known only by the labels of their objects, so that a missing object
-/// would go unnoticed; `None` if there are none.
+/// Returns one finding about all apps with objects in this cluster that are known only by their labels, so that a
+/// missing object would go unnoticed; `None` if there are none.
 fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let apps = cluster.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();

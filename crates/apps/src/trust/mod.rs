@@ -38,13 +38,14 @@ pub enum FindingCategory {
     Disagreeing,
     /// A controller or node stopped reporting.
     Silent,
-    /// A scope could not be read.
+    /// A cluster or a part of it could not be read, or not reliably.
     Unread,
-    /// Clocks differ, or the time of observation is not known.
+    /// Clocks differ, or the observation is old or of an unknown time.
     Skewed,
-    /// A user suspended an app or source, or excluded an object from its tool or controller.
+    /// A user suspended an app or source, turned automatic sync off, or excluded an object from its tool or controller.
     Suspended,
-    /// No rule reads the status of the kind, so Ready is only the default.
+    /// Ready is only the default: no rule reads the status of the kind, or an app declares no objects or is known only
+    /// by labels.
     Fallback,
 }
 
@@ -113,18 +114,20 @@ pub struct CheckedCluster {
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
-    /// The controllers of Kubernetes and of the delivery tools of the cluster's apps without a Lease among those that
-    /// were read, so that it is not known if they work; empty if the Leases were not read.
+    /// The controllers of Kubernetes and of the delivery tools of the cluster's apps without a Lease, so that it is not
+    /// known if they work; empty if not all Leases were read, or there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_lease: Vec<String>,
-    /// The time at which the cluster is judged; for a dump the time when it was written, if known.
+    /// The time at which the cluster is judged, by its own clock; for a dump without a date the newest time in its
+    /// objects.
     pub as_of: Timestamp,
 }
 
 /// Options of a search for findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustShape {
-    /// True to leave out findings that concern no selected app.
+    /// True to examine only the objects of the selected apps, and to leave out findings that name no app. Findings that
+    /// name only other apps are left out in any case.
     pub only_apps: bool,
     /// True if suggested commands must name the context of the cluster.
     pub contexts: bool,
@@ -140,11 +143,11 @@ type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 pub struct Finding {
     /// The kind of doubt.
     pub category: FindingCategory,
-    /// The severity, which applies if a green app is among `apps`.
+    /// The severity if a green app is among `apps`, or `apps` is empty.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// The subject of the finding: `cluster`, a kind, or the key of an object.
+    /// The subject of the finding: `cluster`, a kind, the key of an object, a namespace, a delivery tool, …
     pub scope: String,
     /// The message, for people.
     pub message: String,
@@ -253,7 +256,8 @@ const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
 pub const CHANGED_BY_HAND: &str = "ChangedByHand";
 
 /// Returns the findings of each cluster, for each selection of apps in `selections`. The apps are those of `list`,
-/// which has the apps of `clusters`; `now` is the present time.
+/// which has the apps of `clusters`; `now` is the present time. With `shape.contradictions`, only the home and target
+/// clusters of selected green apps are searched.
 pub fn findings(
     selections: &[Vec<&App>],
     list: &app::AppList,

@@ -1,4 +1,4 @@
-//! Findings: an app is Ready but has a problem with its sync or source.
+//! Findings: an app is Ready but has a problem with its sync, its source or the freshness of its home cluster.
 
 use std::collections::HashMap;
 

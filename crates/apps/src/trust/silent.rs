@@ -109,7 +109,7 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             1 => "1 Pod on it is still called ready".to_owned(),
             pods => format!("{pods} Pods on it are still called ready"),
         };
-        let message = format!("its kubelet does not renew its lease; {still}");
+        let message = format!("the node's kubelet does not renew its lease; {still}");
         let severity = if pods == 0 { Severity::Low } else { Severity::High };
         let finding = Finding { severity, ..finding("Node") };
         finding.object(&key, Some(since)).says(message).of(apps).next(next)
@@ -117,7 +117,8 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     lost.into_iter().map(made).collect()
 }
 
-/// Returns the Leases of a controller of a delivery tool.
+/// Returns the Leases of a controller of a delivery tool, by their names. They are in the tool's namespace or, for Argo
+/// CD, in one where an Argo CD is known to run.
 fn leases_of<'a>(cluster: &ClusterContext<'a>, deliverer: &Controller) -> Vec<Observed<'a>> {
     // Any author can give a Lease such a name.
     let mut known: BTreeMap<String, bool> = BTreeMap::new();
@@ -152,8 +153,8 @@ pub(super) fn without_lease(cluster: &ClusterContext<'_>) -> Vec<String> {
     of_kubernetes.chain(of_tools.map(|it| it.name)).map(str::to_owned).collect()
 }
 
-/// Finds stopped controllers of the delivery tools of apps declared in this cluster, by their workloads or else by
-/// their Leases.
+/// Finds stopped controllers of the delivery tools of apps declared in this cluster: by their workloads, else by their
+/// Leases if all of these have expired.
 fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
@@ -306,7 +307,8 @@ fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     forgotten.collect()
 }
 
-/// Returns a sign if a requested reconciliation was not handled in time; else `None`.
+/// Returns a sign if the reconciliation requested by annotation was not handled within [`MAX_REACTION_TIME`]; else
+/// `None`.
 fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
@@ -319,7 +321,8 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the last reconciliation is longer ago than the object's interval allows; else `None`.
+/// Returns a sign if the last reconciliation in the object's history is longer ago than twice its interval and
+/// [`MAX_REACTION_TIME`]; else `None`.
 fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
@@ -336,8 +339,8 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the source has had a new revision for some time that the controller has not tried; else
-/// `None`.
+/// Returns a sign if the app is Ready but OutOfSync, because its source fetched a new revision more than twice
+/// [`MAX_REACTION_TIME`] ago that the controller has not tried; else `None`.
 fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object
@@ -353,7 +356,7 @@ fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>)
         reason: "RevisionUntried",
         since,
         message: format!(
-            "{} {} has {}, and the controller of the app has not tried it",
+            "{} {} has revision {}, and the controller of the app has not tried it",
             source.kind,
             source.path(),
             shorten(desired)
@@ -372,8 +375,10 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
     let message = match old.len() {
-        1 => "Argo CD has not compared the Application with its source recently".to_owned(),
-        number => format!("Argo CD has not compared {number} Applications with their sources recently"),
+        1 => "Argo CD has not compared the Application with its source for more than 30 min".to_owned(),
+        number => {
+            format!("Argo CD has not compared {number} Applications with their sources for more than 30 min")
+        }
     };
     let next = cluster.kubectl(&["get", "pods"], &first.namespace);
     let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();

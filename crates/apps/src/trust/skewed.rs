@@ -1,4 +1,4 @@
-//! Findings: clocks differ, or the time of an observation is not known.
+//! Findings: clocks differ, or the observation is old or of an unknown time.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,8 @@ fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding(Severity::Medium, "ServerClock").says(message).of(apps))
 }
 
-/// Finds objects with times in the future.
+/// Makes one finding for all times in the future that no tenant can write, and one for each other namespace with such
+/// times and selected apps; each names the object with the farthest time.
 ///
 /// Those that a tenant may have written concern only the apps of their namespace.
 fn future(cluster: &ClusterContext<'_>) -> Vec<Finding> {

@@ -117,19 +117,31 @@ const SWITCHES: [Switch; 3] = [
 
 /// Annotations and labels by which users exclude one object from a tool: key, value, and the consequence.
 const KEPT_AWAY: [(&str, &str, &str); 5] = [
-    ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply the object any more"),
-    ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply the object any more"),
+    (
+        "kustomize.toolkit.fluxcd.io/reconcile",
+        "disabled",
+        "Flux does not apply the object any more: its kustomize.toolkit.fluxcd.io/reconcile is disabled",
+    ),
+    (
+        "kustomize.toolkit.fluxcd.io/ssa",
+        "Ignore",
+        "Flux does not apply the object any more: its kustomize.toolkit.fluxcd.io/ssa is Ignore",
+    ),
     (
         "kustomize.toolkit.fluxcd.io/ssa",
         "IfNotPresent",
-        "Flux made the object and does not apply changes to it",
+        "Flux made the object and does not apply changes to it: its kustomize.toolkit.fluxcd.io/ssa is IfNotPresent",
     ),
     (
         "helm.toolkit.fluxcd.io/driftDetection",
         "disabled",
-        "Flux does not check if the object was changed by hand",
+        "Flux does not check if the object was changed by hand: its helm.toolkit.fluxcd.io/driftDetection is disabled",
     ),
-    ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply the object any more"),
+    (
+        "configmanagement.gke.io/managed",
+        "disabled",
+        "Config Sync does not apply the object any more: its configmanagement.gke.io/managed is disabled",
+    ),
 ];
 
 fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -194,7 +206,8 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
         })
 }
 
-/// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
+/// Finds Applications, other than suspended ones, that are green and OutOfSync with automatic sync off, and those that
+/// ignore differences.
 fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {

@@ -7,8 +7,8 @@ use super::cluster_context::ClusterContext;
 use super::{Concerned, Finding, FindingCategory, Severity};
 use crate::identity::Delivery;
 
-/// Finds apps that list objects of other namespaces or clusters although the objects do not carry the apps' marks.
-/// Returns one finding for each delivery tool.
+/// Finds apps that list objects in this cluster, outside of their authors' own namespaces, although the objects do not
+/// carry the apps' marks. Returns one finding for each delivery tool.
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {
@@ -38,7 +38,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     unconfirmed.into_iter().map(made).collect()
 }
 
-/// Makes the finding for a cluster whose server was not verified.
+/// Makes the finding for a cluster whose server was not verified, for the reason `why`.
 pub(super) fn unverified(why: &str) -> Finding {
     let message = format!("{why}: anyone on the network may forge the data of this cluster");
     Finding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)

@@ -192,7 +192,7 @@ fn kinds_unread(
         names.split_last().map(|(last, others)| (last.clone(), others.join(", "))).unwrap_or_default();
     let names = if others.is_empty() { last } else { format!("{others} and {last}") };
     let how = if reason == "Forbidden" {
-        "may not be listed".to_owned()
+        "cannot be listed (access denied)".to_owned()
     } else {
         format!("could not be read ({reason})")
     };
@@ -289,7 +289,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
     (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
 }
 
-/// Finds declared objects of kinds that the API server does not serve.
+/// Finds declared objects of kinds that the API server does not serve; makes one finding for each kind.
 fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {
@@ -362,7 +362,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
         let message = format!(
-            "the source cannot be fetched, so its newest revision may not be the one that is Ready: {why}"
+            "Flux cannot fetch the source, so its newest revision may not be the one that is Ready: {why}"
         );
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))

@@ -38,7 +38,7 @@ const COMPOUND: &str = "it is a list or an object, which has no single value";
 pub struct InvalidField {
     /// The path as written.
     pub path: String,
-    /// The reason why the text is invalid: the JSONPath parser's error, an unclosed bracket or quote, or a
+    /// The reason why the text is invalid: the JSONPath parser's error, a bracket or quote without counterpart, or a
     /// missing value.
     pub why: String,
 }
@@ -49,7 +49,7 @@ impl FromStr for WantedField {
     fn from_str(text: &str) -> Result<WantedField, InvalidField> {
         let invalid =
             |why: &str| InvalidField { path: text.chars().take(200).collect(), why: why.to_owned() };
-        let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
+        let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote has no counterpart"))?;
         if value == Some("") {
             return Err(invalid("a value must follow the '='; without '=' the field only has to exist"));
         }
@@ -105,7 +105,7 @@ impl WantedField {
     }
 }
 
-/// Splits a text into the path and the value after the `=`; `None` if a bracket or quote is not closed.
+/// Splits a text into the path and the value after the `=`; `None` if a bracket or quote has no counterpart.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -197,7 +197,7 @@ impl Bench<'_> {
         if *self.until == Until::Deleted {
             let all: BTreeSet<&ObjectKey> = known.iter().chain(&there).collect();
             if all.is_empty() {
-                return vec![self.said(subject(), None, Opinion::met("no object matches"))];
+                return vec![self.said(subject(), None, Opinion::met("no object matches the selection"))];
             }
             let (left, gone): (Vec<&ObjectKey>, Vec<&ObjectKey>) =
                 all.into_iter().partition(|key| there.contains(key));
@@ -213,7 +213,7 @@ impl Bench<'_> {
         }
         if there.is_empty() {
             let why = match served {
-                true => "no object matches yet".to_owned(),
+                true => "no object matches the selection yet".to_owned(),
                 false => format!("the server has no kind {} yet", kind.kind),
             };
             return vec![self.said(
@@ -281,7 +281,9 @@ impl Bench<'_> {
         };
         let of_tree = |look: &dyn Fn(&serde_json::Value) -> Opinion| {
             let Ok(tree) = object.root().to_tree() else {
-                return Opinion::unobserved("the object is nested too deeply");
+                return Opinion::unobserved(
+                    "the object is nested too deeply to be compared with the condition",
+                );
             };
             let opinion = look(&tree);
             match (opinion.verdict, finished(object)) {
@@ -436,7 +438,8 @@ fn named(word: &str, name: Option<&str>) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
 }
 
-/// Returns the state of an app if its health decides it; `None` if its objects are well, so that its sync decides.
+/// Returns the state of an app if its health decides it; `None` if its objects are well and no health rules are unread,
+/// so that its sync decides.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
         // Without the rules that may turn it red, a green status proves nothing.
@@ -464,8 +467,8 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
 }
 
 /// Returns the state of an app whose objects are well, by its sync: `Hopeless` if the sync failed, or the app is
-/// suspended before the desired revision; `Waiting` if it is OutOfSync, syncing or has another problem; otherwise
-/// `Met`.
+/// suspended before the desired revision; `Waiting` if it is OutOfSync or syncing; otherwise that of its worst problem
+/// that is more than a notice, see [`of_problem`], or else `Met`.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -512,10 +515,9 @@ fn of_problem(app: &App) -> Option<Opinion> {
     Some(opinion.because(&problem.state))
 }
 
-/// Judges the apps that a query matches, in each cluster; if it matches none, returns one judgement of the
-/// query itself.
-///
-/// `is_settled` is true for each cluster of which everything needed was read.
+/// Judges the apps that a query matches, in each cluster. Where a cluster has none, judges the query itself if an app
+/// may be hidden there, or if its deletion is awaited; if that gives no judgement at all, returns one of the query in
+/// the first cluster.
 pub(super) fn apps(
     query: &AppQuery,
     list: &AppList,
@@ -606,7 +608,7 @@ pub(super) fn apps(
     judgements
 }
 
-/// Returns the error of a list that may hide an app that the query matches; `None` if there is none.
+/// Returns the first error about a kind that may declare an app which the query matches; `None` if there is none.
 fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
     snapshot.errors().iter().find(|error| match &error.scope {
         Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),

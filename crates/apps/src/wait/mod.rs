@@ -1,13 +1,13 @@
 //! Waiting for a condition of objects or apps, with the reasons why it is not met yet.
 //!
-//! The caller passes each new state to [`Wait::look`], which returns the rows that changed. [`Wait::end`]
-//! tells if waiting has ended, [`Wait::learn`] and [`Wait::keys`] which objects to follow. A [`Wait`] does no
-//! I/O and reads no clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
+//! The caller passes each new state to [`Wait::look`], which returns the rows that changed. [`Wait::end`] tells if
+//! waiting has ended, [`Wait::learn`] and [`Wait::keys`] which objects to follow. A [`Wait`] does no I/O and reads no
+//! clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
 //!
 //! * All targets have to meet the condition *at the same time*, and to keep it for [`Options::stable_for`].
 //! * A target that cannot be observed is [`WaitState::Unobserved`]: neither met nor failed.
-//! * A target that has failed is [`WaitState::Hopeless`]. When only such targets and met ones are left, waiting
-//!   longer is useless unless the failure is repaired ([`Options::fail_fast`]).
+//! * A target that has failed, or cannot meet the condition for another reason, is [`WaitState::Hopeless`]. When only
+//!   such targets and met ones are left, waiting longer is useless unless a user intervenes ([`Options::fail_fast`]).
 
 mod expression;
 mod field;
@@ -63,7 +63,7 @@ impl fmt::Display for Selection {
 pub enum Target {
     /// An object, which need not exist yet.
     Object(ObjectKey),
-    /// The objects of a selection, at least one.
+    /// The objects of a selection: at least one must exist, unless their deletion is awaited.
     Selection(Selection),
     /// An inventory object and all objects in it: a `ResourceGroup` of kpt, the ConfigMap of cli-utils, a
     /// `Kustomization` of Flux.
@@ -120,7 +120,7 @@ pub enum WaitState {
     Met,
     /// The target does not meet the condition yet.
     Waiting,
-    /// The target has failed, and will not meet the condition by itself.
+    /// The target cannot meet the condition by itself, such as one that has failed, has ended or is suspended.
     Hopeless,
     /// The state of the target is not known.
     Unobserved,
@@ -155,7 +155,7 @@ pub struct Judgement {
 pub struct Options {
     /// The duration for which all targets must meet the condition without a gap.
     pub stable_for: Duration,
-    /// True to end when only failed and met targets are left.
+    /// True to end when only hopeless and met targets are left, and at least one is hopeless.
     pub fail_fast: bool,
     /// The duration after which waiting ends in any case.
     pub deadline: Duration,
@@ -164,9 +164,9 @@ pub struct Options {
 /// The reason why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// All targets meet the condition.
+    /// All targets have met the condition for [`Options::stable_for`].
     Met,
-    /// The remaining targets have failed.
+    /// The remaining targets are hopeless, and [`Options::fail_fast`] is set.
     Failed,
     /// The deadline has passed.
     Deadline {
@@ -231,7 +231,8 @@ impl Wait {
     }
 
     /// Records the objects in `snapshot` that the selections and inventories among `targets` contain; `cluster` is the
-    /// index of their cluster. Those recorded before are dropped, unless the wait is for deletion.
+    /// index of their cluster. Those recorded before are dropped, unless the wait is for deletion. Does nothing while
+    /// the cluster is not live.
     pub fn learn(&mut self, cluster: usize, snapshot: &Snapshot, targets: &[Target]) {
         for target in targets {
             let known = self.known.entry((cluster, target.clone())).or_default();
@@ -251,9 +252,9 @@ impl Wait {
         all.into_iter().cloned().collect()
     }
 
-    /// Judges all targets at the time `now`, which is `at` after the start, and returns the rows whose state, status,
-    /// reason or message changed.
-    /// `apps` returns the apps of the clusters, and is called only if apps are waited for.
+    /// Judges all targets at the time `now`, which is `at` after the start. Returns the rows that are new or whose
+    /// state, status, reason or message changed, without those of which the evidence is still being read. `apps`
+    /// returns the apps of the clusters, and is called only if apps are waited for.
     ///
     /// [`Wait::learn`] must have recorded the objects of the targets.
     pub fn look(
@@ -385,8 +386,8 @@ impl Wait {
         })
     }
 
-    /// Returns the next time, counted from the start, at which waiting may end without a change in any
-    /// cluster.
+    /// Returns the next time, counted from the start, at which waiting may end without a change in any cluster: that at
+    /// which all targets have met the condition for long enough, if all meet it now, or else the deadline.
     pub fn next_moment(&self) -> Duration {
         let stable = self.rows.values().map(|row| Some(row.met_since? + self.options.stable_for));
         let latest = stable.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
@@ -402,7 +403,8 @@ fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
         && one.message == other.message
 }
 
-/// Records the present objects of a target in `known`; when waiting for deletion, those recorded before stay.
+/// Records the present objects of a target in `known`, if the cluster is live; when waiting for deletion, those
+/// recorded before stay.
 fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapshot, until: &Until) {
     if judge::silence(snapshot).is_some() {
         return;

@@ -12,11 +12,11 @@ use super::revision::Revision;
 pub enum Until {
     /// The status is Current (Ready); an app must also be synced.
     Current,
-    /// The object does not exist, or was replaced by another of the same name.
+    /// The object or app does not exist, or the object was replaced by another of the same name.
     Deleted,
-    /// The object exists.
+    /// The object or app exists.
     Exists,
-    /// The object has failed.
+    /// The object or app has failed, or a Job or Pod has ended without success.
     Failed,
     /// A status condition has this value; both are compared without regard to case, as kubectl does.
     Condition {
@@ -71,7 +71,7 @@ impl Until {
     /// Parses `text`; `cel` compiles an expression or returns the reason why it cannot.
     ///
     /// # Errors
-    /// When the text is not a condition to wait for.
+    /// When the text is not a condition to wait for, or its JSONPath or expression is not valid.
     pub fn read(
         text: &str,
         cel: impl FnOnce(&str) -> Result<Question, String>,

@@ -112,8 +112,8 @@ fn kinds_that_only_another_home_names_are_errors_of_the_home() {
         prod
     };
     let of_target = "prod: example.com/Widget in shop: Forbidden: widgets is forbidden";
-    let of_home = "dev: example.com/Widget in shop in prod: Forbidden: apps of this cluster name objects of \
-                   example.com/Widget in shop in prod: widgets is forbidden";
+    let of_home = "dev: example.com/Widget in shop in prod: Forbidden: cannot read objects of \
+                   example.com/Widget in shop in prod, which apps of this cluster name: widgets is forbidden";
     let prod = refused(&[], &["dev"]);
     let found = list(&[&dev, &prod], &[]);
     assert_eq!(told(&found), [of_home]);

@@ -145,10 +145,10 @@ fn unread_scopes_name_the_apps_that_need_them() {
         [
             "medium unread/KindUnread /Pod 2/2 Pods could not be read (Timeout): objects are judged by their own \
              status alone",
-            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: their \
-             status is unknown",
-            "medium unread/Forbidden argoproj.io/Application 0/0 Applications may not be listed: apps may be missing from \
-             this answer",
+            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one cannot be listed (access \
+             denied): their status is unknown",
+            "medium unread/Forbidden argoproj.io/Application 0/0 Applications cannot be listed (access denied): apps \
+             may be missing from this answer",
             "low fallback/NoInventory label 2/2 2 apps are known only by their labels: a missing object would go \
              unnoticed",
         ]
@@ -254,8 +254,8 @@ fn equal_findings_of_several_objects_are_joined() {
     assert_eq!(
         found.iter().map(line).collect::<Vec<_>>(),
         [
-            "low silent/Node /Node 0/0 since 2026-03-01T11:40:00Z 2 objects, each: its kubelet does not renew its lease; no Pod \
-          on it is called ready"
+            "low silent/Node /Node 0/0 since 2026-03-01T11:40:00Z 2 objects, each: the node's kubelet does not renew its \
+             lease; no Pod on it is called ready"
         ]
     );
     assert_eq!(found[0].object_count, 2);

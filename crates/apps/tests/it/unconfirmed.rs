@@ -92,7 +92,8 @@ fn a_listed_object_that_names_no_app_is_an_orphan_and_says_who_lists_it() {
         let orphans = apps_of(&cluster).orphans(&cluster, &["shop".to_owned()].into()).objects;
         orphans.into_iter().map(|orphan| (orphan.key.name.to_string(), orphan.remarks)).collect::<Vec<_>>()
     };
-    let says = "listed by flux-kustomization aaa/all, although it carries no mark of that app".to_owned();
+    let says = "the object is listed by flux-kustomization aaa/all, although it carries no mark of that app"
+        .to_owned();
     assert_eq!(of("aaa"), [("left".to_owned(), vec![says])]);
     assert_eq!(of("shop"), []);
 }

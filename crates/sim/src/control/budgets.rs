@@ -16,7 +16,7 @@ use crate::selector::is_selected;
 use crate::state::Inner;
 use crate::target::Target;
 
-/// Updates the status of all budgets in a namespace.
+/// Updates the status of all budgets in a namespace, except scripted ones and those that are being deleted.
 pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     if !inner.does.on(Behaviour::DisruptionBudgets) {
         return;
@@ -98,8 +98,9 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
 }
 
 impl Inner {
-    /// Fails with 429 if a PodDisruptionBudget does not allow the eviction of a Pod, and with 404 if the Pod does not
-    /// exist. Pods that are pending, finished or being deleted may always be evicted.
+    /// Fails with 429 if a PodDisruptionBudget does not allow the eviction of a ready Pod, or its controller has not
+    /// processed it yet, and with 404 if the Pod does not exist. Pods that are pending, finished or being deleted may
+    /// always be evicted.
     pub(crate) fn check_budgets(&self, target: &Target) -> Answered<()> {
         let pod = self.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
         let counts = !is_finished(&pod) && !is_ending(&pod) && pod["status"]["phase"] != "Pending";

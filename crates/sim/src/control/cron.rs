@@ -139,8 +139,8 @@ fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> O
     (!all.is_empty()).then_some(all)
 }
 
-/// Reconciles a CronJob: starts the Job that is due, writes the status, and plans the next reconciliation for the next
-/// scheduled time.
+/// Reconciles a CronJob, unless it is scripted or being deleted: starts the Job that is due, if its concurrency policy
+/// allows it, deletes old Jobs, writes the status, and plans the next reconciliation for the next scheduled time.
 pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "cronjobs", namespace, name) else { return };
     let Some(cron) = inner.tree(&target) else { return };
@@ -276,7 +276,7 @@ fn delete(inner: &Inner, job: &Value) {
     }
 }
 
-/// Deletes the oldest finished Jobs of a CronJob beyond its history limits.
+/// Deletes the oldest finished Jobs of a CronJob beyond its history limits, which are 1 if not set.
 fn forget(inner: &Inner, cron: &Value, finished: &[&Value]) {
     for (condition, limit) in
         [("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")]

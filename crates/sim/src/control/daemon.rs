@@ -26,7 +26,8 @@ pub(super) fn nodes_changed(inner: &Inner) {
     }
 }
 
-/// Reconciles a DaemonSet: creates and deletes its Pods on the nodes, and writes its status.
+/// Reconciles a DaemonSet, unless it is scripted or being deleted: creates and deletes its Pods on the nodes, and
+/// writes its status.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "daemonsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };

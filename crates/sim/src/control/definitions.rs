@@ -38,7 +38,7 @@ fn remove_finalizer(definition: &mut Value) {
     }
 }
 
-/// Returns true if another CustomResourceDefinition of the same group already defines this kind.
+/// Returns true if another resource of the same group already has the kind of a CustomResourceDefinition.
 fn is_taken(inner: &Inner, definition: &Value) -> bool {
     let spec = &definition["spec"];
     let [group, plural, kind] = [&spec["group"], &spec["names"]["plural"], &spec["names"]["kind"]]

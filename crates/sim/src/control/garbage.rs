@@ -10,8 +10,8 @@ use crate::state::Inner;
 use crate::target::{Part, Target};
 use crate::write::{Deletion, Propagation, WriteOptions};
 
-/// Handles the dependents of the owner with this UID: if it is gone, deletes those without another owner; if it is
-/// being deleted, deletes or releases them as its finalizers say.
+/// Handles the dependents of the owner with this UID: if it is gone, deletes those without another owner, and removes
+/// the references to it from the others; if it is being deleted, deletes or releases them as its finalizers say.
 pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     if uid.is_empty() {
         return;
@@ -56,7 +56,8 @@ pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     }
 }
 
-/// Checks the owners of an object, and deletes the object if all of them are gone.
+/// Deletes an object if all of its owners are gone; if only some are, removes the references to these. Does nothing if
+/// it is being deleted.
 pub(super) fn owners(inner: &Arc<Inner>, group: &str, plural: &str, namespace: &str, name: &str) {
     let Some(target) = inner.target(group, plural, namespace, name) else { return };
     let Some(object) = inner.tree(&target) else { return };

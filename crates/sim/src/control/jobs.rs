@@ -36,7 +36,8 @@ fn phase(pod: &Value) -> &str {
     pod["status"]["phase"].as_str().unwrap_or_default()
 }
 
-/// Reconciles a Job: creates and deletes its Pods, and writes its status.
+/// Reconciles a Job, unless it is scripted or being deleted: creates and deletes its Pods, and writes its status;
+/// deletes a finished Job after its time to live.
 pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "jobs", namespace, name) else { return };
     let Some(job) = inner.tree(&target) else { return };

@@ -38,7 +38,8 @@ use crate::write::WriteOptions;
 
 pub(crate) use kubelet::node;
 
-/// The annotation of objects that controllers leave alone, because only a timeline changes them.
+/// The annotation of objects that controllers and kubelets leave alone, because only a timeline changes them. The
+/// controllers of nodes, namespaces, quotas and definitions and the garbage collector do not heed it.
 pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
 fn run(task: &Task, inner: &Arc<Inner>) {

@@ -43,7 +43,7 @@ pub(super) fn reconcile(inner: &Arc<Inner>, name: &str) {
     }
 }
 
-/// Deletes the objects of a namespace that is being deleted, and the namespace once it is empty.
+/// Deletes the objects of a namespace that is being deleted, and the namespace once it is empty and has no finalizers.
 fn empty(inner: &Arc<Inner>, target: &Target, namespace: &Value) {
     let prefix = format!("{}/", target.name);
     let inside: Vec<Target> = {

@@ -74,7 +74,8 @@ pub(super) fn hash_of(template: &Value) -> String {
     hash
 }
 
-/// Reconciles a Deployment: creates and scales its ReplicaSets, and writes its status.
+/// Reconciles a Deployment, unless it is scripted or being deleted: creates and scales its ReplicaSets, and writes its
+/// status.
 pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
     let Some(deployment) = inner.tree(&target) else { return };
@@ -375,7 +376,8 @@ fn write_status(
     });
 }
 
-/// Reconciles a ReplicaSet: creates and deletes Pods until it has the desired number, and writes its status.
+/// Reconciles a ReplicaSet, unless it is scripted or being deleted: creates and deletes Pods until it has the desired
+/// number or a quota refuses one, and writes its status.
 pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "replicasets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };

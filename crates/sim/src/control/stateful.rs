@@ -24,7 +24,8 @@ fn ordinal(set: &str, pod: &Value) -> Option<i64> {
     pod["metadata"]["name"].as_str()?.strip_prefix(set)?.strip_prefix('-')?.parse().ok()
 }
 
-/// Reconciles a StatefulSet: stores its template as a revision, creates or deletes Pods, and writes its status.
+/// Reconciles a StatefulSet, unless it is scripted or being deleted: stores its template as a revision, creates or
+/// deletes Pods, and writes its status.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "statefulsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };
@@ -48,8 +49,8 @@ fn pods_of(inner: &Inner, set: &Value) -> Vec<Value> {
     found
 }
 
-/// Creates, replaces or deletes Pods of a StatefulSet: one, after which it waits until that Pod is ready, or with the
-/// policy `Parallel` all at once.
+/// Creates, replaces or deletes Pods of a StatefulSet: one, after which it waits until that Pod is ready. With the
+/// policy `Parallel` it creates and deletes all at once, but still replaces outdated Pods one by one.
 fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Value]) {
     let spec = &set["spec"];
     let name = text(&set["metadata"]["name"]);

@@ -48,7 +48,8 @@ fn parse_version(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Fails with 422 if the query parameters of a list (or with `watch` of a watch) contradict each other.
+/// Fails with 422 if the query parameters of a list (or with `watch` of a watch) contradict each other or have an
+/// unsupported value.
 pub(super) fn check_options(query: &Query, watch: bool, inner: &Inner) -> Answered<()> {
     let (version, matching) = (query.get("resourceVersion"), query.get("resourceVersionMatch"));
     let mut causes = Vec::new();

@@ -86,7 +86,7 @@ struct Run {
     is_running: bool,
     /// The first lines, written at its start.
     first: Vec<String>,
-    /// True if the container is ready, and so writes a line every 30 seconds.
+    /// True if the container is ready and the Pod has no lines of its own: it then writes a line every 30 seconds.
     is_ready: bool,
 }
 
@@ -104,8 +104,8 @@ impl Run {
     }
 }
 
-/// Returns the current run of a container, or with `previous` the one before; fails if there is none. `name` is the
-/// Pod's, for messages.
+/// Returns the current run of a container, or the one before, with `previous` or while it waits for its next start;
+/// fails if there is none. `name` is the Pod's, for messages.
 fn run(pod: &Value, container: &str, previous: bool, name: &str) -> Answered<Run> {
     let status = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
         .into_iter()

@@ -14,7 +14,8 @@ pub(super) enum Form {
     Table,
 }
 
-/// Returns the first form in the `Accept` header that the server supports; fails with 406 if there is none.
+/// Returns the first form in the `Accept` header that the server supports in JSON, and whole objects without that
+/// header; fails with 406 if there is none.
 pub(super) fn form(accept: &str, does: &Behaviours) -> Answered<Form> {
     if accept.trim().is_empty() {
         return Ok(Form::Whole);

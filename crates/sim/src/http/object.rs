@@ -194,7 +194,8 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     }
 }
 
-/// Parses the query parameters and headers of a write request.
+/// Returns the dry run, the handling of unknown fields and the field manager of a write request, by its query
+/// parameters and `User-Agent`. Fails with 422 if a `dryRun` is not `All`; `options` is the kind that the error names.
 fn write_options(asked: &Asked, options: &str, does: &Behaviours) -> Answered<WriteOptions> {
     let values: Vec<&str> = asked.query.all("dryRun").collect();
     if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {

@@ -17,7 +17,7 @@ pub(crate) enum Path {
         version: Option<String>,
     },
     Resource(Resourceful),
-    /// OpenAPI: holds the part of the path after `/openapi/v3`.
+    /// OpenAPI: holds the part of the path after `/openapi/v3/`, such as `apis/apps/v1`; empty for the index.
     OpenApi(String),
     OpenApiV2,
     Version,
@@ -83,8 +83,8 @@ impl Path {
         })
     }
 
-    /// Returns the verb of a request, as roles call it, and the full name of its resource; `get` and an empty name for
-    /// a path that is not of a resource.
+    /// Returns the verb of a request, as roles call it (empty for an unsupported method), and the full name of its
+    /// resource; `get` and an empty name for a path that is not of a resource.
     pub(crate) fn named(&self, method: &Method, query: &Query) -> (&'static str, String) {
         let Path::Resource(wanted) = self else { return ("get", String::new()) };
         let resource = match wanted.group.as_str() {

@@ -36,7 +36,7 @@ struct Watch {
     form: Form,
     include: String,
     start: String,
-    /// The resourceVersion of the last change that was sent.
+    /// The resourceVersion up to which the changes were sent, or left out because they do not match.
     at: u64,
     /// The existing objects that are sent before changes.
     initial: Vec<Arc<Object>>,
@@ -157,7 +157,8 @@ impl Watch {
         }
     }
 
-    /// Appends the changes since the last call to `out`.
+    /// Appends the changes since the last call to `out`. Ends the watch if the resource is no longer served, or, with
+    /// an error in `out`, if the log does not reach back so far.
     fn collect(&mut self, out: &mut Vec<u8>) {
         let inner = self.inner.clone();
         let does = &inner.does;

@@ -172,8 +172,8 @@ impl Store {
         if version < self.forgotten { Err(Forgotten { oldest: self.forgotten }) } else { Ok(()) }
     }
 
-    /// Lists the changes of a resource after `version`, the oldest first; fails if the log does not reach so far
-    /// back.
+    /// Lists the changes of a resource after `version`, the oldest first; fails if the log does not reach so far back,
+    /// or the resource was defined only later.
     pub(crate) fn after(
         &self,
         id: ShelfId,

@@ -182,7 +182,7 @@ fn an_object_is_orphaned_only_if_all_that_may_own_it_was_read() {
     assert_eq!((alone.code, &*alone.stdout), (0, "/ConfigMap/shop/by-hand\n/ConfigMap/shop/marked\n"));
     let all = unread.ask(&orphans, ALL);
     assert_eq!((all.code, &*all.stdout), (3, "one//ConfigMap/shop/by-hand\n"), "{}", all.stderr);
-    let why = "error: one: 1 object of namespace shop may belong to apps of dark, which could not be read, and is not listed\n";
+    let why = "error: one: 1 object of namespace shop may belong to apps of dark, which could not be read, and is not listed as an orphan\n";
     assert!(all.stderr.contains(why), "{}", all.stderr);
 
     // What its own cluster may own needs no mark.

@@ -10,7 +10,7 @@ fn findings_say_what_may_be_wrong_and_what_to_do() {
         str![[r#"
 Nothing proves that green is right
   unread      GitRepository flux-system/stale, for 40 min
-    the source cannot be fetched, so its newest revision may not be the one that is Ready: failed to checkout and determine revision: dial tcp: lookup git.example.com: i/o timeout
+    Flux cannot fetch the source, so its newest revision may not be the one that is Ready: failed to checkout and determine revision: dial tcp: lookup git.example.com: i/o timeout
     Green app: flux-system/stale
     > kubectl describe gitrepository.source.toolkit.fluxcd.io stale -n flux-system
 
@@ -85,7 +85,7 @@ fn programs_get_the_same_with_all_fields() {
             "reason": "SourceFailed",
             "cluster": "cluster",
             "scope": "source.toolkit.fluxcd.io/GitRepository/flux-system/stale",
-            "message": "the source cannot be fetched, so its newest revision may not be the one that is Ready: failed to checkout and \
+            "message": "Flux cannot fetch the source, so its newest revision may not be the one that is Ready: failed to checkout and \
                         determine revision: dial tcp: lookup git.example.com: i/o timeout",
             "since": "2026-03-01T11:20:00Z",
             "objects": [{

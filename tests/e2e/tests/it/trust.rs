@@ -39,7 +39,7 @@ fn trust_reports_silent_and_suspended_tools_with_their_age(stage: &mut Stage) {
     stage.act(|plane| plane.apply(CLUSTER, LEASE));
     let (answer, report) = trust(stage, Who::Admin);
     assert_eq!(answer.code, 0, "{answer}");
-    assert!(has(&report, "Node", "its kubelet does not renew its lease", "e2e-silent"), "{answer}");
+    assert!(has(&report, "Node", "the node's kubelet does not renew its lease", "e2e-silent"), "{answer}");
     assert!(has(&report, "Suspended", "suspended", "reports"), "{answer}");
     // The kubelets of this cluster do renew their leases, and its clock is ours.
     let reasons: Vec<&str> =
