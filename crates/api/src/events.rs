@@ -69,13 +69,15 @@ const MAX_OTHERS: usize = 20;
 impl EventList {
     /// Makes the list of warnings, the newest last, about the declaring objects of `asked`, which are apps of `list`,
     /// their Flux sources, their declared objects and the dependents of these, those that are gone included; `list`
-    /// holds the apps of `clusters`.
+    /// holds the apps of `clusters`. Leaves out events that last occurred before `oldest`, and with `oldest` those without
+    /// a time; an event that the cluster keeps with a count is one, so that its earlier occurrences count too.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
         clusters: &[&dyn Objects],
         rules: &ActiveRules<'_>,
         now: Timestamp,
+        oldest: Option<Timestamp>,
     ) -> EventList {
         let forest = Forest::new(list, clusters, rules, now, TreeOptions::default());
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
@@ -144,6 +146,9 @@ impl EventList {
                         None => continue,
                     };
                     let given = Given::of(event);
+                    if oldest.is_some_and(|oldest| given.last.is_none_or(|last| last < oldest)) {
+                        continue;
+                    }
                     let message = nameless(&given.message, &object.name);
                     let place = (cluster, object, event.text(&["reason"]).into_owned(), message);
                     let warning = warnings.entry(place).or_insert_with(|| Warning {

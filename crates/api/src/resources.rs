@@ -116,7 +116,7 @@ impl ResourceRow {
     /// Returns the message for a table cell, see [`text::object_message`] and [`text::last_message`].
     pub fn told(&self) -> String {
         let last = text::object_message(self.health, &self.message, &self.sync_message);
-        text::last_message(&last, self.problem.as_ref()).into_owned()
+        text::last_message(&last, self.problem.as_ref(), true).into_owned()
     }
 
     /// Returns the key of the object.

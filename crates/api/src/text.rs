@@ -38,9 +38,10 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
 }
 
 /// Returns the message of a row whose cluster is not live because of `silence`: which cluster that is, and behind it
-/// `last`, the message of the status that was last observed: `eu-1 does not answer; before: Pod is Ready`. Leaves out
-/// `last` if it is empty or the cluster was never observed, and returns it alone if `silence` is `None`.
-pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>) -> Cow<'t, str> {
+/// `last`: `eu-1 does not answer; before: Pod is Ready`, without `before:` if `is_old` is false, because `last` is not of
+/// that cluster but what its delivery tool says elsewhere. Leaves out `last` if it is empty or the cluster was never
+/// observed, and returns it alone if `silence` is `None`.
+pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>, is_old: bool) -> Cow<'t, str> {
     let Some(silence) = silence else { return last.into() };
     let message = silence.message.strip_prefix("cluster ").unwrap_or(&silence.message);
     // Why is told once, in the row of the cluster and below the table.
@@ -48,7 +49,8 @@ pub fn last_message<'t>(last: &'t str, silence: Option<&'t Problem>) -> Cow<'t, 
     let end = ends.iter().find_map(|end| Some(message.find(end)? + end.len())).unwrap_or(message.len());
     let silent = message.get(..end).unwrap_or(message);
     match silence.since {
-        Some(_) if !last.is_empty() => format!("{silent}; before: {last}").into(),
+        Some(_) if !last.is_empty() && is_old => format!("{silent}; before: {last}").into(),
+        Some(_) if !last.is_empty() => format!("{silent}; {last}").into(),
         _ => silent.into(),
     }
 }

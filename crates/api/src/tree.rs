@@ -255,7 +255,11 @@ impl TreeNode {
         let silence = self.problem.as_ref().filter(|it| self.was_other() && it.axis == Axis::Freshness);
         match (self.besides(), silence) {
             (Some(problem), _) => (*problem.message).into(),
-            (None, Some(_)) => text::last_message(&self.message, silence).into_owned().into(),
+            (None, Some(_)) => {
+                // What is said of an app that was Ready is what its delivery tool says.
+                let is_old = self.health != Status::Current;
+                text::last_message(&self.message, silence, is_old).into_owned().into()
+            }
             (None, None) => text::object_message(self.health, own, &self.sync_message),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::command::quoted;
 use taffrail_apps::trust::{CheckedCluster, FindingCategory, TrustShape};
@@ -350,17 +350,19 @@ impl View for EventsView {
         check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
-        let mut events = EventList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
-        if let Some(since) = self.since {
-            let since = SignedDuration::from_secs(since.try_into().unwrap_or(i64::MAX));
-            let age = |event: &EventRow| fleet.now().duration_since(event.last_seen.unwrap_or_default());
-            events.items.retain(|event| age(event) <= since);
-        }
+        let (now, oldest) = (fleet.now(), self.since.map(|age| earlier(fleet.now(), age)));
+        let mut events = EventList::new(&found, &list, &clusters, &fleet.rules(), now, oldest);
         if !self.per_cluster {
             events = events.together();
         }
         Ok(EventsAnswer { fleet: FleetFacts::of(fleet), items: events.items, errors })
     }
+}
+
+/// Returns the time `seconds` before `now`, or the earliest there is.
+fn earlier(now: Timestamp, seconds: u64) -> Timestamp {
+    let age = SignedDuration::from_secs(seconds.try_into().unwrap_or(i64::MAX));
+    now.checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 
 /// The parameters of `trust`.

@@ -224,7 +224,7 @@ fn shared(number: usize) -> Vec<Value> {
 fn shared_objects_are_walked_once_for_events() {
     view_grows_with_its_size(shared, &|list, cluster| {
         let asked: Vec<&App> = list.apps.iter().collect();
-        EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
+        EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW, None);
     });
 }
 
@@ -239,7 +239,7 @@ fn objects_that_share_a_uid_are_walked_once() {
         },
         &|list, cluster| {
             let asked: Vec<&App> = list.apps.iter().collect();
-            EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
+            EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW, None);
         },
     );
 }

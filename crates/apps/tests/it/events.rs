@@ -11,7 +11,7 @@ use super::tree::{kustomization, object};
 fn events(prod: &Snapshot, name: &str) -> Vec<EventRow> {
     let list = apps(&[prod], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
-    EventList::new(&asked, &list, &[prod], &ActiveRules::default(), NOW).items
+    EventList::new(&asked, &list, &[prod], &ActiveRules::default(), NOW, None).items
 }
 
 fn event(name: &str, about: (&str, &str, &str), reason: &str, message: &str, more: &Value) -> Value {
@@ -75,7 +75,7 @@ fn warnings_about_generated_names_are_joined() {
     let prod = holding("prod", &objects);
     let list = apps(&[&prod], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().collect();
-    let each = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW);
+    let each = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW, None);
     let told = |list: &EventList| -> Vec<String> {
         let rows = list.items.iter();
         rows.map(|row| format!("{} {} {} of {}", row.reason, row.object.name, row.count, row.objects))
@@ -94,7 +94,7 @@ fn warnings_about_generated_names_are_joined() {
     let prod = holding("prod", &objects);
     let list = apps(&[&prod], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().collect();
-    let together = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW).together();
+    let together = EventList::new(&asked, &list, &[&prod], &ActiveRules::default(), NOW, None).together();
     let EventRow { object, objects, others, .. } = &together.items[1];
     assert_eq!((&*object.name, *objects, others.len()), ("web-7d9f-x3k39", 32, 20));
     assert_eq!((&*others[0], &*others[19]), ("web-7d9f-x3k38", "web-7d9f-x3k19"));

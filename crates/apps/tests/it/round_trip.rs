@@ -34,7 +34,7 @@ fn views_come_back(case: &Path) {
     comes_back(&ResourceList::from(&list));
     comes_back(&AppDetailList::new(&asked, &list, &clusters, &rules, NOW));
     comes_back(&TreeList::new(&asked, &list, &clusters, &rules, NOW, TreeOptions::default()));
-    let events = EventList::new(&asked, &list, &clusters, &rules, NOW);
+    let events = EventList::new(&asked, &list, &clusters, &rules, NOW, None);
     comes_back(&events);
     comes_back(&events.together());
     let trust = TrustReport::new(&asked, &list, &clusters, NOW, TrustShape::default());

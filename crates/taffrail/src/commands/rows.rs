@@ -262,7 +262,9 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
 fn message(app: &AppRow) -> Cow<'_, str> {
     let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
     let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
-    text::last_message(said.unwrap_or(&app.message), app.silence())
+    // What is said of an app that was Ready is what its delivery tool says, in the home.
+    let is_old = app.health != Status::Current || !app.sync.freshness.is_live();
+    text::last_message(said.unwrap_or(&app.message), app.silence(), is_old)
 }
 
 /// Returns the cells of a row about a cluster that could not be read at all, so that its apps do not look deleted;

@@ -78,5 +78,8 @@ LAST SEEN    FIRST SEEN   COUNT   OBJECT                            REASON    ME
     let lately = events(&["--since", "10m", "-o", "json"]).json();
     assert_eq!(lately["items"].as_array().unwrap().len(), 1);
     assert_eq!((&lately["items"][0]["isGone"], &lately["items"][0]["madeBy"]), (&json!(true), &json!("web")));
+    // What occurred before does not count.
+    let latest = events(&["--since", "90s", "-o", "json"]).json();
+    assert_eq!(latest["items"][0]["count"], 2);
     assert_eq!(events(&["shop", "--since", "30s"]).stderr, "No warnings about 'shop' in the last 30 s.\n");
 }
