@@ -392,6 +392,13 @@ impl<T: ListRow> Shown<'_, T> {
                 false => format!("No {noun}{place} match these filters"),
             };
             console.tell(phrase!("{}\n", printable(&unread.ends(&found))));
+            let FilterArguments { image, kind, orphaned, .. } = &arguments.filters;
+            if !image.is_empty() && kind.is_empty() && !orphaned {
+                let command = program::hinted("taffrail get resources --orphaned --image IMAGE -n NAMESPACE");
+                let hint =
+                    format!("an object of no app is found by its Pods; {command} finds one without Pods");
+                advise(&hint, console);
+            }
             // What is gone is printed below the old header.
             columns.clone_from(&printed.columns);
         } else {

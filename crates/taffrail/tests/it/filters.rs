@@ -268,6 +268,8 @@ Pod    web-2       apps/shop   acme/web:1
     );
     // An image that runs nowhere is no wrong usage.
     assert_eq!(images(&["--image", "no-such-image", "--kind", "pod"]), "");
+    let none = taffrail(&["get", "resources", "--from", "-", "--image", "no-such-image"], &dump);
+    assert!(none.stdout.is_empty() && none.stderr.contains("--orphaned --image IMAGE"), "{}", none.stderr);
     // Whoever may not list Pods does not know which run.
     let without: Vec<_> = items.iter().filter(|item| item["kind"] != "Pod").collect();
     let without = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": without}).to_string();
