@@ -172,8 +172,8 @@ impl Costs {
 
     /// Runs the user's script `number` on an object through `run`, which returns the verdict, the computing time, and
     /// true if the script was stopped. Returns that verdict, `None` if the script gives none. Does not run it, and
-    /// returns a verdict that says why, if the script was stopped too often in the object's namespace, or if the payer
-    /// (`claimant`, else the object's namespace) has used up its time.
+    /// returns a verdict that says why, if the script was stopped too often for objects of this kind and namespace, or
+    /// if the payer (`claimant`, else the object's namespace) has used up its time.
     pub fn run(
         &self,
         number: usize,

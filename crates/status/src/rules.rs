@@ -36,8 +36,8 @@ pub trait Rules: Send + Sync {
     }
 }
 
-/// The rule name in verdicts on objects that have no status yet, but whose controller may still write one; time alone
-/// changes such a verdict.
+/// The rule name in verdicts on objects that have no status yet, but whose controller may still write one; such a
+/// verdict changes with time, without a change of the object.
 pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
 /// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
@@ -130,10 +130,10 @@ impl Rules for Kstatus {
 
 /// The rules that Taffrail uses: those of kstatus (the Flux variant), except where kstatus is known to mislead.
 ///
-/// While Flux retries a failure, its objects report `Ready=False` and `Reconciling=True`; kstatus calls that
-/// InProgress for ever. Config Sync's objects report `Stalled=True` after `Reconciling=True`; kstatus stops at the
-/// first. And an object that reports `Degraded=True` or `phase: Failed` is never green only because it reports
-/// `Ready=True`, or because no rule knows its kind (`generic/adverse`).
+/// While Flux retries a failure, its objects report `Ready=False` and `Reconciling=True`; kstatus calls that InProgress
+/// for ever. Config Sync's objects report `Stalled=True` after `Reconciling=True`; kstatus stops at the first. And an
+/// object is not green only because it reports `Ready=True` if it also reports `Degraded=True`, nor only because no
+/// rule knows its kind if it reports `phase: Failed` (`generic/adverse`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;
 

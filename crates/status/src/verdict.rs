@@ -149,7 +149,7 @@ fn name_of(kind: Kind) -> &'static str {
 pub struct Verdict {
     /// The status of the object.
     pub status: Status,
-    /// Message for people, on one line.
+    /// Message for people: the rule's own, or that of the object's condition that decided.
     pub message: Cow<'static, str>,
     /// The standard condition that follows from the status, if any.
     pub conditions: Vec<Condition>,

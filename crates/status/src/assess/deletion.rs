@@ -94,8 +94,8 @@ fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     }
 }
 
-/// Explains why a namespace keeps terminating: by the message of its controller's condition, and by a
-/// terminating object that is still in it.
+/// Explains why a namespace keeps terminating: by the message of the first of its controller's conditions that is True,
+/// and by a terminating object that is still in it, see [`holders`].
 fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [
@@ -112,8 +112,8 @@ fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation)
     holders(case, finding, case.in_namespace(&object.name()));
 }
 
-/// Leads the cause chain to the terminating object among `objects` that blocks the deletion, preferably one that
-/// waits for something.
+/// Leads the cause chain to one of the terminating `objects`: first those that have finalizers or wait for others, then
+/// the one terminating for longest.
 fn holders(case: &Assessor<'_>, finding: &mut Evaluation, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {

@@ -111,7 +111,8 @@ pub struct Assessment {
     pub flags: Flags,
     /// The chain from the object to the deepest one that is not well; empty if the object is Current.
     pub chain: Vec<Arc<CauseStep>>,
-    /// The cause's own message; preceded by the object's message where that names what it waits for.
+    /// The cause's own message; preceded by the object's message where that names what it waits for, unless one
+    /// contains the other.
     pub message: String,
 }
 
@@ -168,8 +169,8 @@ pub fn assess<'e>(
 }
 
 /// Assesses an object like [`assess`]. `claimant` is the namespace charged for the cost because its apps list the
-/// object without the object's agreement; `None` charges the object's own. If the limit of the charged namespace in
-/// [`Costs`] is exceeded, the returned status is Unknown.
+/// object without the object's agreement; `None` charges the object's own. If a limit of the charged namespace in
+/// [`Costs`], or [`Options::patience`], is exceeded, the returned status is Unknown.
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
@@ -205,7 +206,8 @@ pub fn assess_dependent<'e>(
     assessment
 }
 
-/// Assesses the object with a key: returns NotFound if it is absent, Unknown if it was not observed.
+/// Assesses the object with a key: returns NotFound if it is absent, Unknown if it was not read, or only its metadata
+/// where that does not suffice.
 pub fn assess_named<'e>(
     name: &ObjectKey,
     evidence: impl Into<Evidence<'e>>,

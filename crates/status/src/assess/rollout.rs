@@ -8,8 +8,8 @@ use crate::assess::{Flags, extension};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Marks a paused Rollout as suspended, and sets it InProgress if a user or a step paused it between two
-/// revisions. Then examines it as other custom resources.
+/// Marks a Current Rollout that is paused as suspended, and sets it InProgress if it is between two revisions. Then
+/// examines it, paused or not, as other custom resources.
 pub(super) fn examine(case: &Assessor<'_>, rollout: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() && is_paused(rollout) {
         if is_between_revisions(rollout) {
