@@ -72,7 +72,8 @@ enum Form {
 #[derive(Debug)]
 struct ParsedRules {
     body: RuleBody,
-    /// Counts of stopped scripts, by kind and namespace of the judged objects.
+    /// Counts of stopped scripts, by the kind of the judged objects, and by their namespace or the claimant's if that
+    /// pays.
     strikes: Strikes,
 }
 
@@ -115,8 +116,8 @@ impl ClusterRuleCache {
     }
 
     /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time that this takes, and limits
-    /// it.
+    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time for parsing, and records and
+    /// limits that for judging.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
@@ -179,8 +180,9 @@ impl ClusterRuleCache {
         parsed
     }
 
-    /// Lists a message for each dependency of a Flux object for which its `readyExpr` is not true or was not evaluated;
-    /// evaluates at most [`MAX_EVALUATED_DEPENDENCIES`]. Stops once `goes_on` returns false.
+    /// Lists a message for each dependency of a Flux object whose `readyExpr` is not true or cannot be evaluated, and
+    /// one that counts those left out: beyond [`MAX_EVALUATED_DEPENDENCIES`], once the namespace's time is used up, or
+    /// once `goes_on` returns false.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -365,8 +367,8 @@ impl TaughtRules<'_> {
         Ok(*state == State::Valid)
     }
 
-    /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind `inside` a
-    /// namespace, returns the verdict of the first stopped run instead.
+    /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind and the text
+    /// `inside` ([`Strikes`]), returns the verdict of the first stopped run instead.
     fn judge_at(
         &self,
         object: &Object<'_>,

@@ -238,7 +238,8 @@ impl Matcher {
         }
     }
 
-    /// Adds the groups and kinds that the matcher names to `found`; `*` and `*` for a matcher that names no kind.
+    /// Adds the group and kind of an `apiVersionKindMatcher` or `apiGroupKindMatcher` to `found`, for an `anyMatcher`
+    /// those of the matchers in it, for any other matcher `*` and `*`.
     fn kinds(&self, found: &mut Vec<(String, String)>) {
         match self {
             Matcher::Any(any) => any.iter().for_each(|matcher| matcher.kinds(found)),

@@ -36,7 +36,7 @@ pub struct Found<'l> {
     pub origin: Origin,
     /// The group, or `*.` and the ending of the groups.
     pub group: &'l str,
-    /// The kind, or `*` for all other kinds.
+    /// The kind, a pattern of kinds, or `*` for all other kinds.
     pub kind: &'l str,
     /// The rules.
     pub rules: &'l Arc<KindRules>,

@@ -14,8 +14,8 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-/// The budget of one evaluation, in units of about a microsecond without optimisation. Ordinary expressions spend
-/// some hundreds.
+/// The budget of one evaluation, in units of about a microsecond without optimisation; one that needs more ends with an
+/// error. Ordinary expressions spend some hundreds.
 pub(super) const BUDGET_UNITS: u64 = 50_000;
 
 /// The cost of a call, besides the sizes of its arguments and its result.
@@ -194,7 +194,7 @@ fn elements(value: &dyn Val) -> u64 {
     list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
-/// Returns the cost of a value with everything inside it, in units of the budget.
+/// Returns the cost of a value with everything inside it, except the keys of maps, in units of the budget.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()
@@ -206,8 +206,8 @@ fn weight(value: &dyn Val) -> u64 {
     inside + 1
 }
 
-/// Wraps an expression and its parts in the counting functions. It consumes the expression, as copies at each level
-/// would cost the square of its length.
+/// Wraps the calls in an expression, with their arguments, and the ranges of its macros in the counting functions. It
+/// consumes the expression, as copies at each level would cost the square of its length.
 pub(super) fn counted(expression: IdedExpr) -> IdedExpr {
     let expression = inside(expression);
     match &expression.expr {

@@ -177,7 +177,8 @@ impl<E> Checks<E> {
         self.find(object.group(), object.kind()).is_some()
     }
 
-    /// Judges an object by the expressions for its kind; returns no verdict if there are none.
+    /// Judges an object by the expressions for its kind, or InProgress if its controller has not observed the newest
+    /// generation; returns no verdict if there are no expressions.
     pub(crate) fn judge(
         &self,
         origin: Origin,

@@ -126,7 +126,9 @@ fn change(tree: Tree) -> Result<Change, String> {
     let operation = match take("operation") {
         Tree::String(word) if word == "create" => Operation::Create,
         Tree::String(word) if word == "patch" => Operation::Patch,
-        other => return Err(format!("unsupported operation: {other}")),
+        other => {
+            return Err(format!("the action script returned the operation {other}, not 'create' or 'patch'"));
+        }
     };
     match take("resource") {
         object @ Tree::Object(_) => Ok(Change { operation, object }),

@@ -22,7 +22,8 @@ use crate::script::CHILDREN;
 /// The maximum length of a script, in bytes; a longer one is refused, because the compiler cannot be stopped.
 const MAX_SCRIPT_BYTES: usize = 64 << 10;
 
-/// The memory that a script may leave behind before its VM is garbage-collected, in bytes.
+/// The memory of a VM in use after a run, in bytes, from which it is garbage-collected, and dropped if it still uses as
+/// much.
 const MAX_LEFTOVER_BYTES: usize = 2 << 20;
 
 /// The maximum number of idle VMs kept for reuse; further ones are dropped.

@@ -7,7 +7,8 @@ use taffrail_object::json::{Kind, Value};
 
 use super::path::{self, Path, PathError, Start};
 
-/// The maximum length of one inserted value, in bytes; the rest is left out.
+/// The length of the values inserted for one placeholder, in bytes, beyond which no further one is added; a single
+/// value is inserted whole.
 const MAX_INSERTED_BYTES: usize = 4096;
 
 /// The five fields of a condition that rules read, in the order of [`ROW`]; `None` for an absent one.
@@ -28,7 +29,7 @@ pub(super) struct Found<'a> {
 pub(super) enum Message {
     /// The message of the condition by which a test holds, or its reason.
     Condition,
-    /// A field and its value, unless a test found a condition, whose message then comes first.
+    /// A field and its value; but if a test found a condition, only that condition's message, or its reason.
     Field(Path),
     Template(Box<[Piece]>),
 }
