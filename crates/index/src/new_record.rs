@@ -216,8 +216,8 @@ fn pairs<'a>(
     pairs
 }
 
-/// Returns the owners of an object, its controller first, and true if the controller is a Job. Only an object without
-/// usable owner references has an inferred owner, from names, labels or annotations.
+/// Returns the owners of an object, its controller first, and true if the controller is a Job. An owner is inferred
+/// from a reference without UID, and for an object without usable references from names, labels or annotations.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -344,8 +344,9 @@ fn may_claim(volumes: Value<'_>) -> bool {
 /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status.
 ///
 /// It is computed from the API server's text, which always has the members of an object in the same order. Leader
-/// election records, which are not declared, and the data of Secrets are left out. The digest is seeded, so that no
-/// one can craft a change that keeps the digest.
+/// election records and kubectl's copy of the object, which are not declared, and the data of Secrets are left out. Of
+/// an object of which only the metadata was read, it covers the generation in place of the other fields. The digest is
+/// seeded, so that no one can craft a change that keeps the digest.
 fn digest(
     object: &Object<'_>,
     projection: Projection,

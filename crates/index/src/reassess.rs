@@ -65,7 +65,7 @@ pub(super) struct Reassessment {
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
-    /// The time of the last reassessment, in milliseconds.
+    /// The latest time of a reassessment since the clock was last set back, in milliseconds.
     pub(super) newest: i64,
 }
 

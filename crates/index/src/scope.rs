@@ -64,7 +64,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// Returns the scope of all namespaces; `None` if only single namespaces have one.
+    /// Returns the scope of all namespaces that have none of their own; `None` if only single namespaces have scopes.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the reason of the status, in one line: by evidence, or else of the object's own verdict; may be empty.
+    /// Returns the message of the status: by evidence, or else of the object's own verdict; may be empty.
     pub fn message(&self) -> &str {
         match (&self.health, &self.verdict) {
             (Some(health), _) => &health.message,
@@ -50,7 +50,7 @@ impl Aspects {
     pub const ANNOTATIONS: Aspects = Aspects(8);
     /// Owners.
     pub const OWNERS: Aspects = Aspects(16);
-    /// Marks.
+    /// Marks, or other keys by which objects are found, such as the claims that a Pod uses.
     pub const MARKS: Aspects = Aspects(32);
     /// The kept body.
     pub const BODY: Aspects = Aspects(64);
@@ -81,7 +81,8 @@ impl std::ops::BitOrAssign for Aspects {
 /// A change of an object that was added, changed or removed.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The object's handle. The slot of a removed object is reused from the next batch on.
+    /// The object's handle. The slot of a removed object may be reused in the same batch already, with another
+    /// generation.
     pub handle: Handle,
     /// The object's kind.
     pub kind: KindId,
