@@ -235,7 +235,8 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     /// Writes the fields of a message as members of the JSON object being written. Skips unknown fields, as every
-    /// reader of Protobuf does; returns `None` for a damaged message.
+    /// reader of Protobuf does; returns `None` for a damaged message, one that nests too deeply, and one with a list or
+    /// map in two parts.
     fn members(&mut self, bytes: &[u8], known: &Message, is_first: &mut bool) -> Option<()> {
         self.depth = self.depth.checked_sub(1)?;
         let mut fields = Fields(bytes);
@@ -394,7 +395,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Writes a duration as Go does; Kubernetes has whole seconds only.
+    /// Writes a duration in seconds, such as `90s`, where Go writes `1m30s`; in nanoseconds if they are not whole
+    /// seconds, which Kubernetes does not have.
     fn duration(&mut self, nanoseconds: i64) {
         let seconds = nanoseconds / 1_000_000_000;
         let _ = match nanoseconds % 1_000_000_000 {
