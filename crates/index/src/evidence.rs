@@ -316,7 +316,7 @@ impl ClusterState for IndexEvidence<'_> {
         let scope = self.contents.find_kind(group, kind).map(|kind| self.contents.scope(kind, namespace));
         Presence::Unobserved(match scope {
             Some(scope) if !scope.reason.is_empty() => Cow::Owned(scope.reason.to_string()),
-            _ => Cow::Borrowed("it was not read"),
+            _ => Cow::Borrowed("the object was not read"),
         })
     }
 

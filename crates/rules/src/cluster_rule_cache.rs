@@ -403,7 +403,7 @@ impl TaughtRules<'_> {
     }
 
     fn unasked(&self, why: &str) -> String {
-        format!("not judged: the expressions of {} were not parsed: {why}", self.called)
+        format!("the object was not judged: the expressions of {} were not parsed: {why}", self.called)
     }
 
     /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit.
@@ -445,7 +445,7 @@ impl Script for TaughtRules<'_> {
                 Payer::Object | Payer::Teacher => "the objects of its namespace".to_owned(),
             };
             return Some(self.over(format!(
-                "not judged: the scripts of {} used up their computing time for {of}",
+                "the object was not judged: the scripts of {} used up their computing time for {of}",
                 self.called
             )));
         }

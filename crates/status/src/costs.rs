@@ -191,10 +191,10 @@ impl Costs {
         if !self.scripts.has_room(&own, object) {
             let message = match claimant {
                 Some(claimant) => format!(
-                    "not judged: scripts used up the computing time allowed for objects that apps of namespace {claimant} declare"
+                    "the object was not judged: scripts used up the computing time allowed for objects that apps of namespace {claimant} declare"
                 ),
                 None => {
-                    "not judged: scripts used up the computing time allowed for objects of this namespace"
+                    "the object was not judged: scripts used up the computing time allowed for objects of this namespace"
                         .to_owned()
                 }
             };

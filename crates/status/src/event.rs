@@ -19,9 +19,9 @@ pub struct Event<'a> {
     pub message: Cow<'a, str>,
     /// Number of occurrences, at least 1.
     pub count: i64,
-    /// The time of the first occurrence; `None` if the event has no time.
+    /// The time of the first occurrence, the earliest time that the event states; `None` if it states none.
     pub first: Option<Timestamp>,
-    /// The time of the last occurrence; `None` if the event has no time.
+    /// The time of the last occurrence, the latest time that the event states; `None` if it states none.
     pub last: Option<Timestamp>,
 }
 

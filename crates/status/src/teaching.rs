@@ -100,8 +100,8 @@ impl Trust {
     }
 }
 
-/// The key of a time account. `teacher` is home cluster and namespace; `objects` is cluster, namespace, group and
-/// kind. `None` stands for a total over all teachers or objects.
+/// The key of a time account. `teacher` is home cluster and namespace; `objects` is target cluster, namespace, group
+/// and kind. `None` stands for a total over all teachers or objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Account {
     teacher: Option<(String, String)>,

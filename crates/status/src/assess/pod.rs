@@ -218,8 +218,9 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
 }
 
 /// Returns the complaint about a crash loop between two crashes: the container runs, or has just ended, and will crash
-/// again. Returns `None` if it is ready, restarted less than [`MIN_RESTARTS`] times, did not crash last time or not
-/// recently, or ran for [`BACK_OFF_RESET`] before.
+/// again. Returns `None` if it is ready or restarted less than [`MIN_RESTARTS`] times, if its last run did not fail or
+/// lasted [`BACK_OFF_RESET`], or if that run ended, and the last `BackOff` event happened, longer than
+/// [`CRASHED_RECENTLY`] ago.
 ///
 /// The restart count covers the Pod's whole life, so it alone proves nothing.
 fn crash_loop(
@@ -446,8 +447,8 @@ fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = 
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the evaluation of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
-/// attached there; `None` if there is none.
+/// Returns the evaluation of the worst unfinished Pod on another node that uses one of the claims of `pod` and so keeps
+/// the volume attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));

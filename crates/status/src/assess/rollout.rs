@@ -35,7 +35,7 @@ fn is_paused(rollout: &Object<'_>) -> bool {
         || pauses(rollout).next().is_some()
 }
 
-/// Returns true if the current revision is not the stable one.
+/// Returns true if the current revision is not the stable one; false if the Rollout does not state a current one.
 fn is_between_revisions(rollout: &Object<'_>) -> bool {
     let [current, stable, canary] =
         [&["status", "currentPodHash"][..], &["status", "stableRS"], &["status", "canary", "stableRS"]]

@@ -137,8 +137,8 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the evaluation of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there
-/// is none.
+/// Returns the evaluation of the worst Pod, of those with a node, whose use of the claim keeps the claim from being
+/// deleted; `None` if there is none.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
