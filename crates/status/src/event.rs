@@ -19,9 +19,11 @@ pub struct Event<'a> {
     pub message: Cow<'a, str>,
     /// Number of occurrences, at least 1.
     pub count: i64,
-    /// The time of the first occurrence, the earliest time that the event states; `None` if it states none.
+    /// The time of the first occurrence: the earliest of the event's first, event and creation times; `None` if it has
+    /// none.
     pub first: Option<Timestamp>,
-    /// The time of the last occurrence, the latest time that the event states; `None` if it states none.
+    /// The time of the last occurrence: the latest of the event's last, event and creation times; `None` if it has
+    /// none.
     pub last: Option<Timestamp>,
 }
 
