@@ -343,7 +343,7 @@ impl Index {
     }
 
     /// Sets the kinds whose bodies are kept from now on in addition to those that the settings select, because rules
-    /// from objects in the cluster judge them. A kind may be `*`.
+    /// from objects in the cluster judge them. The kind `*` stands for all kinds of its group.
     ///
     /// Returns the kinds with objects whose body is missing: the caller must list them again and apply their objects.
     pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {

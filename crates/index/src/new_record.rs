@@ -251,8 +251,8 @@ fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Se
     (owners, is_of_job)
 }
 
-/// Returns the key of the owner of an object without owner references, from naming conventions and labels; `None` if
-/// there is none.
+/// Returns the key of the owner of an object without usable owner references, from its kind, name, labels and
+/// annotations; `None` if these tell none. The owner need not exist.
 fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> Option<Uid> {
     let (namespace, name) = (object.namespace(), object.name());
     let annotation = |key: &str| object.at(&["metadata", "annotations", key]).and_then(Value::as_str);

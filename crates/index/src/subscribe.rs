@@ -117,7 +117,7 @@ pub enum Notice {
     /// The subscriber must read a snapshot with at least this number; the next batch follows on it. This is always
     /// the first notice; later it means that batches were dropped because the subscriber was too slow.
     Reread {
-        /// The number of the newest snapshot.
+        /// The lowest number of a snapshot to read.
         sequence: u64,
     },
 }

@@ -253,7 +253,7 @@ impl Contents {
         self.objects(one.into_iter().chain(all).flat_map(|bucket| self.slots(bucket)))
     }
 
-    /// Lists the objects of all kinds in a namespace, unordered; none if it is empty.
+    /// Lists the objects of all kinds in a namespace, unordered; none if `namespace` is empty.
     pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.slots(bucket)))
     }

@@ -193,8 +193,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is no such field, the outer
-/// `None` if the message is damaged.
+/// Returns the bytes of the first field of bytes with the number `wanted`: the inner `None` if there is no such field,
+/// the outer `None` if the message is damaged before it.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?

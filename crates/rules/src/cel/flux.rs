@@ -44,7 +44,8 @@ struct HealthCheck<E> {
     current: E,
 }
 
-/// A function that parses a kept expression if it is a text; returns the reason, for people, if it cannot be evaluated.
+/// A function that returns a kept expression, after parsing it if it is kept as text, or the reason, for people, why it
+/// is not available.
 type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Predicate>, String>;
 
 /// An error in `healthCheckExprs`.
@@ -269,8 +270,8 @@ impl<E> HealthCheck<E> {
 }
 
 /// Evaluates the expressions of a kind in their order and returns the verdict: the status of the first that is true;
-/// Unknown if one before that cannot be evaluated; InProgress if none is true. Adds the CPU time that they spent on
-/// other threads to `took`.
+/// Unknown if one before that cannot be evaluated, or the object nests deeper than 128 levels; InProgress if none is
+/// true. Adds the CPU time that they spent on other threads to `took`.
 fn ask(
     expressions: &[(&str, Status, Arc<dyn Predicate>)],
     object: &Object<'_>,
