@@ -180,9 +180,9 @@ impl ClusterRuleCache {
         parsed
     }
 
-    /// Lists a message for each dependency of a Flux object whose `readyExpr` is not true or cannot be evaluated, and
-    /// one that counts those left out: beyond [`MAX_EVALUATED_DEPENDENCIES`], once the namespace's time is used up, or
-    /// once `goes_on` returns false.
+    /// Lists a message for each dependency of a Flux object, of the object's own kind, whose `readyExpr` is not true or
+    /// cannot be evaluated, and one that counts those left out: beyond [`MAX_EVALUATED_DEPENDENCIES`], once the
+    /// namespace's time is used up, or once `goes_on` returns false.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -258,7 +258,9 @@ impl ClusterRuleCache {
         }
         let more = asked.count();
         if more > 0 {
-            unmet.push(format!("readyExpr was not evaluated for {more} more dependencies"));
+            unmet.push(format!(
+                "readyExpr was not evaluated for {more} more dependencies: they exceed the limits on number and time"
+            ));
         }
         unmet
     }

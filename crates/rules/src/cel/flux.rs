@@ -280,7 +280,11 @@ fn ask(
     took: &mut Duration,
 ) -> Verdict {
     let Ok(mut tree) = object.root().to_tree() else {
-        return Verdict::new(Status::Unknown, "the object nests deeper than 128 levels", rule("current"));
+        return Verdict::new(
+            Status::Unknown,
+            "the health checks were not evaluated: the object nests deeper than 128 levels",
+            rule("current"),
+        );
     };
     if expressions.iter().any(|(_, _, expression)| expression.text().contains(CHILDREN)) {
         add_children(&mut tree, context);

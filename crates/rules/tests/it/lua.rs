@@ -358,7 +358,7 @@ fn action_returns_untouched_fields_unchanged() {
         Err("the action script returned the operation null, not 'create' or 'patch'".to_owned())
     );
     assert_eq!(said("c"), Ok(0));
-    assert_eq!(said("d"), Err("what the script returned is not an object: it has no kind".to_owned()));
+    assert_eq!(said("d"), Err("the object that the action script returned has no kind".to_owned()));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     if finding.is_current() {
         let is_unjudged = finding.verdict.rule == "fallback";
         if is_unjudged && is_new_without_status(case, object) {
-            let text = "no controller has written a status yet";
+            let text = "no controller has written the object's status yet";
             finding.turn(Status::InProgress, "NoStatus", text, "evidence/first-status");
         }
         if is_unjudged && may_own_workload(object) {
