@@ -19,7 +19,10 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     let complaint = case.complaint_since(object, since);
     if !finalizers.is_empty() {
         let complaint = complaint.map(|text| format!("; {text}")).unwrap_or_default();
-        finding.say("Finalizers", format!("waits for finalizers: {}{complaint}", finalizers.join(", ")));
+        finding.say(
+            "Finalizers",
+            format!("the deletion waits for finalizers: {}{complaint}", finalizers.join(", ")),
+        );
     } else if let Some(text) = complaint {
         finding.fact(text);
     }

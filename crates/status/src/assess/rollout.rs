@@ -16,7 +16,7 @@ pub(super) fn examine(case: &Assessor<'_>, rollout: &Object<'_>, finding: &mut E
             let message = rollout.text(&["status", "message"]);
             let said =
                 if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
-            let text = format!("paused between two revisions{said}");
+            let text = format!("the Rollout is paused between two revisions{said}");
             finding.turn(Status::InProgress, "Paused", text, "evidence/rollout-paused");
             finding.since = pauses(rollout).filter_map(|pause| time(pause.get("startTime"))).min();
         }
