@@ -15,7 +15,7 @@ pub enum AugmentError {
     #[error("{0}")]
     Object(ObjectError),
     /// The status of the object cannot be computed.
-    #[error("the status of the object cannot be computed")]
+    #[error("cannot add the condition: the status of the object cannot be computed")]
     Compute(#[source] ComputeError),
     /// `status` is not an object, or `status.conditions` is not an array; holds the name of that field.
     #[error("cannot add the condition: '{0}' should be an object (status) or an array (status.conditions)")]

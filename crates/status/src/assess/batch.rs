@@ -163,7 +163,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     if !active.iter().all(is_seen)
         && !case.evidence.state().is_observed("", "Pod", Some(&cron_job.namespace()))
     {
-        finding.text = "the Pods of its active Job were not observed".to_owned();
+        finding.text = "the Pods of the CronJob's active Job were not observed".to_owned();
     }
     let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
     if let Some(job) = failed {

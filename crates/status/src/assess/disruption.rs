@@ -16,7 +16,8 @@ pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
     let is_broken = text("status") == "False" && text("reason") == "SyncFailed";
     if is_broken && finding.is_current() {
         let message = text("message");
-        let said = if message.trim().is_empty() { "the budget cannot be computed" } else { &message };
+        let said =
+            if message.trim().is_empty() { "the disruption budget cannot be computed" } else { &message };
         finding.turn(Status::Failed, "SyncFailed", said, "evidence/budget-sync");
         finding.since = time(condition.get("lastTransitionTime"));
     }
