@@ -21,7 +21,7 @@ pub struct Layer {
     may_read_children: bool,
 }
 
-/// The rules of one group, parsed at the first use.
+/// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
 #[derive(Debug)]
 struct Group {
     /// The texts of the files of the group.

@@ -9,8 +9,8 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// The time that rules may always take per pass for the objects of one kind in one namespace; each judged object adds
-/// [`PER_OBJECT`].
+/// The time that rules may always take per pass for the objects of one kind in one namespace, at the cost of one payer;
+/// each judged object adds [`PER_OBJECT`].
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
 /// The time that all rules defined in one namespace may always take per pass; each judged object adds [`PER_OBJECT`].
@@ -55,7 +55,7 @@ impl<'t> Teacher<'t> {
 /// The effect of the verdicts that a teacher's rules give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
-    /// The teacher's verdicts can only worsen a status.
+    /// The teacher's verdicts can only worsen a status, and change none that the user's own rules give.
     OnlyWorse,
     /// The teacher's verdicts decide.
     Full,
