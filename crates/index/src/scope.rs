@@ -33,7 +33,7 @@ pub struct Scope {
     pub since: Option<Timestamp>,
     /// The reason for the state, for people; may be empty.
     pub reason: Arc<str>,
-    /// True if all objects of the scope were read at least once, and none were dropped since.
+    /// True if a list of all objects of the scope ended at least once.
     pub is_complete: bool,
 }
 
