@@ -19,13 +19,13 @@ use crate::lua::Customizations;
 use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
-/// The maximum number of objects whose rules are cached; the oldest are dropped first.
+/// The maximum number of texts of rules that are cached, one for each object; the oldest are dropped first.
 const MAX_CACHED_OBJECTS: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes; the oldest are dropped first.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// The maximum length of one object's rules, in bytes; longer ones are ignored. No API server stores more.
+/// The maximum length of the text of one object's rules, in bytes; longer rules are ignored. No API server stores more.
 const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated; a message counts the
@@ -408,7 +408,8 @@ impl TaughtRules<'_> {
         format!("the object was not judged: the expressions of {} were not parsed: {why}", self.called)
     }
 
-    /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit.
+    /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit or a
+    /// failure of the parser.
     fn over(&self, message: String) -> Verdict {
         Verdict::new(Status::Unknown, message, format!("{}/budget", self.origin().as_str()))
     }

@@ -1,11 +1,12 @@
 //! Assesses an object with evidence: the objects behind it, and events.
 //!
 //! [`Rules`](crate::Rules) judge an object alone. [`assess`] starts there and adds evidence: objects that the object
-//! owns (by controller owner reference), objects that it names (see [`EDGES`]), and recent Warning events. Evidence
-//! changes a status only in these cases:
+//! owns (by controller owner reference), objects that it names (see [`EDGES`]), and events. Evidence changes a status
+//! only in these cases:
 //!
-//! * an object in progress has failed if there is a *hard cause* behind it: an image that cannot be pulled,
-//!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
+//! * an object in progress, whose controller has observed its newest generation, has failed if there is a *hard cause*
+//!   behind it: an image that cannot be pulled, a container that crashes, a Pod that fits no node, a refusal by quota or
+//!   admission, …;
 //! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom
 //!   resource without rules whose own workload fails, …;
 //! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment.
