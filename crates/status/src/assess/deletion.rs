@@ -92,7 +92,7 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
-        finding.say("NodeLost", "its node, which would confirm that it has ended, is lost");
+        finding.say("NodeLost", "the node of the Pod, which would confirm that the Pod has ended, is lost");
         finding.follow(node);
     }
 }

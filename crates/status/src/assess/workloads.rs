@@ -241,8 +241,8 @@ pub(super) enum Terminating {
 /// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well,
-/// and then only the newest recent one, because controllers replace failed Pods.
+/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well
+/// and the workload is not Current, and then only the newest recent one, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,
@@ -267,7 +267,7 @@ pub(super) fn pods(
     newest.map(|(_, pod)| pod).into_iter().collect()
 }
 
-/// Adds a fact if the Pods of the workload, which could explain the problem, were not observed.
+/// Adds a fact if the workload is not Current and its Pods, which could explain that, were not observed.
 pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("the Pods of the workload were not observed"));
