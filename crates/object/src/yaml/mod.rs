@@ -119,7 +119,7 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// hundredth level become null, so that one deep object in a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-/// If the text is not YAML, or its aliases expand to too much.
+/// If the text is not YAML, has several documents, nests deeper than 10,000 levels, or its aliases expand to too much.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
