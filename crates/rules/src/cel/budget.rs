@@ -36,7 +36,8 @@ const SEARCH_FACTOR: u64 = 3;
 /// The cost of one step of a macro, besides the expressions in it.
 const STEP_COST: u64 = 4;
 
-/// The number of compiled patterns that are kept for the next elements of a list; the oldest is dropped for one more.
+/// The number of compiled patterns that each thread keeps for later matches, also of other expressions; the oldest is
+/// dropped for one more.
 const MAX_CACHED_PATTERNS: usize = 8;
 
 /// The counting function that charges for the result of a call. No expression can contain its name, nor those of the
@@ -149,8 +150,8 @@ fn go_on() -> Result<(), ExecutionError> {
 }
 
 /// Matches the text in `arguments[0]` against the pattern in `arguments[1]` as CEL's own `matches`, with bounds for the
-/// pattern; an error if the pattern is invalid or the budget is spent. A pattern that is used for every element of a
-/// list is compiled once.
+/// pattern; an error if the pattern is invalid or the budget is spent. Compiles the pattern, and charges for that,
+/// unless it is one of the [`MAX_CACHED_PATTERNS`] kept on this thread.
 fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     go_on()?;
     let texts: Vec<&CelString<'_>> =

@@ -60,7 +60,7 @@ pub enum InvalidExpression {
     /// More than [`MAX_OPENINGS`] opening brackets and question marks, those in strings included.
     #[error("the expression has more than {MAX_OPENINGS} opening brackets and question marks")]
     TooDeep,
-    /// More than [`MAX_OPERATORS`] operators.
+    /// More than [`MAX_OPERATORS`] operators, those in strings included.
     #[error("the expression has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.
