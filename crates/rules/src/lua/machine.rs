@@ -143,7 +143,8 @@ impl Machine {
     /// Runs a script on an object.
     ///
     /// # Errors
-    /// If it fails, exceeds its budget, or returns a table that cannot be converted to JSON.
+    /// If it fails or exceeds its budget, if the object cannot be converted to a Lua table, or if a returned table
+    /// cannot be converted to JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {

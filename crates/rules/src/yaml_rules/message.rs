@@ -21,7 +21,7 @@ pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "obser
 pub(super) struct Found<'a> {
     /// The first condition by which a test holds; `None` if no test that holds reads a condition.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list by which a test holds; `None` if no test that holds reads elements.
+    /// The first element of a list by which a test `some` holds; `None` if no such test holds.
     pub(super) element: Option<Value<'a>>,
 }
 
@@ -29,7 +29,8 @@ pub(super) struct Found<'a> {
 pub(super) enum Message {
     /// The message of the condition by which a test holds, or its reason.
     Condition,
-    /// A field and its value; but if a test found a condition, only that condition's message, or its reason.
+    /// A field and its value, or that it is not set; but if a test found a condition, only that condition's message, or
+    /// its reason.
     Field(Path),
     Template(Box<[Piece]>),
 }

@@ -28,7 +28,7 @@ pub(super) enum Start {
     Here,
     /// `$`: the object.
     Object,
-    /// `@`: the element of a list by which a test holds.
+    /// `@`: the element of a list by which a test `some` holds.
     Element,
 }
 
