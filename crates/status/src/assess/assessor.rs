@@ -348,8 +348,8 @@ impl<'e> Assessor<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Evaluates an object by its own fields and by the objects behind it. Returns `None` if the object is on the path
-    /// already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
+    /// Evaluates an object by its own fields and, unless they make it Unknown, by the objects behind it. Returns `None`
+    /// if the object is on the path already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {

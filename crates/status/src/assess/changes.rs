@@ -190,7 +190,8 @@ impl<'e> History<'e> {
 
     /// Returns the changes before a failure, nearest first. `chain` leads from the object that failed at `turn` to the
     /// cause. Each object on the way, and each of up to three owners above the first one, contributes at most `most`
-    /// changes; lost nodes on the way and the quota that the cause names are added.
+    /// changes, a Pod those writes of its ConfigMaps and Secrets that are later than the creation of the oldest of
+    /// these objects; lost nodes on the way and the quota that the cause names are added.
     ///
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.

@@ -137,8 +137,9 @@ impl<'e> Evidence<'e> {
         self.state.events(about)
     }
 
-    /// Judges an object by `rules`, with the objects that name it as owner, and its status subresource, from the
-    /// cluster state as context. `claimant` is the namespace charged for the cost; `None` for the object's own.
+    /// Judges an object by `rules`, with the objects in its namespace (of a cluster-scoped object, the cluster-scoped
+    /// ones) that name it as owner, and its status subresource, from the cluster state as context. `claimant` is the
+    /// namespace charged for the cost; `None` for the object's own.
     pub fn judge(
         self,
         rules: &dyn Rules,
