@@ -343,10 +343,10 @@ fn may_claim(volumes: Value<'_>) -> bool {
 
 /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status.
 ///
-/// It is computed from the API server's text, which always has the members of an object in the same order. Leader
-/// election records and kubectl's copy of the object, which are not declared, and the data of Secrets are left out. Of
-/// an object of which only the metadata was read, it covers the generation in place of the other fields. The digest is
-/// seeded, so that no one can craft a change that keeps the digest.
+/// It is computed from the API server's text, which always has the members of an object in the same order. The
+/// annotations with kubectl's copy of the object and with a leader, which are not declared, are left out. Of the other
+/// fields it covers none of a Secret, only `spec.holderIdentity` of a Lease, and only the generation of an object of
+/// which only the metadata was read. The digest is seeded, so that no one can craft a change that keeps the digest.
 fn digest(
     object: &Object<'_>,
     projection: Projection,

@@ -40,7 +40,8 @@ impl Seen {
 pub struct Aspects(u16);
 
 impl Aspects {
-    /// The declared fields: labels, annotations, and all fields except metadata and status.
+    /// The declared fields: labels, annotations, and all fields except metadata and status, as far as
+    /// [`digest`](super::ObjectRef::digest) covers them.
     pub const DIGEST: Aspects = Aspects(1);
     /// Status, message or cause.
     pub const STATUS: Aspects = Aspects(2);

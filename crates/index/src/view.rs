@@ -91,9 +91,9 @@ impl<'s> ObjectRef<'s> {
         if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
 
-    /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status (the
-    /// generation instead, if only the metadata was read; no data of Secrets). It does not depend on `resourceVersion`
-    /// and `managedFields`.
+    /// Returns a digest of the declared fields: labels, annotations (without kubectl's copy of the object and a
+    /// leader's record), and all fields except metadata and status: of a Secret none, of a Lease only
+    /// `spec.holderIdentity`, and if only the metadata was read, the generation instead.
     pub fn digest(&self) -> u64 {
         self.record.digest
     }
