@@ -1,7 +1,8 @@
 //! Signs in an object that it is not ready, for kinds without rules.
 //!
 //! kstatus calls an object Current if it reports `Ready=True`, or nothing that kstatus knows. It is not green if it
-//! also reports `Degraded=True` or the like; nor, without `Ready`, if it reports `Available=False` or `phase: Failed`.
+//! also reports `Degraded`, `Failed` or `Failing` as True, or `Synced` as False; nor, without `Ready=True`, if it has
+//! any other adverse condition, phase or state, such as `Available=False` or `phase: Failed`.
 
 use std::borrow::Cow;
 

@@ -192,7 +192,7 @@ const MAX_STRIKES: u8 = 2;
 const MAX_STRUCK: usize = 10_000;
 
 /// The number of times that one script was stopped, by the objects' `group/Kind` and a text that the caller chooses,
-/// mostly the objects' namespace.
+/// such as the objects' namespace.
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
