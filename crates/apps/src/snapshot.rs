@@ -220,13 +220,13 @@ impl Snapshot {
 
     /// Makes a live cluster of which nothing was read yet; [`crate::plan_reads`] plans the reads.
     pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
-        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
+        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("the object was not read"))
     }
 
     /// Makes a cluster that did not answer or could not be read, for `reason` (one word) and with `message` for people.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
-            Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
+            Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("the object was not read"));
         let error = ScopeError { scope: Scope::Cluster, reason: reason.into(), message: message.into() };
         // Each of its objects says so; why is told once, with the cluster.
         let how = if is_silence(&error) { "does not answer" } else { "could not be read" };

@@ -48,8 +48,8 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// Returns a mutable reference to the value at slot `at`, after copying the chunk if it is shared; `None` past
-    /// the end.
+    /// Returns a mutable reference to the value at slot `at`, after copying the chunk if it is shared; `None` past the
+    /// last chunk.
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         let (group, chunk, slot) = slot(at);

@@ -20,9 +20,9 @@ impl Index {
         self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
-    /// Records the time `now`, in milliseconds. If the clock was set back by more than [`SLEWED`], moves every
-    /// `since` in the future to `now`, and returns the slots of all objects whose status evidence may change, to
-    /// judge them again; else returns none.
+    /// Records the time `now`, in milliseconds. If the clock was set back by more than [`SLEWED`], moves every `since`
+    /// of an object or a scope that is in the future to `now`, and returns the slots of all objects whose status
+    /// evidence may change, to judge them again; else returns none.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
             self.reassessment.newest = self.reassessment.newest.max(now);

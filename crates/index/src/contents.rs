@@ -148,7 +148,7 @@ impl Contents {
     }
 
     /// Returns the slot of the object with a UID; `None` if there is none. If several objects have it, returns the
-    /// first by group, kind and name.
+    /// first by group, kind, namespace and name.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;

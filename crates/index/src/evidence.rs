@@ -66,7 +66,8 @@ impl<'s> IndexEvidence<'s> {
         IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
-    /// Returns the object at a slot with the fields that the index keeps; `None` if the slot is vacant.
+    /// Returns the object at a slot with the fields that the index keeps; `None` if the slot is vacant or the object
+    /// cannot be built.
     pub(super) fn object(&self, slot: u32) -> Option<Object<'_>> {
         self.observed(slot).map(|observed| observed.object)
     }
@@ -315,7 +316,7 @@ impl ClusterState for IndexEvidence<'_> {
         let scope = self.contents.find_kind(group, kind).map(|kind| self.contents.scope(kind, namespace));
         Presence::Unobserved(match scope {
             Some(scope) if !scope.reason.is_empty() => Cow::Owned(scope.reason.to_string()),
-            _ => Cow::Borrowed("it was not read"),
+            _ => Cow::Borrowed("the object was not read"),
         })
     }
 
@@ -375,7 +376,8 @@ impl ClusterState for IndexEvidence<'_> {
 /// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
 /// index's settings.
 ///
-/// They judge, as [`ClusterRules`], only the objects whose bodies the index keeps, by rules from the cluster.
+/// As [`ClusterRules`] they return rules from the cluster that judge only objects whose bodies the index keeps and
+/// objects that it does not have.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,
@@ -436,7 +438,8 @@ impl ClusterRules for RecordedRules<'_> {
     }
 }
 
-/// Rules from objects in a cluster: they judge objects with a kept body, and return the recorded verdict for others.
+/// Rules from objects in a cluster: they judge objects with a kept body and objects that the index does not have, and
+/// return the recorded verdict for others.
 struct TaughtRules<'r> {
     recorded: RecordedRules<'r>,
     taught: Box<dyn Rules + 'r>,

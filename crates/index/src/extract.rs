@@ -459,7 +459,7 @@ impl Extractor {
         }
     }
 
-    /// Writes the members of `metadata` that the record does not contain.
+    /// Writes the members of `metadata` that evidence reads and the record does not contain.
     fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, is_plain: bool, out: &mut Vec<u8>) {
         let mut copy = |key: &str| {
             let Some(value) = object.at(&["metadata", key]).filter(|value| !value.is_null()) else { return };
@@ -520,8 +520,9 @@ fn has_no_status(object: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if no evidence can change the status of the object; always false if it is not Current or is being
-/// deleted. Of Current objects, `assess` follows only those for which this returns false.
+/// Returns true if no evidence can change the status of the object; always false if it is not Current, is being
+/// deleted, or its verdict depends on objects that it owns. Of Current objects, `assess` follows only those for which
+/// this returns false.
 fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;

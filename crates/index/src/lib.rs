@@ -111,7 +111,8 @@ pub struct IndexSettings {
     pub annotations: Vec<String>,
     /// Selects the objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
-    /// True if kept bodies contain the managed fields, which record the writer and time of each field.
+    /// True if kept bodies contain the managed fields, which record the writer and time of each field; with
+    /// [`Retention::Full`] they always do.
     pub managed_fields: bool,
     /// Returns the marks of an object.
     pub mark: Mark,
@@ -194,7 +195,7 @@ pub enum Applied {
     Changed(Handle, Aspects),
     /// No visible field changed, even if its resource version did.
     Unchanged(Handle),
-    /// The object is an event, which is kept with the object that it is about.
+    /// The object is an event, which is kept, if its reason and age allow, with the object that it is about.
     Event,
 }
 
@@ -342,7 +343,7 @@ impl Index {
     }
 
     /// Sets the kinds whose bodies are kept from now on in addition to those that the settings select, because rules
-    /// from objects in the cluster judge them. A kind may be `*`.
+    /// from objects in the cluster judge them. The kind `*` stands for all kinds of its group.
     ///
     /// Returns the kinds with objects whose body is missing: the caller must list them again and apply their objects.
     pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {
@@ -376,8 +377,8 @@ impl Index {
     /// Adds or updates an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// Returns an error if the kind is unknown, the object is of another kind, or its name is missing or too long.
-    /// Nothing changes then.
+    /// Returns an error if the kind is unknown, the object is of another kind, its name is missing, or its name or
+    /// namespace too long. Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -430,7 +431,8 @@ impl Index {
         self.put(kind, NewRecord { body: kept, ..new_record }, now)
     }
 
-    /// Converts an object to a record. An event is stored with the object that it is about, and `None` returned.
+    /// Converts an object to a record. An event is stored with the object that it is about, or dropped, and `None`
+    /// returned.
     fn read<'a>(
         &mut self,
         kind: KindId,
@@ -499,8 +501,9 @@ impl Index {
         Snapshot(Arc::new(self.contents.clone()))
     }
 
-    /// Subscribes to all changes from now on. At most `bound` changes are queued; a slower subscriber must start
-    /// again. The first notice has the number of the snapshot to start from, the next one published.
+    /// Subscribes to all changes from now on. At most `bound` changes are queued; a slower subscriber must start again.
+    /// The first notice has the number of the snapshot to start from: the last one, or the next one if there are
+    /// changes since.
     pub fn subscribe(&mut self, bound: usize) -> Subscription {
         let next = if self.pending.is_empty() { 0 } else { 1 };
         self.subscribers.add(bound, self.contents.sequence + next)

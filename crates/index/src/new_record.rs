@@ -216,8 +216,8 @@ fn pairs<'a>(
     pairs
 }
 
-/// Returns the owners of an object, its controller first, and true if the controller is a Job. Only an object without
-/// usable owner references has an inferred owner, from names, labels or annotations.
+/// Returns the owners of an object, its controller first, and true if the controller is a Job. An owner is inferred
+/// from a reference without UID, and for an object without usable references from names, labels or annotations.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -251,8 +251,8 @@ fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Se
     (owners, is_of_job)
 }
 
-/// Returns the key of the owner of an object without owner references, from naming conventions and labels; `None` if
-/// there is none.
+/// Returns the key of the owner of an object without usable owner references, from its kind, name, labels and
+/// annotations; `None` if these tell none. The owner need not exist.
 fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> Option<Uid> {
     let (namespace, name) = (object.namespace(), object.name());
     let annotation = |key: &str| object.at(&["metadata", "annotations", key]).and_then(Value::as_str);
@@ -343,9 +343,10 @@ fn may_claim(volumes: Value<'_>) -> bool {
 
 /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status.
 ///
-/// It is computed from the API server's text, which always has the members of an object in the same order. Leader
-/// election records, which are not declared, and the data of Secrets are left out. The digest is seeded, so that no
-/// one can craft a change that keeps the digest.
+/// It is computed from the API server's text, which always has the members of an object in the same order. The
+/// annotations with kubectl's copy of the object and with a leader, which are not declared, are left out. Of the other
+/// fields it covers none of a Secret, only `spec.holderIdentity` of a Lease, and only the generation of an object of
+/// which only the metadata was read. The digest is seeded, so that no one can craft a change that keeps the digest.
 fn digest(
     object: &Object<'_>,
     projection: Projection,

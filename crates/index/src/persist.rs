@@ -320,8 +320,8 @@ fn read_record<'b>(
 }
 
 impl Index {
-    /// Loads a [saved](save) index. The objects have the statuses that were saved, and their scopes are stale until
-    /// confirmed; `now` is the current time.
+    /// Loads a [saved](save) index. The objects have the statuses that were saved, and scopes that were read are stale
+    /// until confirmed; `now` is the current time.
     ///
     /// # Errors
     /// Returns an error if the bytes are not a saved index, or are damaged, of another format or of other settings; the

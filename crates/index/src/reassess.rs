@@ -65,7 +65,7 @@ pub(super) struct Reassessment {
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
-    /// The time of the last reassessment, in milliseconds.
+    /// The latest time of a reassessment since the clock was last set back, in milliseconds.
     pub(super) newest: i64,
 }
 
@@ -334,8 +334,8 @@ impl Index {
         self.reassessment.changed.insert(slot);
     }
 
-    /// Marks the owners of the object at a slot, and all that listen to the object, for reassessment, and ends its
-    /// own: the object is about to be removed.
+    /// Marks the owners of the object at a slot, and all that listen to the object, for reassessment, and cancels the
+    /// object's own reassessment and deadline: it is about to be removed.
     pub(super) fn note_gone(&mut self, slot: u32) {
         let Some(record) = self.contents.record(slot) else { return };
         self.reassessment.announced.extend(self.contents.announcements(record));
@@ -347,8 +347,9 @@ impl Index {
         self.reassessment.set_deadline(slot, None);
     }
 
-    /// Announces that an event about the object `told` was stored or removed, to the objects that listen to its
-    /// events, and records the change of the object for subscribers.
+    /// Announces that an event about the object `told` was stored or removed, to the objects that listen to its events,
+    /// and records the change for subscribers. `told` has no group: the objects of all groups with this kind and name
+    /// count.
     pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
         self.reassessment.announced.push(about(self.contents.seed, kind, name));
@@ -385,6 +386,7 @@ impl Index {
     }
 
     /// Updates statuses after all changes so far and up to `now`: reassesses only the objects whose status may differ.
+    /// Time alone does not change the status of an object in a [stale](ScopeState::Stale) scope.
     ///
     /// [`publish`](Index::publish) calls it, so that one batch contains a change and its consequences.
     pub fn reassess(&mut self, now: Timestamp) {
@@ -548,7 +550,7 @@ impl Index {
     }
 
     /// Stores the result of an assessment: the object's health and status, the keys to which it listens, and its
-    /// deadline.
+    /// deadline. A status that differs begins `now`, and the former one enters the history.
     fn show(&mut self, answer: Assessed, now: Timestamp) {
         let Assessed { slot, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {
@@ -585,9 +587,9 @@ impl Index {
         self.pools.healths.drop_use(&mut self.contents.healths, before.0);
     }
 
-    /// Judges again those objects in `due` whose verdict changes with time alone: Pods that wait for the scheduler,
-    /// and objects that wait for their first status. The extract has all that this reads of Pods; the others have a
-    /// kept body.
+    /// Judges again those objects in `due` whose verdict may change with time alone: Pods that the built-in rule
+    /// judged, such as those that wait for the scheduler, and objects that wait for their first status; but none whose
+    /// status no evidence changes. The extract has all that this reads of Pods; the others have a kept body.
     fn judge_again(&mut self, due: &[u32], now: Timestamp) {
         let is_waiting = |slot: &u32| {
             let record = self.contents.record(*slot);
@@ -612,7 +614,8 @@ impl Index {
         self.judge_all(&parents, now);
     }
 
-    /// Judges objects again by the fields that are kept of them. Returns the slots of those whose verdict changed.
+    /// Judges objects again by the fields that are kept of them, and stores the verdicts that changed. Returns the
+    /// slots of these objects.
     fn judge_all(&mut self, slots: &[u32], now: Timestamp) -> Vec<u32> {
         let evidence = IndexEvidence::new(&self.contents);
         let rules = &*self.contents.settings.rules;

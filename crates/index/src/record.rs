@@ -363,7 +363,7 @@ impl Hash for Judged {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Health {
     pub(super) verdict: Judged,
-    /// The message of the root cause.
+    /// The message of the root cause, after the object's own where that names what it waits for.
     pub(super) message: String,
     /// The deepest object in the cause chain that is not well; `None` if it is the object itself.
     pub(super) cause: Option<taffrail_object::ObjectKey>,

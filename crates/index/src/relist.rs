@@ -77,7 +77,7 @@ impl Index {
     }
 
     /// Confirms that an object still has this resource version. Returns false if the index has another version or no
-    /// such object, so that the caller must apply the whole object.
+    /// such object, or `version` is empty, so that the caller must apply the whole object.
     pub fn seen(&mut self, kind: KindId, namespace: &str, name: &str, version: &str) -> bool {
         let Some(resource) = self.contents.resource(kind) else { return false };
         let slot = self.contents.slot_of(&resource.group, &resource.kind, namespace, name);
@@ -122,8 +122,8 @@ impl Index {
         untold.len()
     }
 
-    /// Removes a scope and its objects, because the kind is not served or the namespace not watched any more. Returns
-    /// their number.
+    /// Removes a scope and its objects, except those in namespaces with a scope of their own, because the kind is not
+    /// served or the namespace not watched any more. Returns the number of objects removed.
     pub fn forget(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         self.epoch += 1;
         self.reading.insert((kind, namespace.map(Box::from)), self.epoch);

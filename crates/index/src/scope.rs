@@ -33,7 +33,7 @@ pub struct Scope {
     pub since: Option<Timestamp>,
     /// The reason for the state, for people; may be empty.
     pub reason: Arc<str>,
-    /// True if all objects of the scope were read at least once, and none were dropped since.
+    /// True if a list of all objects of the scope ended at least once.
     pub is_complete: bool,
 }
 
@@ -64,7 +64,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// Returns the scope of all namespaces; `None` if only single namespaces have one.
+    /// Returns the scope of all namespaces that have none of their own; `None` if only single namespaces have scopes.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

@@ -25,7 +25,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the reason of the status, in one line: by evidence, or else of the object's own verdict; may be empty.
+    /// Returns the message of the status: by evidence, or else of the object's own verdict; may be empty.
     pub fn message(&self) -> &str {
         match (&self.health, &self.verdict) {
             (Some(health), _) => &health.message,
@@ -40,7 +40,8 @@ impl Seen {
 pub struct Aspects(u16);
 
 impl Aspects {
-    /// The declared fields: labels, annotations, and all fields except metadata and status.
+    /// The declared fields: labels, annotations, and all fields except metadata and status, as far as
+    /// [`digest`](super::ObjectRef::digest) covers them.
     pub const DIGEST: Aspects = Aspects(1);
     /// Status, message or cause.
     pub const STATUS: Aspects = Aspects(2);
@@ -50,7 +51,7 @@ impl Aspects {
     pub const ANNOTATIONS: Aspects = Aspects(8);
     /// Owners.
     pub const OWNERS: Aspects = Aspects(16);
-    /// Marks.
+    /// Marks, or other keys by which objects are found, such as the claims that a Pod uses.
     pub const MARKS: Aspects = Aspects(32);
     /// The kept body.
     pub const BODY: Aspects = Aspects(64);
@@ -81,7 +82,8 @@ impl std::ops::BitOrAssign for Aspects {
 /// A change of an object that was added, changed or removed.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The object's handle. The slot of a removed object is reused from the next batch on.
+    /// The object's handle. The slot of a removed object may be reused in the same batch already, with another
+    /// generation.
     pub handle: Handle,
     /// The object's kind.
     pub kind: KindId,
@@ -116,7 +118,7 @@ pub enum Notice {
     /// The subscriber must read a snapshot with at least this number; the next batch follows on it. This is always
     /// the first notice; later it means that batches were dropped because the subscriber was too slow.
     Reread {
-        /// The number of the newest snapshot.
+        /// The lowest number of a snapshot to read.
         sequence: u64,
     },
 }

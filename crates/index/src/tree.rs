@@ -232,7 +232,7 @@ pub struct Node {
 }
 
 /// A walk over objects and everything that they own, each object once; an owner that leads to an object comes before
-/// it.
+/// it. Of several owned objects with one UID, only the first by group, kind, namespace and name is visited.
 #[derive(Debug)]
 pub struct Tree<'s> {
     contents: &'s Contents,

@@ -91,8 +91,9 @@ impl<'s> ObjectRef<'s> {
         if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
 
-    /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status. It
-    /// does not depend on `resourceVersion` and `managedFields`.
+    /// Returns a digest of the declared fields: labels, annotations (without kubectl's copy of the object and a
+    /// leader's record), and all fields except metadata and status: of a Secret none, of a Lease only
+    /// `spec.holderIdentity`, and if only the metadata was read, the generation instead.
     pub fn digest(&self) -> u64 {
         self.record.digest
     }
@@ -148,7 +149,8 @@ impl<'s> ObjectRef<'s> {
         self.record.status
     }
 
-    /// Returns the reason of the status in one line: the message of the root cause.
+    /// Returns the message of the status: that of the root cause, after the object's own where that names what it waits
+    /// for; without evidence that of the verdict.
     pub fn message(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.message,
@@ -228,8 +230,8 @@ impl Contents {
         self.object(self.slot_of(group, kind, namespace, name)?)
     }
 
-    /// Returns the object with a UID; `None` if there is none. If several objects have it, returns the one whose group
-    /// and kind come first.
+    /// Returns the object with a UID; `None` if there is none. If several objects have it, returns the first by group,
+    /// kind, namespace and name.
     pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
         self.object(self.slot_of_uid(uid)?)
     }
@@ -251,7 +253,7 @@ impl Contents {
         self.objects(one.into_iter().chain(all).flat_map(|bucket| self.slots(bucket)))
     }
 
-    /// Lists the objects of all kinds in a namespace, unordered.
+    /// Lists the objects of all kinds in a namespace, unordered; none if `namespace` is empty.
     pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.slots(bucket)))
     }

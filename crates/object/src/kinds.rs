@@ -139,7 +139,8 @@ pub fn plural(kind: &str) -> String {
 /// Returns true if `word`, as a person writes it, names this kind: `Deployment`, `deployments`, `deploy`,
 /// `deployment.apps`, `deployments.v1.apps`.
 ///
-/// The case does not matter, and the first parts of the group are enough: `kustomization.kustomize`.
+/// The case does not matter, and the first parts of the group are enough: `kustomization.kustomize`. Without a group,
+/// kinds of this name in all groups are named; short names count in all groups, too.
 pub fn names_kind(word: &str, group: &str, kind: &str) -> bool {
     let (name, rest) = word.split_once('.').map_or((word, None), |(name, rest)| (name, Some(rest)));
     is_name(name, kind) && rest.is_none_or(|rest| is_group(rest, group))

@@ -330,8 +330,9 @@ impl<'a> ItemKind<'a> {
         out
     }
 
-    /// Copies an item into a document with this `apiVersion` and kind appended, as [`ItemKind::said_by`] does;
-    /// indexed parts are not parsed again. An item that is not a JSON object is copied unchanged.
+    /// Copies an item into a document with this `apiVersion` and kind appended, as [`ItemKind::said_by`] does; indexed
+    /// parts are not parsed again. An item that is not a JSON object is copied unchanged, or becomes `null` if it is a
+    /// view of a `serde_json` tree.
     ///
     /// # Errors
     ///

@@ -34,7 +34,8 @@ pub enum PredicateAnswer {
     True,
     /// The expression is false.
     False,
-    /// A field that the expression reads does not exist yet; the text names it.
+    /// A field or item that the expression reads does not exist yet, or has no usable type yet; the text says which, or
+    /// how it fails.
     Missing(String),
     /// The expression fails, and would fail on later states of the object too; the text is the reason.
     Fault(String),

@@ -92,7 +92,8 @@ impl LabelSelector {
 
     /// Reads a selector as objects write it: `matchLabels` and `matchExpressions`.
     ///
-    /// An absent or null selector, and one that the API server would refuse, selects nothing; an empty one everything.
+    /// An absent or null selector selects nothing, as does one with a wrong type, an unknown operator, or values where
+    /// its operator takes none or the reverse; an empty one everything. Keys and values are not validated.
     pub fn of_object(selector: Option<Value<'_>>) -> LabelSelector {
         let read = |selector: Value<'_>| {
             let mut requirements = equalities(selector.get("matchLabels"))?;

@@ -19,13 +19,13 @@ use crate::lua::Customizations;
 use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
-/// The maximum number of objects whose rules are cached; the oldest are dropped first.
+/// The maximum number of texts of rules that are cached, one for each object; the oldest are dropped first.
 const MAX_CACHED_OBJECTS: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes; the oldest are dropped first.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// The maximum length of one object's rules, in bytes; longer ones are ignored. No API server stores more.
+/// The maximum length of the text of one object's rules, in bytes; longer rules are ignored. No API server stores more.
 const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated; a message counts the
@@ -72,7 +72,8 @@ enum Form {
 #[derive(Debug)]
 struct ParsedRules {
     body: RuleBody,
-    /// Counts of stopped scripts, by kind and namespace of the judged objects.
+    /// Counts of stopped scripts, by the kind of the judged objects, and by their namespace or the claimant's if that
+    /// pays.
     strikes: Strikes,
 }
 
@@ -115,8 +116,8 @@ impl ClusterRuleCache {
     }
 
     /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time that this takes, and limits
-    /// it.
+    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time for parsing, and records and
+    /// limits that for judging.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
@@ -179,8 +180,9 @@ impl ClusterRuleCache {
         parsed
     }
 
-    /// Lists a message for each dependency of a Flux object for which its `readyExpr` is not true or was not evaluated;
-    /// evaluates at most [`MAX_EVALUATED_DEPENDENCIES`]. Stops once `goes_on` returns false.
+    /// Lists a message for each dependency of a Flux object, of the object's own kind, whose `readyExpr` is not true or
+    /// cannot be evaluated, and one that counts those left out: beyond [`MAX_EVALUATED_DEPENDENCIES`], once the
+    /// namespace's time is used up, or once `goes_on` returns false.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -256,7 +258,9 @@ impl ClusterRuleCache {
         }
         let more = asked.count();
         if more > 0 {
-            unmet.push(format!("readyExpr was not evaluated for {more} more dependencies"));
+            unmet.push(format!(
+                "readyExpr was not evaluated for {more} more dependencies: they exceed the limits on number and time"
+            ));
         }
         unmet
     }
@@ -365,8 +369,8 @@ impl TaughtRules<'_> {
         Ok(*state == State::Valid)
     }
 
-    /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind `inside` a
-    /// namespace, returns the verdict of the first stopped run instead.
+    /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind and the text
+    /// `inside` ([`Strikes`]), returns the verdict of the first stopped run instead.
     fn judge_at(
         &self,
         object: &Object<'_>,
@@ -401,10 +405,11 @@ impl TaughtRules<'_> {
     }
 
     fn unasked(&self, why: &str) -> String {
-        format!("not judged: the expressions of {} were not parsed: {why}", self.called)
+        format!("the object was not judged: the expressions of {} were not parsed: {why}", self.called)
     }
 
-    /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit.
+    /// Returns the verdict Unknown, with `message`, for an object that was not judged because of a time limit or a
+    /// failure of the parser.
     fn over(&self, message: String) -> Verdict {
         Verdict::new(Status::Unknown, message, format!("{}/budget", self.origin().as_str()))
     }
@@ -443,7 +448,7 @@ impl Script for TaughtRules<'_> {
                 Payer::Object | Payer::Teacher => "the objects of its namespace".to_owned(),
             };
             return Some(self.over(format!(
-                "not judged: the scripts of {} used up their computing time for {of}",
+                "the object was not judged: the scripts of {} used up their computing time for {of}",
                 self.called
             )));
         }

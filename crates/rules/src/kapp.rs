@@ -10,13 +10,13 @@ use crate::origin::Origin;
 use crate::script::{Script, ScriptKind};
 use crate::yaml_rules;
 
-/// The maximum nesting of matchers; a wait rule whose matchers nest deeper is refused.
+/// The maximum number of matchers around a matcher; a wait rule with a matcher inside of more is refused.
 const MAX_MATCHER_DEPTH: usize = 8;
 
 /// The API groups of Kubernetes whose kinds are not custom resources; its other groups end with `.k8s.io`.
 const BUILT_IN: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
 
-/// The `waitRules` of a kapp configuration.
+/// The `waitRules` of a kapp configuration; the first that selects an object judges it.
 #[derive(Debug)]
 pub struct WaitRules {
     origin: Origin,
@@ -84,7 +84,7 @@ pub enum WaitRuleProblem {
     /// A value of the wrong type: the key, and the expected type.
     #[error("'{0}' of the wait rule should be {1}")]
     Shape(&'static str, &'static str),
-    /// Matchers that nest deeper than 8 levels.
+    /// A matcher inside of more than 8 others.
     #[error("the matchers of the wait rule nest deeper than {MAX_MATCHER_DEPTH} levels")]
     TooDeep,
 }
@@ -92,7 +92,8 @@ pub enum WaitRuleProblem {
 use WaitRuleProblem::{Shape, UnknownKey};
 
 impl WaitRules {
-    /// Reads the `waitRules` of a kapp configuration; returns `None` if it has none.
+    /// Reads the `waitRules` of a kapp configuration; returns `None` if it has no such list. A `timeout` in them has no
+    /// effect.
     ///
     /// # Errors
     /// If a rule has an unknown key, a value of the wrong type or too deep matchers, or needs ytt.
@@ -238,7 +239,8 @@ impl Matcher {
         }
     }
 
-    /// Adds the groups and kinds that the matcher names to `found`; `*` and `*` for a matcher that names no kind.
+    /// Adds the group and kind of an `apiVersionKindMatcher` or `apiGroupKindMatcher` to `found`, for an `anyMatcher`
+    /// those of the matchers in it, for any other matcher `*` and `*`.
     fn kinds(&self, found: &mut Vec<(String, String)>) {
         match self {
             Matcher::Any(any) => any.iter().for_each(|matcher| matcher.kinds(found)),

@@ -21,7 +21,7 @@ pub struct Layer {
     may_read_children: bool,
 }
 
-/// The rules of one group, parsed at the first use.
+/// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
 #[derive(Debug)]
 struct Group {
     /// The texts of the files of the group.
@@ -36,7 +36,7 @@ pub struct Found<'l> {
     pub origin: Origin,
     /// The group, or `*.` and the ending of the groups.
     pub group: &'l str,
-    /// The kind, or `*` for all other kinds.
+    /// The kind, a pattern of kinds, or `*` for all other kinds.
     pub kind: &'l str,
     /// The rules.
     pub rules: &'l Arc<KindRules>,

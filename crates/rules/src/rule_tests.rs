@@ -28,7 +28,7 @@ pub struct RuleTestReport {
     pub passed: usize,
     /// The cases that fail.
     pub failed: Vec<FailedCase>,
-    /// The errors in files that cannot be read.
+    /// The errors in files of rules and cases, and of scripts that cannot be parsed.
     pub errors: Vec<RuleFileError>,
     /// Other faults of the rules.
     pub faults: Vec<Fault>,

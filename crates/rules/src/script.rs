@@ -47,7 +47,7 @@ pub trait Script: std::fmt::Debug + Send + Sync {
 pub struct Judged {
     /// The verdict; `None` if the rules do not decide.
     pub verdict: Option<Verdict>,
-    /// The CPU time spent, as far as it is known.
+    /// The CPU time that the rules spent; zero if it is unknown.
     pub took: Duration,
     /// True if the rules were stopped because they exceeded a limit.
     pub was_stopped: bool,

@@ -16,8 +16,8 @@ use crate::origin::Origin;
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
 
-/// The age below which an object without a status counts as InProgress, if no rules decide and its kind has a
-/// status subresource.
+/// The age below which an object without a status counts as InProgress, if its kind has a status subresource and no
+/// rules but those of [`Taffrail`] decide.
 const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
@@ -161,8 +161,8 @@ impl RuleSet {
     }
 }
 
-/// Runs the script with the index `number`, if it is about the kind of `object`, and charges its CPU time to the
-/// namespace of `object`, or to the claimant; `None` if it does not decide.
+/// Runs the script with the index `number` within the limits of [`Costs::run`], if it is about the kind of `object`,
+/// and charges its CPU time to the namespace of `object`, or to the claimant; `None` if it does not decide.
 fn at_cost(
     costs: &Costs,
     number: usize,
@@ -248,7 +248,8 @@ impl ClusterRules for RuleSet {
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<TaughtRules<'r>>,
-    /// The rules of [`Voice::OnlyWorse`], which may only make a verdict worse, never better.
+    /// The rules of [`Voice::OnlyWorse`]: the worst of their verdicts replaces a better one, except one by the user's
+    /// own rules.
     warnings: Vec<TaughtRules<'r>>,
 }
 

@@ -1,7 +1,8 @@
 //! Signs in an object that it is not ready, for kinds without rules.
 //!
-//! kstatus calls an object Current if it reports `Ready=True`, or nothing that kstatus knows. If it also reports
-//! `Degraded=True`, `Available=False` or `phase: Failed`, it is not green.
+//! kstatus calls an object Current if it reports `Ready=True`, or nothing that kstatus knows. It is not green if it
+//! also reports `Degraded`, `Failed` or `Failing` as True, or `Synced` as False; nor, without `Ready=True`, if it has
+//! any other adverse condition, phase or state, such as `Available=False` or `phase: Failed`.
 
 use std::borrow::Cow;
 
@@ -13,16 +14,18 @@ use crate::verdict::{Status, Verdict};
 
 const RULE: &str = "generic/adverse";
 
-/// Condition types that are adverse if their status is True, in addition to all types that end in `Failed`.
+/// Condition types that are adverse if their status is True, as are all types that end in `Failed`; not if negated (see
+/// [`NEGATIONS`]).
 const BAD_WHEN_TRUE: [&str; 4] = ["Failed", "Failing", "Degraded", "Error"];
 
-/// Condition types that are adverse if their status is False, in addition to all types that end in `Ready`.
+/// Condition types that are adverse if their status is False, as are all types that end in `Ready`, except `Ready`
+/// itself; not if negated.
 const BAD_WHEN_FALSE: [&str; 5] = ["Available", "Synced", "Accepted", "Healthy", "Established"];
 
 /// Types of adverse conditions that count even if `Ready=True`; for other types `Ready` is taken as the summary.
 const BESIDE_READY: [&str; 4] = ["Failed", "Failing", "Degraded", "Synced"];
 
-/// Adverse values of `status.phase` and `status.state`.
+/// Adverse values of `status.phase` and `status.state`, in upper or lower case.
 const BAD_WORDS: [&str; 4] = ["Failed", "Error", "Degraded", "Unavailable"];
 
 /// Words that negate the type of a condition (`DNSNotReady`). Whole words count: `NodesReady` contains none of them.
@@ -35,7 +38,7 @@ const RESTS: [&str; 7] =
 
 /// Returns `verdict`, or a worse one if kstatus called `object` Current only by its `Ready` condition or by default,
 /// and the object has an adverse condition, phase or state. Beside `Ready=True`, only conditions of [`BESIDE_READY`]
-/// count, and neither phase nor state.
+/// count, and neither phase nor state. A condition or phase `Failed` makes it Failed, any other sign InProgress.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;
@@ -85,8 +88,9 @@ fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     })
 }
 
-/// Returns the adverse condition that decides: the one of type `Failed`, else the first in the list; `None` if no
-/// condition is adverse.
+/// Returns the adverse condition that decides: the one of type `Failed`, else the first in the list; `None` if there is
+/// none. Leaves out those of an older generation, those with a reason of [`RESTS`], and beside `Ready=True` all but the
+/// types in [`BESIDE_READY`].
 fn condition<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let conditions = object.at(&["status", "conditions"])?;
     let is_ready = || {
@@ -141,7 +145,7 @@ fn is_negated(name: &str) -> bool {
     })
 }
 
-/// Returns the `lastTransitionTime` of the adverse condition of `object`; `None` without one, or if it cannot be
+/// Returns the `lastTransitionTime` of the adverse [`condition`] of `object`; `None` without one, or if it cannot be
 /// parsed.
 pub(crate) fn since(object: &Object<'_>) -> Option<Timestamp> {
     text(condition(object)?, "lastTransitionTime").parse().ok()

@@ -15,18 +15,18 @@ pub enum AugmentError {
     #[error("{0}")]
     Object(ObjectError),
     /// The status of the object cannot be computed.
-    #[error("the status of the object cannot be computed")]
+    #[error("cannot add the condition: the status of the object cannot be computed")]
     Compute(#[source] ComputeError),
     /// `status` is not an object, or `status.conditions` is not an array; holds the name of that field.
-    #[error(
-        "the object's field '{0}' has the wrong type: status must be an object, status.conditions an array"
-    )]
+    #[error("cannot add the condition: '{0}' should be an object (status) or an array (status.conditions)")]
     Section(&'static str),
     /// An item of `status.conditions` is not an object.
-    #[error("an item of status.conditions is not an object")]
+    #[error("cannot add the condition: an item of the object's status.conditions is not an object")]
     Condition,
     /// A field of a condition is missing or not a string; holds its name.
-    #[error("the field '{0}' of an item of status.conditions is missing or not a string")]
+    #[error(
+        "cannot add the condition: the field '{0}' of an item of status.conditions is missing or not a string"
+    )]
     Field(&'static str),
 }
 

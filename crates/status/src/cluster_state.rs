@@ -76,8 +76,8 @@ pub trait ClusterState {
         self.is_observed("", "Pod", Some(namespace))
     }
 
-    /// Lists the PodDisruptionBudgets of a namespace whose selectors match Pods with `labels`, and perhaps others of
-    /// that namespace.
+    /// Lists PodDisruptionBudgets of a namespace: at least those whose selectors match Pods with `labels`, by default
+    /// all.
     ///
     /// `assess` calls it for every Deployment that is not well: an implementation should not list all budgets each
     /// time.
@@ -86,7 +86,7 @@ pub trait ClusterState {
         self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
     }
 
-    /// Lists the Pods on a node that are being deleted, and perhaps others.
+    /// Lists Pods: at least those on a node that are being deleted, by default only those.
     ///
     /// `assess` calls it for a Pod that waits for others to be preempted, which is rare.
     fn terminating_on(&self, node: &str) -> Listing<'_> {

@@ -172,8 +172,8 @@ impl Costs {
 
     /// Runs the user's script `number` on an object through `run`, which returns the verdict, the computing time, and
     /// true if the script was stopped. Returns that verdict, `None` if the script gives none. Does not run it, and
-    /// returns a verdict that says why, if the script was stopped too often in the object's namespace, or if the payer
-    /// (`claimant`, else the object's namespace) has used up its time.
+    /// returns a verdict that says why, if the script was stopped too often for objects of this kind and namespace, or
+    /// if the payer (`claimant`, else the object's namespace) has used up its time.
     pub fn run(
         &self,
         number: usize,
@@ -191,10 +191,10 @@ impl Costs {
         if !self.scripts.has_room(&own, object) {
             let message = match claimant {
                 Some(claimant) => format!(
-                    "not judged: scripts used up the computing time allowed for objects that apps of namespace {claimant} declare"
+                    "the object was not judged: scripts used up the computing time allowed for objects that apps of namespace {claimant} declare"
                 ),
                 None => {
-                    "not judged: scripts used up the computing time allowed for objects of this namespace"
+                    "the object was not judged: scripts used up the computing time allowed for objects of this namespace"
                         .to_owned()
                 }
             };

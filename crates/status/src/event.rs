@@ -19,9 +19,11 @@ pub struct Event<'a> {
     pub message: Cow<'a, str>,
     /// Number of occurrences, at least 1.
     pub count: i64,
-    /// The time of the first occurrence; `None` if the event has no time.
+    /// The time of the first occurrence: the earliest of the event's first, event and creation times; `None` if it has
+    /// none.
     pub first: Option<Timestamp>,
-    /// The time of the last occurrence; `None` if the event has no time.
+    /// The time of the last occurrence: the latest of the event's last, event and creation times; `None` if it has
+    /// none.
     pub last: Option<Timestamp>,
 }
 
@@ -39,10 +41,10 @@ pub struct Regarding<'a> {
 }
 
 impl Regarding<'_> {
-    /// Returns true if the event is about `object`: kind and name are equal; the namespace is too, or is one in which
-    /// the API keeps events about cluster-scoped objects; and so are the UIDs if both are known, so that it is not
-    /// about an earlier object of the same name. UIDs of Nodes are not compared: the kubelet writes the name in their
-    /// place.
+    /// Returns true if the event is about `object`: kind and name are equal; the namespace is too, or for a
+    /// cluster-scoped object is one of [`OF_CLUSTER`](Self::OF_CLUSTER); and so are the UIDs if both are known, so that
+    /// it is not about an earlier object of the same name. UIDs of Nodes are not compared: the kubelet writes the name
+    /// in their place.
     pub fn is(&self, object: &Object<'_>) -> bool {
         // The kubelet puts the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);
@@ -62,14 +64,15 @@ impl Regarding<'_> {
         Regarding::OF_CLUSTER.contains(&namespace)
     }
 
-    /// The namespaces in which the API keeps events about cluster-scoped objects.
+    /// The namespaces of events about cluster-scoped objects: those in which the API keeps them, and none, as in a
+    /// fragment of a dump.
     pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
 }
 
 impl<'a> Event<'a> {
-    /// Reads an event and the object it is about. Returns `None` if `object` is not an event, or not in the namespace
-    /// of the object it is about: the API server rejects such events, and otherwise a writer in one namespace could
-    /// affect others.
+    /// Reads an event and the object it is about. Returns `None` if `object` is not an event, names no object, or is in
+    /// another namespace than that object: the API server rejects such events, and otherwise a writer in one namespace
+    /// could affect others.
     pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
         if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
             return None;

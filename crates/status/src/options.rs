@@ -9,7 +9,8 @@ pub enum Budgets {
     /// No effect: a Deployment is Current only with all its replicas.
     #[default]
     Advisory,
-    /// A Deployment is Current if it has as many updated and available replicas as its budget requires healthy Pods.
+    /// A Deployment is Current if it has as many updated and available replicas as each of its budgets requires healthy
+    /// Pods.
     Sufficient,
 }
 

@@ -36,16 +36,16 @@ pub trait Rules: Send + Sync {
     }
 }
 
-/// The rule name in verdicts on objects that have no status yet, but whose controller may still write one; time alone
-/// changes such a verdict.
+/// The rule name in verdicts on objects that have no status yet, but whose controller may still write one; such a
+/// verdict changes with time, without a change of the object.
 pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
 /// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
     /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
-    /// objects; `None` if the teachers define no readable rule. `spent` records the time that this takes, and limits
-    /// it.
+    /// objects; `None` if the teachers define no readable rule. `spent` records the time for parsing, and records and
+    /// limits that of judging by the returned rules.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
@@ -130,10 +130,10 @@ impl Rules for Kstatus {
 
 /// The rules that Taffrail uses: those of kstatus (the Flux variant), except where kstatus is known to mislead.
 ///
-/// While Flux retries a failure, its objects report `Ready=False` and `Reconciling=True`; kstatus calls that
-/// InProgress for ever. Config Sync's objects report `Stalled=True` after `Reconciling=True`; kstatus stops at the
-/// first. And an object that reports `Degraded=True` or `phase: Failed` is never green only because it reports
-/// `Ready=True`, or because no rule knows its kind (`generic/adverse`).
+/// While Flux retries a failure, its objects report `Ready=False` and `Reconciling=True`; kstatus calls that InProgress
+/// for ever. Config Sync's objects report `Stalled=True` after `Reconciling=True`; kstatus stops at the first. And an
+/// object is not green only because it reports `Ready=True` if it also reports `Degraded=True`, nor only because no
+/// rule knows its kind if it reports `phase: Failed` (`generic/adverse`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;
 

@@ -9,8 +9,8 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// The time that rules may always take per pass for the objects of one kind in one namespace; each judged object adds
-/// [`PER_OBJECT`].
+/// The time that rules may always take per pass for the objects of one kind in one namespace, at the cost of one payer;
+/// each judged object adds [`PER_OBJECT`].
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
 /// The time that all rules defined in one namespace may always take per pass; each judged object adds [`PER_OBJECT`].
@@ -55,7 +55,7 @@ impl<'t> Teacher<'t> {
 /// The effect of the verdicts that a teacher's rules give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
-    /// The teacher's verdicts can only worsen a status.
+    /// The teacher's verdicts can only worsen a status, and change none that the user's own rules give.
     OnlyWorse,
     /// The teacher's verdicts decide.
     Full,
@@ -100,8 +100,8 @@ impl Trust {
     }
 }
 
-/// The key of a time account. `teacher` is home cluster and namespace; `objects` is cluster, namespace, group and
-/// kind. `None` stands for a total over all teachers or objects.
+/// The key of a time account. `teacher` is home cluster and namespace; `objects` is target cluster, namespace, group
+/// and kind. `None` stands for a total over all teachers or objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Account {
     teacher: Option<(String, String)>,
@@ -192,7 +192,7 @@ const MAX_STRIKES: u8 = 2;
 const MAX_STRUCK: usize = 10_000;
 
 /// The number of times that one script was stopped, by the objects' `group/Kind` and a text that the caller chooses,
-/// mostly the objects' namespace.
+/// such as the objects' namespace.
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 

@@ -149,7 +149,7 @@ fn name_of(kind: Kind) -> &'static str {
 pub struct Verdict {
     /// The status of the object.
     pub status: Status,
-    /// Message for people, on one line.
+    /// Message for people: the rule's own, or that of the object's condition that decided.
     pub message: Cow<'static, str>,
     /// The standard condition that follows from the status, if any.
     pub conditions: Vec<Condition>,
@@ -179,7 +179,10 @@ pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
 impl Verdict {
     /// Returns the verdict as views show it: with texts truncated, and `Unknown` in place of an error.
     pub fn of(judged: Result<Verdict, ComputeError>) -> Verdict {
-        let unreadable = |error: ComputeError| Verdict::new(Status::Unknown, error.to_string(), "unreadable");
+        let unreadable = |error: ComputeError| {
+            let message = format!("the object's status cannot be computed: {error}");
+            Verdict::new(Status::Unknown, message, "unreadable")
+        };
         judged.unwrap_or_else(unreadable).bounded()
     }
 

@@ -283,7 +283,7 @@ fn a_forbidden_kind_is_not_requested_again_as_metadata() {
     let said: Vec<&str> = app.resources.iter().map(|it| &*it.message).collect();
     assert_eq!(
         (app.health, &*said),
-        (Status::Current, &["the Pods of its active Job were not observed"][..])
+        (Status::Current, &["the Pods of the CronJob's active Job were not observed"][..])
     );
     assert!(
         plan_reads(&live, &ReadQuery::default(), &ActiveRules::default(), &mut Rounds::default()).is_empty()

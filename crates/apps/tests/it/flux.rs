@@ -582,7 +582,8 @@ fn an_object_that_cannot_be_judged_is_unknown() {
     state["inventory"]["entries"] = json!([{"id": "shop_web__Pod", "v": "v1"}]);
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web"}, "status": {"phase": "Odd"}});
     let list = apps_of(&holding("prod", &[kustomization(state), source(Some(NEW)), pod]));
-    assert_eq!((list.apps[0].health, &*list.apps[0].message), (Status::Unknown, "unknown phase Odd"));
+    let expected = (Status::Unknown, "the object's status cannot be computed: unknown phase Odd");
+    assert_eq!((list.apps[0].health, &*list.apps[0].message), expected);
 }
 
 #[test]

@@ -32,7 +32,8 @@ impl Parser {
     }
 
     /// Validates `text`, which must be exactly one JSON value with optional white space around it, and returns it with
-    /// its index. The error names the first byte that is not JSON.
+    /// its index. The error has the position of the first byte that is not JSON, or that exceeds a limit on size,
+    /// nesting or numbers.
     pub fn parse<'a>(&'a mut self, text: &'a [u8]) -> Result<Document<'a>, Error> {
         let (document, rest) = self.parse_first(text)?;
         if let Some(&found) = rest.first() {
@@ -45,7 +46,7 @@ impl Parser {
     /// space. Call it repeatedly for a text of several values.
     ///
     /// # Errors
-    /// If the text does not begin with a JSON value, or exceeds a limit on size or nesting.
+    /// If the text does not begin with a JSON value, or exceeds a limit on size, nesting or numbers.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
         Ok((Document { text: root, members: &self.members }, rest))
@@ -254,7 +255,7 @@ impl<'a> Document<'a> {
 
 impl OwnedDocument {
     /// Validates `text`, exactly one JSON value with optional white space around it, and returns it with its index. The
-    /// error names the first byte that is not JSON.
+    /// error is as in [`Parser::parse`].
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();

@@ -12,8 +12,9 @@
 //! * numbers without fraction and exponent that fit are `i64`, all others `f64`, and a number that
 //!   overflows `f64` is an error.
 //!
-//! [`Parser::parse`] validates a text in one pass and remembers where the members of the root and of
-//! its `metadata`, `spec` and `status` lie; a [`Value`] below that is read where it lies, on demand.
+//! [`Parser::parse`] validates a text in one pass and remembers where the members of the root, of its `metadata`, `spec`
+//! and `status`, and of its conditions lie, and the same for each object in its `items`; a [`Value`] below that is read
+//! where it lies, on demand.
 //!
 //! ```
 //! use taffrail_object::json::Parser;

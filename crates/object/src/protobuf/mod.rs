@@ -193,8 +193,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is no such field, the outer
-/// `None` if the message is damaged.
+/// Returns the bytes of the first field of bytes with the number `wanted`: the inner `None` if there is no such field,
+/// the outer `None` if the message is damaged before it.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?
@@ -235,7 +235,8 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     /// Writes the fields of a message as members of the JSON object being written. Skips unknown fields, as every
-    /// reader of Protobuf does; returns `None` for a damaged message.
+    /// reader of Protobuf does; returns `None` for a damaged message, one that nests too deeply, and one with a list or
+    /// map in two parts.
     fn members(&mut self, bytes: &[u8], known: &Message, is_first: &mut bool) -> Option<()> {
         self.depth = self.depth.checked_sub(1)?;
         let mut fields = Fields(bytes);
@@ -394,7 +395,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Writes a duration as Go does; Kubernetes has whole seconds only.
+    /// Writes a duration in seconds, such as `90s`, where Go writes `1m30s`; in nanoseconds if they are not whole
+    /// seconds, which Kubernetes does not have.
     fn duration(&mut self, nanoseconds: i64) {
         let seconds = nanoseconds / 1_000_000_000;
         let _ = match nanoseconds % 1_000_000_000 {

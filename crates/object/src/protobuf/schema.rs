@@ -60,7 +60,7 @@ pub enum Kind {
     Bytes,
     /// A point in time.
     Time,
-    /// A duration, in Go's notation.
+    /// A duration, in JSON a text such as `90s`.
     Duration,
     /// An amount, written as a text.
     Quantity,

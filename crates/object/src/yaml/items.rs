@@ -14,7 +14,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// A faulty item of a list: its text is not valid YAML.
 #[derive(Debug)]
 pub struct FaultyItem {
-    /// The line of the fault, counted from 0 at the start of the list.
+    /// The line of the fault in the text, from 0.
     pub line: u64,
     /// The item's name, if readable, and the error.
     pub message: String,

@@ -115,17 +115,17 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 }
 
 /// Reads one document as a tree, as Go's library reads its own output: every string exactly, even with line breaks of
-/// YAML 1.1. `<<` is an ordinary key unless its value is an alias, which no server prints. Levels below the hundredth
-/// are left out, so that one deep object in a list, which a server accepts, does not affect the others.
+/// YAML 1.1. `<<` is an ordinary key unless its value is an alias, which no server prints. Lists and maps below the
+/// hundredth level become null, so that one deep object in a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-/// If the text is not YAML, or its aliases expand to too much.
+/// If the text is not YAML, has several documents, nests deeper than 10,000 levels, or its aliases expand to too much.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
-/// The maximum nesting of values, in levels: [`read_tree`] omits deeper values, and the other functions return an
-/// error. Trees are built and dropped by recursion.
+/// The maximum nesting of values, in levels: [`read_tree`] reads deeper lists and maps as null, and the other functions
+/// return an error. Trees are built and dropped by recursion.
 const MAX_TREE_DEPTH: usize = 100;
 
 /// Replaces lists and maps below the given number of levels by null.

@@ -70,7 +70,7 @@ struct Builder {
     root: Option<Value>,
     repeated: Option<String>,
     open: Vec<Open>,
-    /// The number of open sequences and mappings that are omitted because they nest too deeply.
+    /// The number of open sequences and mappings that nest too deeply; the outermost of them becomes null.
     too_deep: usize,
     anchors: HashMap<usize, Value>,
     /// The [`weight`] that anchors and aliases have added.

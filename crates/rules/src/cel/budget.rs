@@ -14,8 +14,8 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-/// The budget of one evaluation, in units of about a microsecond without optimisation. Ordinary expressions spend
-/// some hundreds.
+/// The budget of one evaluation, in units of about a microsecond without optimisation; one that needs more ends with an
+/// error. Ordinary expressions spend some hundreds.
 pub(super) const BUDGET_UNITS: u64 = 50_000;
 
 /// The cost of a call, besides the sizes of its arguments and its result.
@@ -36,7 +36,8 @@ const SEARCH_FACTOR: u64 = 3;
 /// The cost of one step of a macro, besides the expressions in it.
 const STEP_COST: u64 = 4;
 
-/// The number of compiled patterns that are kept for the next elements of a list; the oldest is dropped for one more.
+/// The number of compiled patterns that each thread keeps for later matches, also of other expressions; the oldest is
+/// dropped for one more.
 const MAX_CACHED_PATTERNS: usize = 8;
 
 /// The counting function that charges for the result of a call. No expression can contain its name, nor those of the
@@ -149,8 +150,8 @@ fn go_on() -> Result<(), ExecutionError> {
 }
 
 /// Matches the text in `arguments[0]` against the pattern in `arguments[1]` as CEL's own `matches`, with bounds for the
-/// pattern; an error if the pattern is invalid or the budget is spent. A pattern that is used for every element of a
-/// list is compiled once.
+/// pattern; an error if the pattern is invalid or the budget is spent. Compiles the pattern, and charges for that,
+/// unless it is one of the [`MAX_CACHED_PATTERNS`] kept on this thread.
 fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     go_on()?;
     let texts: Vec<&CelString<'_>> =
@@ -194,7 +195,7 @@ fn elements(value: &dyn Val) -> u64 {
     list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
-/// Returns the cost of a value with everything inside it, in units of the budget.
+/// Returns the cost of a value with everything inside it, except the keys of maps, in units of the budget.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()
@@ -206,8 +207,8 @@ fn weight(value: &dyn Val) -> u64 {
     inside + 1
 }
 
-/// Wraps an expression and its parts in the counting functions. It consumes the expression, as copies at each level
-/// would cost the square of its length.
+/// Wraps the calls in an expression, with their arguments, and the ranges of its macros in the counting functions. It
+/// consumes the expression, as copies at each level would cost the square of its length.
 pub(super) fn counted(expression: IdedExpr) -> IdedExpr {
     let expression = inside(expression);
     match &expression.expr {

@@ -44,7 +44,8 @@ struct HealthCheck<E> {
     current: E,
 }
 
-/// A function that parses a kept expression if it is a text; returns the reason, for people, if it cannot be evaluated.
+/// A function that returns a kept expression, after parsing it if it is kept as text, or the reason, for people, why it
+/// is not available.
 type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Predicate>, String>;
 
 /// An error in `healthCheckExprs`.
@@ -177,7 +178,8 @@ impl<E> Checks<E> {
         self.find(object.group(), object.kind()).is_some()
     }
 
-    /// Judges an object by the expressions for its kind; returns no verdict if there are none.
+    /// Judges an object by the expressions for its kind, or InProgress if its controller has not observed the newest
+    /// generation; returns no verdict if there are no expressions.
     pub(crate) fn judge(
         &self,
         origin: Origin,
@@ -268,8 +270,8 @@ impl<E> HealthCheck<E> {
 }
 
 /// Evaluates the expressions of a kind in their order and returns the verdict: the status of the first that is true;
-/// Unknown if one before that cannot be evaluated; InProgress if none is true. Adds the CPU time that they spent on
-/// other threads to `took`.
+/// Unknown if one before that cannot be evaluated, or the object nests deeper than 128 levels; InProgress if none is
+/// true. Adds the CPU time that they spent on other threads to `took`.
 fn ask(
     expressions: &[(&str, Status, Arc<dyn Predicate>)],
     object: &Object<'_>,
@@ -278,7 +280,11 @@ fn ask(
     took: &mut Duration,
 ) -> Verdict {
     let Ok(mut tree) = object.root().to_tree() else {
-        return Verdict::new(Status::Unknown, "the object nests deeper than 128 levels", rule("current"));
+        return Verdict::new(
+            Status::Unknown,
+            "the health checks were not evaluated: the object nests deeper than 128 levels",
+            rule("current"),
+        );
     };
     if expressions.iter().any(|(_, _, expression)| expression.text().contains(CHILDREN)) {
         add_children(&mut tree, context);

@@ -17,8 +17,8 @@ use super::budget;
 /// The maximum length of an expression, in bytes; a longer one is refused.
 pub const MAX_LENGTH: usize = 2048;
 
-/// The maximum number of characters in an expression that may open another level: brackets, and the question mark of `a
-/// ? b : c`. An expression with more is refused.
+/// The maximum number of characters in an expression that may open another level: opening brackets, and the question
+/// mark of `a ? b : c`. An expression with more is refused.
 pub const MAX_OPENINGS: usize = 64;
 
 /// The maximum number of operators, such as `+` and `&&`, in an expression: each is a level too. An expression with
@@ -58,9 +58,9 @@ pub enum InvalidExpression {
     #[error("the expression is longer than {MAX_LENGTH} bytes")]
     TooLong,
     /// More than [`MAX_OPENINGS`] opening brackets and question marks, those in strings included.
-    #[error("the expression has more than {MAX_OPENINGS} brackets and question marks")]
+    #[error("the expression has more than {MAX_OPENINGS} opening brackets and question marks")]
     TooDeep,
-    /// More than [`MAX_OPERATORS`] operators.
+    /// More than [`MAX_OPERATORS`] operators, those in strings included.
     #[error("the expression has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.

@@ -27,10 +27,13 @@ fn action(name: &str, tree: &Tree) -> Result<Action, String> {
     let fields = match tree {
         Tree::Object(fields) => fields,
         Tree::Array(_) | Tree::Null => return Ok(action),
-        _ => return Err(format!("the action '{name}' should be a table")),
+        _ => return Err(format!("the discovery script should return a table for the action '{name}'")),
     };
     for (key, value) in fields {
-        let text = || text(value).ok_or_else(|| format!("'{key}' of the action '{name}' should be a text"));
+        let should_be = |what: &str| {
+            format!("the discovery script should return {what} as '{key}' of the action '{name}'")
+        };
+        let text = || text(value).ok_or_else(|| should_be("a text"));
         // Go ignores the case of keys.
         match key.to_ascii_lowercase().as_str() {
             "name" => action.name = text()?,
@@ -39,10 +42,12 @@ fn action(name: &str, tree: &Tree) -> Result<Action, String> {
             "disabled" => match value {
                 Tree::Bool(truth) => action.disabled = *truth,
                 Tree::Null => {}
-                _ => return Err(format!("'{key}' of the action '{name}' should be true or false")),
+                _ => return Err(should_be("true or false")),
             },
             "params" => {
-                action.params = parameters(value).map_err(|why| format!("the action '{name}': {why}"))?
+                action.params = parameters(value).map_err(|why| {
+                    format!("the discovery script returned the action '{name}' with wrong parameters: {why}")
+                })?
             }
             _ => {}
         }
@@ -107,7 +112,7 @@ pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> 
         }
         let of_object = |key: &str| change.object.get(key).and_then(Tree::as_str).unwrap_or_default();
         if of_object("kind").is_empty() {
-            return Err("what the script returned is not an object: it has no kind".to_owned());
+            return Err("the object that the action script returned has no kind".to_owned());
         }
     }
     Ok(changes)
@@ -126,7 +131,9 @@ fn change(tree: Tree) -> Result<Change, String> {
     let operation = match take("operation") {
         Tree::String(word) if word == "create" => Operation::Create,
         Tree::String(word) if word == "patch" => Operation::Patch,
-        other => return Err(format!("unsupported operation: {other}")),
+        other => {
+            return Err(format!("the action script returned the operation {other}, not 'create' or 'patch'"));
+        }
     };
     match take("resource") {
         object @ Tree::Object(_) => Ok(Change { operation, object }),

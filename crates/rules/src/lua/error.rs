@@ -30,7 +30,7 @@ pub enum LuaProblem {
     #[error("{0}")]
     Raised(String),
     /// A script that was stopped because it exceeded its time limit.
-    #[error("the script was stopped after {} ms", .0.as_millis())]
+    #[error("the script was stopped after {} ms, its time limit", .0.as_millis())]
     Time(Duration),
     /// A script that was stopped because it exceeded its memory limit, in bytes.
     #[error("the script was stopped because its values took more than {} MB", .0 >> 20)]

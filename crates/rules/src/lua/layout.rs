@@ -145,8 +145,8 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
-/// The maximum length of a group and a kind together, in bytes, because verdicts contain them; a longer key of
-/// `argocd-cm` is refused.
+/// The maximum length, in bytes, of a name in the older key of `argocd-cm`, or of what follows
+/// `resource.customizations.` in a newer one, because verdicts contain it; a longer one is refused.
 const MAX_NAME_BYTES: usize = 253;
 
 fn too_long(name: &str) -> LuaError {

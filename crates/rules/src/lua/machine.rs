@@ -22,7 +22,8 @@ use crate::script::CHILDREN;
 /// The maximum length of a script, in bytes; a longer one is refused, because the compiler cannot be stopped.
 const MAX_SCRIPT_BYTES: usize = 64 << 10;
 
-/// The memory that a script may leave behind before its VM is garbage-collected, in bytes.
+/// The memory of a VM in use after a run, in bytes, from which it is garbage-collected, and dropped if it still uses as
+/// much.
 const MAX_LEFTOVER_BYTES: usize = 2 << 20;
 
 /// The maximum number of idle VMs kept for reuse; further ones are dropped.
@@ -142,7 +143,8 @@ impl Machine {
     /// Runs a script on an object.
     ///
     /// # Errors
-    /// If it fails, exceeds its budget, or returns a table that cannot be converted to JSON.
+    /// If it fails or exceeds its budget, if the object cannot be converted to a Lua table, or if a returned table
+    /// cannot be converted to JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {

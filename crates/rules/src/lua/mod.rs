@@ -3,7 +3,8 @@
 //!
 //! Scripts come from a folder in the layout of Argo CD's `resource_customizations`, or from the ConfigMap `argocd-cm`.
 //! They run unchanged: the language is Luau, adapted to behave like the Lua 5.1 of Argo CD. A script has 50 ms and 48
-//! MB, sees nothing but its object and a clock, and leaves nothing behind.
+//! MB by default; it sees only its object, the object's children (health) or the parameters (actions), and a clock; and
+//! it leaves nothing behind.
 
 mod actions;
 mod error;
@@ -41,7 +42,7 @@ use crate::script::{Judged, Script, ScriptKind, computed, cut};
 /// The limits of one run of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The CPU time. Time that other processes take does not count, if the system reports it.
+    /// The CPU time of its thread; where the system does not report that, the elapsed time.
     pub time: Duration,
     /// The memory of its values, in bytes.
     pub memory: usize,
@@ -144,7 +145,8 @@ impl Customizations {
     }
 
     /// Lists the actions of an object, sorted by name, from the discovery scripts for its kind; none if it has no such
-    /// script. Of two actions with the same name that of `argocd-cm` counts.
+    /// script. The folder's script runs only if `argocd-cm` has no actions for the kind, or merges the built-in ones.
+    /// Of two actions with the same name that of `argocd-cm` counts.
     ///
     /// # Errors
     /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.
@@ -165,7 +167,8 @@ impl Customizations {
         Ok(found.into_values().collect())
     }
 
-    /// Computes the changes that an action would make; writes nothing. The script sees `parameters` as `actionParams`.
+    /// Computes the changes that an action would make; writes nothing. Its script is that of `argocd-cm`, or else of
+    /// the folder, and sees `parameters` as `actionParams`.
     ///
     /// # Errors
     /// If the kind has no such action ([`LuaProblem::NoAction`]), or its script cannot be parsed, fails, exceeds its

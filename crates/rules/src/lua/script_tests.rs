@@ -191,7 +191,8 @@ impl CaseFile<'_> {
         self.read(path)
     }
 
-    /// Reads a YAML file at a path relative to the file of cases; an error if there is none or it is not YAML.
+    /// Reads a YAML file among `files`, at a path relative to the file of cases; an error if there is none or it is not
+    /// YAML.
     fn read(&self, path: &str) -> Result<Tree, String> {
         let place = joined(self.folder, path);
         let text = self.files.get(&*place).ok_or_else(|| format!("there is no file {place}"))?;

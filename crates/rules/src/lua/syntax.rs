@@ -17,7 +17,7 @@ const MAX_NESTED_BLOCKS: usize = 200;
 pub(super) enum Jump {
     /// A jump to another place than the end of a loop's body: its line, from 1, and its label.
     Elsewhere { line: u32, label: String },
-    /// Too many jumps, or blocks nested too deeply.
+    /// More than `MAX_JUMPS_AND_LABELS`, or one inside of more than `MAX_NESTED_BLOCKS`.
     TooMany,
 }
 
@@ -42,7 +42,8 @@ impl Jump {
 /// Translates a script; each line keeps its number.
 ///
 /// # Errors
-/// If a jump leads elsewhere than to the end of the body of the innermost loop around it, or there are too many jumps.
+/// If a jump leads elsewhere than to the end of the body of the innermost loop around it, or there are too many jumps
+/// and labels, or one inside of too many blocks.
 pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     if !text.contains("goto") && !text.contains("::") {
         return Ok(Cow::Borrowed(text));

@@ -96,8 +96,8 @@ impl Reader<'_> {
 }
 
 /// Converts a Lua value to JSON. An empty table becomes an empty list, unless it is inside the value and one of
-/// `empty`. Fails if the value takes more than `size` bytes, contains a table twice, or has keys that are neither all
-/// texts nor the numbers from 1 on.
+/// `empty`. Fails if the value takes more than `size` bytes, nests deeper than [`MAX_DEPTH`], contains a table twice, a
+/// function, userdata, NaN or infinity, or has keys that are neither all texts nor the numbers from 1 on.
 pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<Tree, Unfit> {
     let empty = empty.iter().map(|table| table.to_pointer() as usize).collect();
     Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)

@@ -23,7 +23,8 @@ impl Watch {
         Watch { made: now(), check_after: AtomicU64::new(u64::MAX), end: AtomicU64::new(0) }
     }
 
-    /// Starts to measure a script on this thread, with this limit of CPU time.
+    /// Starts to measure a script on this thread; `time` is the limit of its CPU time, or of elapsed time if the system
+    /// does not report CPU time.
     pub(super) fn start(&self, time: Duration) {
         let time = nanoseconds(time);
         self.end.store(

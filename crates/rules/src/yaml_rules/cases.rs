@@ -34,14 +34,14 @@ pub struct Case {
     pub message: Option<String>,
     /// True if the verdict must say that the object is suspended.
     pub suspended: bool,
-    /// The age of the object.
+    /// The age of the object, unless that has a creation time of its own.
     pub age: SignedDuration,
 }
 
 /// The cases of a file, and the errors in it.
 pub type Cases = (Vec<Case>, Vec<RuleFileError>);
 
-/// Reads a file of cases, which is a list; returns the readable cases and the errors.
+/// Reads a file of cases, which is a list or empty; returns the readable cases and the errors.
 pub fn read_cases(file: &str, text: &str) -> Cases {
     let (mut cases, mut errors) = (Vec::new(), Vec::new());
     let fault = |rule, problem| RuleFileError { file: file.to_owned(), kind: None, rule, problem };
@@ -110,7 +110,8 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
 }
 
 impl Case {
-    /// Judges the object of the case by the rules, at a fixed time at which the object has the age of the case.
+    /// Judges the object of the case by the rules, at a fixed time at which the object has the age of the case, unless
+    /// it has a creation time of its own.
     ///
     /// # Errors
     /// If it is not a valid object, or of another kind than the case: the reason, for people.
@@ -124,7 +125,7 @@ impl Case {
         }
         let object = Object::new((&tree).into()).map_err(|error| error.to_string())?;
         if object.kind() != self.kind {
-            return Err(format!("the object is a {}, not a {}", object.kind(), self.kind));
+            return Err(format!("the object of the case has the kind {}, not {}", object.kind(), self.kind));
         }
         let children = || self.children.clone();
         let context = ObjectContext { children: Some(&children), ..ObjectContext::default() };

@@ -7,7 +7,8 @@ use taffrail_object::json::{Kind, Value};
 
 use super::path::{self, Path, PathError, Start};
 
-/// The maximum length of one inserted value, in bytes; the rest is left out.
+/// The length of the values inserted for one placeholder, in bytes, beyond which no further one is added; a single
+/// value is inserted whole.
 const MAX_INSERTED_BYTES: usize = 4096;
 
 /// The five fields of a condition that rules read, in the order of [`ROW`]; `None` for an absent one.
@@ -20,7 +21,7 @@ pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "obser
 pub(super) struct Found<'a> {
     /// The first condition by which a test holds; `None` if no test that holds reads a condition.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list by which a test holds; `None` if no test that holds reads elements.
+    /// The first element of a list by which a test `some` holds; `None` if no such test holds.
     pub(super) element: Option<Value<'a>>,
 }
 
@@ -28,7 +29,8 @@ pub(super) struct Found<'a> {
 pub(super) enum Message {
     /// The message of the condition by which a test holds, or its reason.
     Condition,
-    /// A field and its value, unless a test found a condition, whose message then comes first.
+    /// A field and its value, or that it is not set; but if a test found a condition, only that condition's message, or
+    /// its reason.
     Field(Path),
     Template(Box<[Piece]>),
 }

@@ -205,7 +205,7 @@ pub(crate) fn first_status(
     if has_status(object) || elapsed(created(object)?, patience, now, costs) >= patience {
         return None;
     }
-    let message = "no controller has written a status yet".to_owned();
+    let message = "no controller has written the object's status yet".to_owned();
     let (reason, rule) = ("NoStatus".to_owned(), FIRST_STATUS_RULE.to_owned());
     Some(verdict(Status::InProgress, message, Some(reason), rule))
 }

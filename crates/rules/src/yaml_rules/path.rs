@@ -28,7 +28,7 @@ pub(super) enum Start {
     Here,
     /// `$`: the object.
     Object,
-    /// `@`: the element of a list by which a test holds.
+    /// `@`: the element of a list by which a test `some` holds.
     Element,
 }
 
@@ -45,7 +45,9 @@ enum Step {
 pub enum PathError {
     /// A missing name between two dots, at the start or at the end; or a name with a bracket or white space in the
     /// wrong place.
-    #[error("the path lacks a name between two dots, at its start or at its end")]
+    #[error(
+        "the path lacks a name between dots, at its start or end, or has a space or ']' in the wrong place"
+    )]
     Empty,
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
     #[error("the brackets of a path may contain only '*', a number or a 'key' in quotes")]

@@ -170,7 +170,8 @@ impl<'s, 'a> Scope<'s, 'a> {
 #[derive(Debug)]
 pub(super) struct Elements(pub(super) Path);
 
-/// Returns true if all tests hold; adds the first condition and list element by which they hold to `found`.
+/// Returns true if all tests hold; adds the first condition by which they hold, and the first element by which a test
+/// `some` holds, to `found` if it has none yet.
 pub(super) fn hold<'s, 'a>(
     tests: &'s [Test],
     scope: &Scope<'s, 'a>,

@@ -165,7 +165,10 @@ fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     let goes_on = || asked.replace(asked.get() + 1) < 1_000;
     let said = unmet(&rules, 1_000, &|_| "false".to_owned(), &TeachingTime::default(), &goes_on);
     assert_eq!((said.len(), asked.get(), WERE_READ.get()), (21, 20, 1));
-    assert_eq!(said.last().unwrap(), "readyExpr was not evaluated for 980 more dependencies");
+    assert_eq!(
+        said.last().unwrap(),
+        "readyExpr was not evaluated for 980 more dependencies: they exceed the limits on number and time"
+    );
     assert!(said[0].starts_with("readyExpr is not true of Kustomization tenant/d0"), "{}", said[0]);
 }
 
@@ -187,7 +190,10 @@ fn ready_exprs_of_an_object_that_nests_too_deep_are_unmet() {
 fn unmet_dependency_evaluates_nothing_after_the_deadline() {
     let rules = RuleSet::bare().teachable(reading);
     let said = unmet(&rules, 3, &|_| "false".to_owned(), &TeachingTime::default(), &|| false);
-    assert_eq!(said, ["readyExpr was not evaluated for 3 more dependencies"]);
+    assert_eq!(
+        said,
+        ["readyExpr was not evaluated for 3 more dependencies: they exceed the limits on number and time"]
+    );
 }
 
 #[test]
@@ -200,7 +206,10 @@ fn dependency_expressions_are_bounded_per_look() {
     assert!(rounds[0].iter().all(|said| said.contains("is not true")), "{:?}", rounds[0]);
     let last = rounds.last().unwrap();
     assert!(last[0].contains("parsing the expressions of namespace tenant took more than 500ms"), "{last:?}");
-    assert_eq!(last[1], "readyExpr was not evaluated for 19 more dependencies");
+    assert_eq!(
+        last[1],
+        "readyExpr was not evaluated for 19 more dependencies: they exceed the limits on number and time"
+    );
 
     let look = TeachingTime::default();
     let rules = RuleSet::bare().teachable(costly);

@@ -73,7 +73,7 @@ fn test_report_lists_all_faults() {
         wrong(&report),
         [
             "cases.yaml: A one: the verdict is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
-            "cases.yaml: A other: the object is a B, not a A",
+            "cases.yaml: A other: the object of the case has the kind B, not A",
             "cases.yaml: case 5: the rules or cases file has the key 'nome' where it is not allowed",
             "rules.yaml: the rules are for the group example.com, so the folder should be example.com",
             "cases.yaml: two cases of A are called 'one'",

@@ -349,10 +349,16 @@ fn action_returns_untouched_fields_unchanged() {
         let changes = scripts.run(action, &Object::new((&thing).into()).unwrap(), &BTreeMap::new(), NOW);
         changes.map(|changes| changes.len()).map_err(|error| error.problem.to_string())
     };
-    assert_eq!(said("a"), Err("unsupported operation: \"delete\"".to_owned()));
-    assert_eq!(said("b"), Err("unsupported operation: null".to_owned()));
+    assert_eq!(
+        said("a"),
+        Err("the action script returned the operation \"delete\", not 'create' or 'patch'".to_owned())
+    );
+    assert_eq!(
+        said("b"),
+        Err("the action script returned the operation null, not 'create' or 'patch'".to_owned())
+    );
     assert_eq!(said("c"), Ok(0));
-    assert_eq!(said("d"), Err("what the script returned is not an object: it has no kind".to_owned()));
+    assert_eq!(said("d"), Err("the object that the action script returned has no kind".to_owned()));
 }
 
 #[test]

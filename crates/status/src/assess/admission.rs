@@ -8,7 +8,7 @@ use crate::event::time;
 use crate::verdict::Status;
 
 /// Sets the binding of an admission policy InProgress if it is Current and its policy certainly does not exist: the
-/// binding then checks nothing.
+/// binding then has no effect.
 pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() {
         return;
@@ -20,8 +20,8 @@ pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut E
     }
 }
 
-/// Sets a CertificateSigningRequest Failed if it was denied or has failed. Both are final, so waiting does not
-/// help.
+/// Sets a Current or InProgress CertificateSigningRequest Failed if its condition Denied or Failed is True or has no
+/// status. Both are final, so waiting does not help.
 pub(super) fn signing_request(request: &Object<'_>, finding: &mut Evaluation) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) {
         return;

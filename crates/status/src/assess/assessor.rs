@@ -35,7 +35,8 @@ pub(super) const MAX_FOLLOWED: usize = 1_000;
 /// see [`Assessor::unproven`]; further ones are ignored.
 const MAX_STRANGERS: usize = 100;
 
-/// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.
+/// The kind of a cause that does not go away by waiting. It turns an object in progress into a failed one, unless
+/// kstatus' generic rule found that the controller has not observed the newest generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HardCause {
     ImagePull,
@@ -71,16 +72,16 @@ pub(super) struct Evaluation {
     pub(super) name: ObjectKey,
     pub(super) verdict: Verdict,
     pub(super) reason: Cow<'static, str>,
-    /// The object's own message about why it is not well.
+    /// The object's own message: the verdict's, or a better one from evidence.
     pub(super) text: String,
-    /// The time since when the object is not well; `None` if it does not report it.
+    /// The time since when the object is not well; `None` if it is well or the time is unknown.
     pub(super) since: Option<Timestamp>,
     pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
     /// The steps of the cause chain below this object, down to the root cause.
     pub(super) below: Vec<Arc<CauseStep>>,
-    /// True if the object's own message names what it waits for; the final message then starts with it, before the
-    /// cause's.
+    /// True if the object's own message names what it waits for; the final message is then this message and the
+    /// cause's, or only the longer one if that contains the other.
     pub(super) says_what_it_awaits: bool,
 }
 
@@ -125,13 +126,15 @@ impl Evaluation {
         self.status() == Status::Current
     }
 
-    /// Returns true if the controller has not observed the newest generation: the object's dependents are then of an
-    /// older one.
+    /// Returns true if the verdict is by kstatus' generic rule that the controller has not observed the newest
+    /// generation: the object's dependents are then of an older one. False for Flux' objects, which have a rule of
+    /// their own.
     pub(super) fn is_stale(&self) -> bool {
         self.verdict.rule == "generic/generation"
     }
 
-    /// Replaces the verdict: sets the status, reason and message, with `rule` as the rule that decided.
+    /// Replaces the verdict: sets the status, reason, message and condition, with `rule` as the rule that decided. If
+    /// the status is Current, also clears the time, the hard cause and the chain below.
     pub(super) fn turn(&mut self, status: Status, reason: &str, text: impl Into<String>, rule: &'static str) {
         self.reason = Cow::Owned(cut(reason).into_owned());
         self.text = cut(text.into()).into_owned();
@@ -154,8 +157,8 @@ impl Evaluation {
         }
     }
 
-    /// Sets a hard cause that lies in the object itself, with its reason and message; an object in progress becomes
-    /// Failed.
+    /// Sets a hard cause that lies in the object itself, with its reason and message, of which an empty one leaves the
+    /// old value. An object in progress becomes Failed, unless [stale](Self::is_stale).
     pub(super) fn harden(&mut self, cause: HardCause, reason: &str, text: impl Into<String>) {
         self.hard = Some(cause);
         self.say(reason, text);
@@ -193,8 +196,9 @@ impl Evaluation {
         self.say("", text);
     }
 
-    /// Sets the status Failed if the object is in progress, with `text` in the condition. The object's own message
-    /// stays: on the way to the cause it tells how far the object is, and the cause's message would only be repeated.
+    /// Sets the status Failed if the object is in progress and not [stale](Self::is_stale), with `text` in the
+    /// condition. The object's own message stays: on the way to the cause it tells how far the object is, and the
+    /// cause's message would only be repeated.
     fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
         if self.status() == Status::InProgress && !self.is_stale() {
             let condition = Condition {
@@ -211,7 +215,8 @@ impl Evaluation {
     /// Sets the chain below this object to that of the dependent that decides: among those not well, one with a hard
     /// cause first, then the worst status, then the one not well for longest. Does nothing if all are well.
     ///
-    /// If this dependent has a hard cause, an object in progress becomes Failed.
+    /// If this dependent has a hard cause, this object gets it too, and becomes Failed if in progress and not
+    /// [stale](Self::is_stale).
     pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Evaluation>) {
         let unwell = dependents.into_iter().filter(|dependent| !dependent.is_current());
         let rank = |finding: &Evaluation| {
@@ -227,8 +232,8 @@ impl Evaluation {
         self.below = speaker.into_links();
     }
 
-    /// Replaces the chain below this object by that of `holder`, which blocks it though it may be well itself; `how` is
-    /// then the holder's message.
+    /// Replaces the chain below this object by `holder`, which blocks it, and the chain below that. If the holder is
+    /// well itself, its reason becomes `InUse` and its message `how`.
     pub(super) fn held_by(&mut self, holder: Evaluation, how: &str) {
         let mut holder = holder;
         if holder.is_current() {
@@ -343,8 +348,8 @@ impl<'e> Assessor<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Evaluates an object by its own fields and by the objects behind it. Returns `None` if the object is on the path
-    /// already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
+    /// Evaluates an object by its own fields and, unless they make it Unknown, by the objects behind it. Returns `None`
+    /// if the object is on the path already (a circle), the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
@@ -382,7 +387,8 @@ impl<'e> Assessor<'e> {
         Some(finding)
     }
 
-    /// Returns the evaluation of an object by its own fields, without the objects behind it.
+    /// Returns the evaluation of an object by the rules alone. If it is not well and has no message, it gets one from a
+    /// condition or a Warning event.
     pub(super) fn own_evaluation(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -404,8 +410,8 @@ impl<'e> Assessor<'e> {
         finding
     }
 
-    /// Returns the first message that explains an object without one: of a condition that is not True, else of a
-    /// Warning event since `since`; `None` if there is neither.
+    /// Returns the first message that explains an object without one: of a condition that is not True, else of the
+    /// newest Warning event since `since`; `None` if there is neither.
     fn words(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
         let mut said = conditions.into_iter().flatten().filter_map(|condition| {
@@ -416,8 +422,8 @@ impl<'e> Assessor<'e> {
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
 
-    /// Returns the message of the newest Warning event since `since`, else of a False condition that changed since
-    /// then; `None` if there is neither.
+    /// Returns the message of the newest Warning event since `since`, else of the first False condition with a message
+    /// that changed since then; `None` if there is neither.
     pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         if let Some(event) = self.warnings(object, since).into_iter().next() {
             return Some(event.message.into_owned());
@@ -432,7 +438,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the objects whose controller is `owner` and whose state may decide its status ([`Owner::hears`]), sorted
-    /// by name; only those of the group and kind `wanted`, if given.
+    /// by key; only those of the group and kind `wanted`, if given.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
@@ -448,8 +454,9 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the objects in namespaces that name the cluster-scoped `owner` as their controller, but may not decide
-    /// its status ([`Owner::hears`]), sorted by name, up to the limit. If `owner` is not well itself, their failures
-    /// are a fact about it, and nothing else.
+    /// its status ([`Owner::hears`]), sorted by key, at most [`MAX_STRANGERS`] and as many as may still be looked up;
+    /// none for a namespaced `owner`. If `owner` is not well itself, their failures are a fact about it, and nothing
+    /// else.
     pub(super) fn unproven(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || !owner.namespace().is_empty() {
@@ -461,8 +468,8 @@ impl<'e> Assessor<'e> {
         self.allowed(in_order(self.charged(naming.take(MAX_STRANGERS)).into_iter().filter(is_it)))
     }
 
-    /// Returns the objects of a kind, sorted by name. Without a namespace it lists all namespaces, but at most
-    /// [`MAX_FOLLOWED`] objects.
+    /// Returns the objects of a kind, sorted by namespace and name. Without a namespace it lists all namespaces, but at
+    /// most [`MAX_FOLLOWED`] objects.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
         let most = if namespace.is_some() { usize::MAX } else { MAX_FOLLOWED };
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
@@ -478,7 +485,7 @@ impl<'e> Assessor<'e> {
         )
     }
 
-    /// Returns all objects in a namespace, sorted by name.
+    /// Returns all objects in a namespace, sorted by key.
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Object<'e>> {
         in_order(self.charged(self.evidence.in_namespace(namespace)).into_iter())
     }
@@ -520,8 +527,8 @@ impl<'e> Assessor<'e> {
         there.collect()
     }
 
-    /// Lists, as sentences, the requirements of `object` that its dependencies do not meet; the cost is charged to
-    /// the namespace of `object`.
+    /// Lists, as sentences, the requirements of `object` (`readyExpr` of Flux) that `dependencies` do not meet; empty
+    /// if the rules in force have no [`ActiveRules::cluster_rules`].
     pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
         let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
         let own = TeachingTime::default();
@@ -563,7 +570,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the objects with `owner`, which is being deleted, in any owner reference, as controller or not, sorted
-    /// by name, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces
+    /// by key, up to the number of objects that may still be looked up. Of a cluster-scoped owner those in namespaces
     /// count only if the garbage collector waits for them.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
@@ -659,8 +666,8 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     objects
 }
 
-/// Returns a message for an object that has none: type, status and reason of the deciding condition, else the reason,
-/// else the status.
+/// Returns a message for an object that has none: type, status and reason of the first condition with the reason of
+/// `finding`, else of a Ready that is not True; else that reason, else the status.
 fn without_words(object: &Object<'_>, finding: &Evaluation) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {

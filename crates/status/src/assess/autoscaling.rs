@@ -12,7 +12,7 @@ use crate::verdict::Status;
 /// Time for which missing metrics are tolerated: the metrics of new Pods arrive late.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);
 
-/// Reasons that mean failure although they lack the prefix `Failed`: the Pods to count are ambiguous.
+/// Reasons that mean failure although they lack the prefix `Failed`: the Pods to count cannot be determined.
 const UNUSABLE: [&str; 2] = ["AmbiguousSelector", "InvalidSelector"];
 
 pub(super) fn examine(case: &Assessor<'_>, autoscaler: &Object<'_>, finding: &mut Evaluation) {

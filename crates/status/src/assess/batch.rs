@@ -118,8 +118,8 @@ fn lacks_pods(job: &Object<'_>) -> bool {
     number(&["status", "active"]).unwrap_or(0) < wanted
 }
 
-/// Returns true if the Job may fail once more before it reaches its `backoffLimit`. With restartPolicy OnFailure,
-/// restarts within Pods count too; the controller compares them with the limit separately.
+/// Returns true if the Job's controller replaces a Pod that fails now: at most `backoffLimit` (6 by default) Pods
+/// failed before. With restartPolicy OnFailure, the restarts within `pods` must also be 0 or below the limit.
 fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
@@ -139,8 +139,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
-/// Sets a Current CronJob that is not suspended Failed if its last finished Job failed, its active Job cannot run, or
-/// its last run left neither a success nor a Job.
+/// Sets a Current CronJob that is not suspended Failed if its last finished Job failed and no later success is
+/// recorded, if an active Job has a hard cause, or if its last run certainly left neither a success nor a Job.
 pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
@@ -163,7 +163,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     if !active.iter().all(is_seen)
         && !case.evidence.state().is_observed("", "Pod", Some(&cron_job.namespace()))
     {
-        finding.text = "the Pods of its active Job were not observed".to_owned();
+        finding.text = "the Pods of the CronJob's active Job were not observed".to_owned();
     }
     let cannot_start: Vec<_> = active.into_iter().filter(|job| job.hard.is_some()).collect();
     if let Some(job) = failed {
@@ -186,9 +186,9 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     finding.hard = None;
 }
 
-/// Returns the time of a CronJob's last run if its success cannot be known: Jobs that succeed may be removed at once,
-/// and the controller then records no success, so a missing Job proves nothing. Returns `None` for any other CronJob,
-/// and for a suspended one.
+/// Returns the time of a CronJob's last run if it has ended and its success is not recorded, but may be lost: Jobs that
+/// succeed may be removed at once, and the controller then records no success, so a missing Job proves nothing. Returns
+/// `None` for any other CronJob, and for a suspended one.
 pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
     run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
 }

@@ -1,7 +1,7 @@
 //! Finds the changes before an object failed, and the last changes of any object.
 //!
-//! A change contains only times, names, images, and the values of [`TOLD_ALONE`], never values from ConfigMaps, Secrets
-//! or environments.
+//! A change contains only times, names, reasons, images, use of quotas, and the values of [`TOLD_ALONE`], never values
+//! from ConfigMaps, Secrets or environments.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -49,17 +49,17 @@ const MAX_OWNERS: usize = 3;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// A container of a Pod template got another image.
+    /// A container of a Pod template got another image, was added or was removed.
     Image,
     /// Another field of a workload's Pod template changed.
     Template,
-    /// A workload was created.
+    /// An object was created; before a failure, only a workload.
     Created,
     /// Another field of an object's spec changed, such as its replicas.
     Spec,
     /// Labels or annotations of an object changed, and nothing else of it.
     Metadata,
-    /// A ConfigMap or Secret that the Pods use was written.
+    /// The data of a ConfigMap or Secret was written; before a failure, only of one that a Pod uses.
     Config,
     /// A node became not ready.
     Node,
@@ -131,7 +131,8 @@ impl Change {
     }
 }
 
-/// Returns true if a change at `when` may have caused a failure at `turn`: at most `MAX_DISTANCE` before it.
+/// Returns true if a change at `when` may have caused a failure at `turn`: at most [`MAX_DISTANCE`] before it or
+/// [`SLACK`] after it.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
     !is_after(when, turn) && turn.duration_since(when) <= MAX_DISTANCE
 }
@@ -188,7 +189,9 @@ impl<'e> History<'e> {
     }
 
     /// Returns the changes before a failure, nearest first. `chain` leads from the object that failed at `turn` to the
-    /// cause. Each object on the way contributes at most `most` changes.
+    /// cause. Each object on the way, and each of up to three owners above the first one, contributes at most `most`
+    /// changes, a Pod those writes of its ConfigMaps and Secrets that are later than the creation of the oldest of
+    /// these objects; lost nodes on the way and the quota that the cause names are added.
     ///
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
@@ -250,7 +253,8 @@ impl<'e> History<'e> {
         ObjectChanges { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
-    /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write.
+    /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write; none
+    /// where that is not known.
     fn config(&self, pod: &Object<'_>, found: &mut Vec<Change>) {
         let named = references(pod).into_iter().map(|reference| reference.to);
         for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
@@ -264,8 +268,8 @@ impl<'e> History<'e> {
         }
     }
 
-    /// Returns the change of the quota that the cause's message names: its last write if it may have caused the
-    /// failure at `turn`, else the time at which it was used up. `None` if the message names no quota.
+    /// Returns the change of the quota that the cause's message names: at its last write if that may have caused the
+    /// failure at `turn`, else at `cause.since` if that may, else at `turn`. `None` if the message names no quota.
     fn quota(&self, cause: &CauseStep, turn: Timestamp) -> Option<Change> {
         let (_, rest) = cause.message.split_once("exceeded quota: ")?;
         let (name, rest) = rest.split_once(',')?;
@@ -300,8 +304,8 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Returns the changes that may have caused the failure at `turn`, which happened at most `MAX_DISTANCE` before it,
-/// nearest first, without duplicates.
+/// Returns the changes that may have caused the failure at `turn`: those at most an hour before it or a second after
+/// it, newest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| change.when.is_some_and(|when| is_before(when, turn)));
     sort(&mut changes);
@@ -336,8 +340,8 @@ fn created(object: &Object<'_>, found: &mut Vec<Change>) {
     found.extend(created_at(object).map(change));
 }
 
-/// Adds to `found` the differences between the Pod templates of a Deployment's newest ReplicaSet and of the one before,
-/// or the Deployment's creation if there is only one ReplicaSet.
+/// Adds to `found` the differences between the Pod templates of a Deployment's current ReplicaSet and of the one
+/// before, or the Deployment's creation if there is only one ReplicaSet.
 fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Change>) {
     let uid = deployment.text(&["metadata", "uid"]);
     if uid.is_empty() {
@@ -423,8 +427,8 @@ fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<St
     both.filter(|(_, from, to)| from != to).collect()
 }
 
-/// Returns the names of at most [`MAX_FIELDS`] fields, besides images, that differ between the Pod templates of two
-/// ReplicaSets, such as `args of container app`.
+/// Returns the names of at most [`MAX_FIELDS`] fields, labels and annotations that differ between the Pod templates of
+/// two ReplicaSets, such as `args of container app`; without images, and containers that only one of them has.
 fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
     let mut fields = Vec::new();
     let before = containers(previous);
@@ -480,8 +484,9 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
     entries.max()
 }
 
-/// Adds to `found` the last write of an object's spec, unless that write created the object or is in `found` already;
-/// names its field manager in the earlier changes of the Pod template.
+/// Adds to `found` the last write of an object's spec, unless that write created the object or is in `found` already.
+/// Sets the field manager of changes of the Pod template in `found` that lack one, if the template was last written
+/// within 5 s of them.
 fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
@@ -514,9 +519,9 @@ fn node(link: &CauseStep) -> Option<Change> {
     Some(Change { from: Some("Ready".to_owned()), to, ..change })
 }
 
-/// Returns the last change of an object, or of its top controller, by each field manager, at most five: those without a
-/// time, which may be the newest, then the newest. The writer of `spec.replicas` is among them if managed fields name
-/// it.
+/// Returns the last change of an object, or of its top controller (at most three above it), by each field manager, at
+/// most five: those without a time, which may be the newest, then the newest. Changes of `spec.replicas` alone count
+/// separately, and one of them is always kept.
 ///
 /// Only managed fields are read, so the object may be well or not. Changes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
@@ -550,8 +555,8 @@ fn is_scale(change: &Change) -> bool {
     change.fields == ["replicas"]
 }
 
-/// Returns a change for each entry of managed fields, without those that have only a status, or metadata other than
-/// labels and annotations.
+/// Returns a change for each entry of managed fields, without those that have only a status, or only metadata other
+/// than labels and annotations, or only metadata from when another manager created the object.
 fn writes(object: &Object<'_>) -> Vec<Change> {
     let first = object.managed_fields().filter_map(|entry| time(entry.get("time"))).min();
     let told = object.managed_fields().filter_map(|entry| {
@@ -598,8 +603,8 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
     told.collect()
 }
 
-/// Returns the first [`MAX_FIELDS`] labels and annotations among the fields of a manager: `label team`, `annotation
-/// note`.
+/// Returns the first [`MAX_FIELDS`] labels and annotations among the fields of a manager, without kubectl's last
+/// applied object: `label team`, `annotation note`.
 fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
     let of = |(key, called): (&str, &'static str)| {
         let names = fields.at(&["f:metadata", key]).map(members).unwrap_or_default().into_iter();
@@ -674,7 +679,7 @@ fn only_image(object: &Object<'_>, fields: Value<'_>) -> Option<(String, String)
     Some((name, image.as_str()?.into_owned()))
 }
 
-/// Returns the only member of a set of fields; `None` if it has none or several.
+/// Returns the only member of a set of fields besides `.`; `None` if it has none or several.
 fn alone(fields: Value<'_>) -> Option<(String, Value<'_>)> {
     let mut members = fields.members()?.filter(|(key, _)| key != ".");
     let (key, value) = members.next()?;

@@ -19,7 +19,10 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     let complaint = case.complaint_since(object, since);
     if !finalizers.is_empty() {
         let complaint = complaint.map(|text| format!("; {text}")).unwrap_or_default();
-        finding.say("Finalizers", format!("waits for finalizers: {}{complaint}", finalizers.join(", ")));
+        finding.say(
+            "Finalizers",
+            format!("the deletion waits for finalizers: {}{complaint}", finalizers.join(", ")),
+        );
     } else if let Some(text) = complaint {
         finding.fact(text);
     }
@@ -89,13 +92,13 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
-        finding.say("NodeLost", "its node, which would confirm that it has ended, is lost");
+        finding.say("NodeLost", "the node of the Pod, which would confirm that the Pod has ended, is lost");
         finding.follow(node);
     }
 }
 
-/// Explains why a namespace keeps terminating: by the message of its controller's condition, and by a
-/// terminating object that is still in it.
+/// Explains why a namespace keeps terminating: by the message of the first of its controller's conditions that is True,
+/// and by a terminating object that is still in it, see [`holders`].
 fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [
@@ -112,8 +115,8 @@ fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation)
     holders(case, finding, case.in_namespace(&object.name()));
 }
 
-/// Leads the cause chain to the terminating object among `objects` that blocks the deletion, preferably one that
-/// waits for something.
+/// Leads the cause chain to one of the terminating `objects`: first those that have finalizers or wait for others, then
+/// the one terminating for longest.
 fn holders(case: &Assessor<'_>, finding: &mut Evaluation, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {

@@ -8,21 +8,24 @@ use crate::event::time;
 use crate::options::Budgets;
 use crate::verdict::Status;
 
-/// Sets a PodDisruptionBudget Failed if its controller cannot determine its Pods, because it then protects none.
+/// Sets a Current PodDisruptionBudget Failed if its controller cannot determine its Pods, because it then protects
+/// none.
 pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
     let Some(condition) = budget.condition("DisruptionAllowed") else { return };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
     let is_broken = text("status") == "False" && text("reason") == "SyncFailed";
     if is_broken && finding.is_current() {
         let message = text("message");
-        let said = if message.trim().is_empty() { "the budget cannot be computed" } else { &message };
+        let said =
+            if message.trim().is_empty() { "the disruption budget cannot be computed" } else { &message };
         finding.turn(Status::Failed, "SyncFailed", said, "evidence/budget-sync");
         finding.since = time(condition.get("lastTransitionTime"));
     }
 }
 
-/// Adds to a Deployment's facts the budgets that it violates. With [`Budgets::Sufficient`], a Deployment in progress
-/// that meets all its budgets becomes Current.
+/// Adds to a Deployment's facts its budgets with fewer healthy Pods than they want. With [`Budgets::Sufficient`], a
+/// Deployment in progress becomes Current if it has budgets, and as many updated and available replicas as each of them
+/// wants.
 pub(super) fn deployment(case: &Assessor<'_>, deployment: &Object<'_>, finding: &mut Evaluation) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);

@@ -10,8 +10,8 @@ use taffrail_object::{Object, ObjectKey};
 pub enum By {
     /// The target's controller owner reference has the UID of the object.
     Owner,
-    /// The field `name` of the values at `at` is the name of the target, in the namespace of the object. A value with
-    /// `optional: true` need not exist.
+    /// The field `name` of the values at `at` is the name of the target, in the namespace of the object. The target of
+    /// a value with `optional: true` need not exist.
     Field {
         /// Path of the values; `[]` stands for each item of a list.
         at: &'static str,

@@ -76,7 +76,9 @@ impl<'e> Evidence<'e> {
     pub(super) fn get(self, key: ObjectKeyRef<'_>) -> Presence<'e, Object<'e>> {
         match self.state.get(key) {
             Presence::Present(observed) if is_evidence(&observed) => Presence::Present(observed.object),
-            Presence::Present(_) => Presence::Unobserved(Cow::Borrowed("only its metadata was read")),
+            Presence::Present(_) => {
+                Presence::Unobserved(Cow::Borrowed("only the object's metadata was read"))
+            }
             Presence::Absent => Presence::Absent,
             Presence::Unobserved(why) => Presence::Unobserved(why),
         }
@@ -135,8 +137,9 @@ impl<'e> Evidence<'e> {
         self.state.events(about)
     }
 
-    /// Judges an object by `rules`, with the objects that name it as owner, and its status subresource, from the
-    /// cluster state as context. `claimant` is the namespace charged for the cost; `None` for the object's own.
+    /// Judges an object by `rules`, with the objects in its namespace (of a cluster-scoped object, the cluster-scoped
+    /// ones) that name it as owner, and its status subresource, from the cluster state as context. `claimant` is the
+    /// namespace charged for the cost; `None` for the object's own.
     pub fn judge(
         self,
         rules: &dyn Rules,
@@ -382,7 +385,7 @@ impl ClusterState for Dump<'_> {
         match objects.binary_search_by(|(found, _)| found.name.as_str().cmp(name)) {
             Ok(at) => objects.get(at).map_or(Presence::Absent, |entry| Presence::Present(observed(entry))),
             Err(_) if self.is_observed(group, kind, None) => Presence::Absent,
-            Err(_) => Presence::Unobserved(Cow::Borrowed("it was not read")),
+            Err(_) => Presence::Unobserved(Cow::Borrowed("the object was not read")),
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     if finding.is_current() {
         let is_unjudged = finding.verdict.rule == "fallback";
         if is_unjudged && is_new_without_status(case, object) {
-            let text = "no controller has written a status yet";
+            let text = "no controller has written the object's status yet";
             finding.turn(Status::InProgress, "NoStatus", text, "evidence/first-status");
         }
         if is_unjudged && may_own_workload(object) {
@@ -29,8 +29,9 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     follow(case, object, finding);
 }
 
-/// Follows the objects that an object owns and names, and adds the named ones that do not exist as facts. Does nothing
-/// if the controller has not observed the newest generation: dependents are then of an older one.
+/// Follows the objects that an object owns (of its ReplicaSets only the current one) and names, and adds the named ones
+/// that do not exist as facts. Does nothing if the controller has not observed the newest generation: dependents are
+/// then of an older one.
 pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() {
         return;
@@ -55,8 +56,8 @@ pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Sets a custom resource without rules InProgress if a workload that it controls fails, directly or through another
-/// custom resource that it controls.
+/// Sets a custom resource without rules Failed if a workload that it controls, directly or through another custom
+/// resource that it controls, has a hard cause.
 fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let failing_below = |owner: &Object<'_>| -> Vec<Evaluation> {
         let workloads = own_workloads(case, owner).into_iter().filter(|it| !is_custom(it.group()));
@@ -95,7 +96,8 @@ fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     workload.hard.is_some().then_some(workload)
 }
 
-/// Returns the workloads and custom resources that an object controls; of its Jobs only the newest one.
+/// Returns the Deployments, StatefulSets, DaemonSets, Pods and custom resources that an object controls, and the newest
+/// of its Jobs.
 fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     let is_job = |owned: &Object<'_>| (owned.group(), owned.kind()) == ("batch", "Job");
     let (jobs, mut others): (Vec<_>, Vec<_>) = case.owned(object, None).into_iter().partition(is_job);

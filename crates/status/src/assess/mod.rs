@@ -1,11 +1,12 @@
 //! Assesses an object with evidence: the objects behind it, and events.
 //!
 //! [`Rules`](crate::Rules) judge an object alone. [`assess`] starts there and adds evidence: objects that the object
-//! owns (by controller owner reference), objects that it names (see [`EDGES`]), and recent Warning events. Evidence
-//! changes a status only in these cases:
+//! owns (by controller owner reference), objects that it names (see [`EDGES`]), and events. Evidence changes a status
+//! only in these cases:
 //!
-//! * an object in progress has failed if there is a *hard cause* behind it: an image that cannot be pulled,
-//!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
+//! * an object in progress, whose controller has observed its newest generation, has failed if there is a *hard cause*
+//!   behind it: an image that cannot be pulled, a container that crashes, a Pod that fits no node, a refusal by quota or
+//!   admission, …;
 //! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom
 //!   resource without rules whose own workload fails, …;
 //! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment.
@@ -111,7 +112,8 @@ pub struct Assessment {
     pub flags: Flags,
     /// The chain from the object to the deepest one that is not well; empty if the object is Current.
     pub chain: Vec<Arc<CauseStep>>,
-    /// The cause's own message; preceded by the object's message where that names what it waits for.
+    /// The cause's own message; preceded by the object's message where that names what it waits for, unless one
+    /// contains the other.
     pub message: String,
 }
 
@@ -168,8 +170,8 @@ pub fn assess<'e>(
 }
 
 /// Assesses an object like [`assess`]. `claimant` is the namespace charged for the cost because its apps list the
-/// object without the object's agreement; `None` charges the object's own. If the limit of the charged namespace in
-/// [`Costs`] is exceeded, the returned status is Unknown.
+/// object without the object's agreement; `None` charges the object's own. If a limit of the charged namespace in
+/// [`Costs`], or [`Options::patience`], is exceeded, the returned status is Unknown.
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
@@ -205,7 +207,8 @@ pub fn assess_dependent<'e>(
     assessment
 }
 
-/// Assesses the object with a key: returns NotFound if it is absent, Unknown if it was not observed.
+/// Assesses the object with a key: returns NotFound if it is absent, Unknown if it was not read, or only its metadata
+/// where that does not suffice.
 pub fn assess_named<'e>(
     name: &ObjectKey,
     evidence: impl Into<Evidence<'e>>,

@@ -10,8 +10,8 @@ use crate::assess::workloads::is_terminating;
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Sets a Service of type LoadBalancer InProgress while it has no address, with its newest Warning event as the
-/// message. Missing endpoints are reported by its workload.
+/// Sets a Current Service of type LoadBalancer InProgress while it has no address; its newest Warning event, if any, is
+/// the message. Missing endpoints are reported by its workload.
 pub(super) fn service(case: &Assessor<'_>, service: &Object<'_>, finding: &mut Evaluation) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
     if !is_balancer
@@ -42,11 +42,11 @@ fn has_address(service: &Object<'_>) -> bool {
 /// Maximum age of the last Warning event that counts about an Ingress without an address.
 const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Minimum number of Warning events that count: by then the controller has retried.
+/// Minimum number of occurrences of Warning events from which they count: by then the controller has retried.
 const MIN_WARNINGS: i64 = 3;
 
-/// Sets an Ingress without an address InProgress if its controller has warned at least [`MIN_WARNINGS`] times, and
-/// recently. Without such warnings it stays Current, because it may work without an address.
+/// Sets a Current Ingress without an address InProgress if its controller has warned at least [`MIN_WARNINGS`] times,
+/// and recently. Without such warnings it stays Current, because it may work without an address.
 pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() || has_address(ingress) {
         return;
@@ -63,8 +63,8 @@ pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut E
     }
 }
 
-/// Sets an APIService Failed if its condition Available is False, and leads the cause chain to the Pods behind its
-/// Service.
+/// Sets a Current or InProgress APIService Failed if its condition Available is False, and leads the cause chain to the
+/// Pods behind its Service.
 pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding: &mut Evaluation) {
     let Some(available) = api_service.condition("Available") else { return };
     let text = |key| available.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -83,7 +83,8 @@ pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding
     finding.hard = None;
 }
 
-/// Returns the evaluations of the Pods that a Service's EndpointSlices or Endpoints name, without terminating Pods.
+/// Returns the evaluations of the Pods that a Service's EndpointSlices name, or its Endpoints as not ready, without
+/// terminating Pods.
 fn behind(case: &Assessor<'_>, service: &Object<'_>) -> Vec<Evaluation> {
     let (namespace, name) = (service.namespace(), service.name());
     let is_slice = |slice: &Object<'_>| {

@@ -5,8 +5,8 @@ use taffrail_object::json::Value;
 
 use crate::assess::assessor::{Evaluation, HardCause};
 
-/// Sets the hard cause NodeLost on a node whose kubelet stopped reporting. Leaves a node alone that reports
-/// not to be ready: it may recover.
+/// Sets the hard cause NodeLost on a node that is not Current and whose kubelet stopped reporting: Ready is Unknown, or
+/// it has the taint `unreachable` and no Ready. Leaves a node alone that reports not to be ready: it may recover.
 pub(super) fn examine(node: &Object<'_>, finding: &mut Evaluation) {
     let is_silent = match node.condition("Ready").and_then(|ready| ready.get("status")) {
         Some(status) => status.is_str("Unknown"),

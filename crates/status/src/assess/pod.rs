@@ -15,10 +15,10 @@ use crate::verdict::{Status, cut};
 /// resolved.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 
-/// Minimum number of mount failures that count: the first ones occur while a volume is still being attached.
+/// Minimum number of mount failures that are a hard cause: the first ones occur while a volume is still being attached.
 const MIN_MOUNT_FAILURES: i64 = 3;
 
-/// Time that a cluster autoscaler waits for a new node before it tries another node group.
+/// Maximum age of an event that announces a new node: after this time a cluster autoscaler tries another node group.
 const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
 
 /// Minimum number of restarts that count as a crash loop.
@@ -162,8 +162,8 @@ struct Complaint {
     text: String,
 }
 
-/// Returns the hard cause of the first container that has one, `None` if none has; adds those of others, and failed
-/// runs, as facts.
+/// Returns the hard cause of the first container that has one, `None` if none has. Adds those of others as facts, and
+/// the failed runs of containers that are not ready or have a hard cause.
 fn container(
     case: &Assessor<'_>,
     pod: &Object<'_>,
@@ -218,10 +218,11 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
 }
 
 /// Returns the complaint about a crash loop between two crashes: the container runs, or has just ended, and will crash
-/// again. Returns `None` if there is no such loop.
+/// again. Returns `None` if it is ready or restarted less than [`MIN_RESTARTS`] times, if its last run did not fail or
+/// lasted [`BACK_OFF_RESET`], or if that run ended, and the last `BackOff` event happened, longer than
+/// [`CRASHED_RECENTLY`] ago.
 ///
-/// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
-/// proves nothing.
+/// The restart count covers the Pod's whole life, so it alone proves nothing.
 fn crash_loop(
     case: &Assessor<'_>,
     pod: &Object<'_>,
@@ -252,8 +253,9 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Returns the complaint about at least two out-of-memory kills of a container in a row, the latest at or after
-/// `since`, when the Pod ceased to be well; `None` if there were none.
+/// Returns the complaint about a container that was killed out of memory at least twice, as far as its last two runs
+/// and its restart count tell, and whose latest run ended so; `None` if there is none, or that run ended more than
+/// [`SAME_MOMENT`] before `since`, when the Pod ceased to be well.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -439,14 +441,14 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the evaluations of the claims of a Pod, without those that only wait for this Pod to be scheduled.
+/// Returns the evaluations of a Pod's `claims` that exist, without those that only wait for this Pod to be scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the evaluation of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
-/// attached there; `None` if there is none.
+/// Returns the evaluation of the worst unfinished Pod on another node that uses one of the claims of `pod` and so keeps
+/// the volume attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
@@ -468,8 +470,8 @@ pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> 
     case.examine(&node).filter(|node| !node.is_current())
 }
 
-/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else its condition Ready.
-/// Adds all warnings as facts.
+/// Sets the message of a Pod without a hard cause: its newest warning about a probe, else its newest warning, else that
+/// of its condition Ready. Adds all warnings as facts.
 fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
@@ -484,7 +486,7 @@ fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since:
 }
 
 /// Adds, as facts, the objects that the Pod requires and that do not exist; also to the message, if they may explain
-/// the problem.
+/// the problem. Leaves out its Node, `kube-root-ca.crt` and the ServiceAccount `default`.
 fn name_missing(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;

@@ -8,15 +8,15 @@ use crate::assess::{Flags, extension};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Marks a paused Rollout as suspended, and sets it InProgress if a user or a step paused it between two
-/// revisions. Then examines it as other custom resources.
+/// Marks a Current Rollout that is paused as suspended, and sets it InProgress if it is between two revisions. Then
+/// examines it, paused or not, as other custom resources.
 pub(super) fn examine(case: &Assessor<'_>, rollout: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() && is_paused(rollout) {
         if is_between_revisions(rollout) {
             let message = rollout.text(&["status", "message"]);
             let said =
                 if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
-            let text = format!("paused between two revisions{said}");
+            let text = format!("the Rollout is paused between two revisions{said}");
             finding.turn(Status::InProgress, "Paused", text, "evidence/rollout-paused");
             finding.since = pauses(rollout).filter_map(|pause| time(pause.get("startTime"))).min();
         }
@@ -35,7 +35,7 @@ fn is_paused(rollout: &Object<'_>) -> bool {
         || pauses(rollout).next().is_some()
 }
 
-/// Returns true if the current revision is not the stable one.
+/// Returns true if the current revision is not the stable one; false if the Rollout does not state a current one.
 fn is_between_revisions(rollout: &Object<'_>) -> bool {
     let [current, stable, canary] =
         [&["status", "currentPodHash"][..], &["status", "stableRS"], &["status", "canary", "stableRS"]]

@@ -10,8 +10,8 @@ use crate::event::time;
 use crate::verdict::{Status, Verdict};
 
 /// Returns the time since when `object` is not well by `verdict`: the request of a deletion, the write of a spec that
-/// was not observed yet, else the last transition of the deciding condition. `None` if the object is Current or does
-/// not tell.
+/// was not observed yet, else the last transition of the condition that decided or that its kind uses for failures,
+/// else the start of a Job. `None` if the object is Current or does not tell.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
@@ -45,7 +45,7 @@ pub fn spec_written(object: &Object<'_>) -> Option<Timestamp> {
     changes::written(object, &["f:spec"]).map(|(when, _)| when)
 }
 
-/// Returns true if the time since when an object with this verdict is not well is taken from [`spec_written`].
+/// Returns true if the time since when an object with this verdict is not well may be taken from [`spec_written`].
 pub fn reads_spec_written(object: &Object<'_>, verdict: &Verdict) -> bool {
     is_unobserved(verdict) || is_workload(object)
 }

@@ -1,4 +1,4 @@
-//! Assesses PersistentVolumeClaims, volumes, attachments and storage classes.
+//! Assesses PersistentVolumeClaims, by their volumes, storage classes, Pods and snapshots, and VolumeAttachments.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -56,7 +56,7 @@ pub(super) fn claim(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evalu
     }
 }
 
-/// Sets a VolumeAttachment InProgress if it reports an attach error and is not attached.
+/// Sets a Current VolumeAttachment InProgress if it reports an attach error and is not attached.
 pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Evaluation) {
     let error = attachment.at(&["status", "attachError"]).filter(|error| !error.is_null());
     let is_attached = attachment.at(&["status", "attached"]).and_then(Value::as_bool) == Some(true);
@@ -137,8 +137,8 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the evaluation of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there
-/// is none.
+/// Returns the evaluation of the worst Pod, of those with a node, whose use of the claim keeps the claim from being
+/// deleted; `None` if there is none.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.

@@ -30,8 +30,8 @@ fn revision(object: &Object<'_>) -> Option<i64> {
     REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
 }
 
-/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest; `None` if `sets` is
-/// empty.
+/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the one with the highest
+/// revision, among equals the newest; `None` if `sets` is empty.
 pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
     let own = revision(owner);
     sets.iter().max_by_key(|set| {
@@ -109,7 +109,8 @@ fn is_paused(deployment: &Object<'_>) -> bool {
     deployment.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns true if a paused Deployment is in progress, but all its replicas are available and belong to one ReplicaSet.
+/// Returns true if a paused Deployment is in progress, but all its replicas are available and belong to one ReplicaSet,
+/// or where no ReplicaSets were read, are all updated.
 fn rests(case: &Assessor<'_>, deployment: &Object<'_>, finding: &Evaluation, sets: &[Object<'_>]) -> bool {
     let wanted = count(deployment, &["spec", "replicas"], 1);
     let status = |key| count(deployment, &["status", key], 0);
@@ -215,8 +216,8 @@ fn is_on_delete(set: &Object<'_>) -> bool {
     set.at(&["spec", "updateStrategy", "type"]).is_some_and(|value| value.is_str("OnDelete"))
 }
 
-/// Follows the Pods of a set with the update strategy OnDelete. kstatus calls such a set Current whatever its Pods
-/// do, so here a hard cause of a Pod makes it InProgress.
+/// Follows the Pods of a set. kstatus calls a set with the update strategy OnDelete Current whatever its Pods do; here
+/// a hard cause of a Pod makes it Failed.
 fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Evaluation>) {
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
@@ -240,8 +241,8 @@ pub(super) enum Terminating {
 /// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well,
-/// and then only the newest recent one, because controllers replace failed Pods.
+/// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well
+/// and the workload is not Current, and then only the newest recent one, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,
@@ -266,7 +267,7 @@ pub(super) fn pods(
     newest.map(|(_, pod)| pod).into_iter().collect()
 }
 
-/// Adds a fact if the Pods of the workload, which could explain the problem, were not observed.
+/// Adds a fact if the workload is not Current and its Pods, which could explain that, were not observed.
 pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("the Pods of the workload were not observed"));

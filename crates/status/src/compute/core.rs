@@ -7,7 +7,7 @@ use super::{Subject, fields};
 use crate::costs::elapsed;
 use crate::verdict::{ComputeError, Verdict};
 
-/// Time that a Pod may wait for the scheduler before it counts as failed.
+/// Age from which a Pod that the scheduler calls unschedulable counts as failed.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn service(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {

@@ -133,7 +133,7 @@ fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeE
 ///
 /// # Errors
 ///
-/// Returns an error if it is not an array, `null` included, or `status` is not an object.
+/// Returns an error if it is not an array, `null` included, or `status` is neither an object nor `null`.
 pub(super) fn container_statuses<'a>(object: &Object<'a>) -> Result<Option<Value<'a>>, ComputeError> {
     const PATH: Path = &["status", "containerStatuses"];
     let [list] = picked(object, &["status"], ["containerStatuses"])?;

@@ -335,7 +335,7 @@ spec: {group: example.com, names: {kind: Widget}, versions: [{name: v1, subresou
 fn missing_first_status_is_in_progress_for_five_minutes() {
     check(
         &all(&[WIDGET, DEFINITION]),
-        "InProgress < example.com/Widget//blue: no controller has written a status",
+        "InProgress < example.com/Widget//blue: no controller has written the object's status",
     );
     check(&all(&[&(WIDGET.to_owned() + "status: {}"), DEFINITION]), "InProgress");
     check(&all(&[&(WIDGET.to_owned() + "status: {phase: Done}"), DEFINITION]), "Current");
