@@ -109,7 +109,7 @@ pub(crate) enum Claimed {
 }
 
 /// An app that the marks of an object name, although that app does not claim the object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Named {
     pub(crate) app: String,
     pub(crate) is_shown: bool,
