@@ -131,7 +131,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
     if let Some(inner) = inner.filter(|inner| inner.effective() != app.freshness.effective(resource.status)) {
         let own = row(app, resource, None, unsynced);
         let since = inner.speaker.as_ref().and_then(|speaker| speaker.since);
-        let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
+        let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.to_string()).unwrap_or_default();
         let (health, effective, message) = (inner.health, inner.effective(), inner.message.clone());
         return ResourceRow { health, effective, status: effective, message, rule, since, ..own };
     }
@@ -147,7 +147,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         effective: app.freshness.effective(resource.status),
         status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
-        rule: resource.rule.clone(),
+        rule: resource.rule.to_string(),
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,
