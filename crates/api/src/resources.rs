@@ -158,7 +158,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
     if let Some(inner) = inner.filter(|inner| inner.effective() != app.freshness.effective(resource.status)) {
         let own = row(app, resource, None, unsynced);
         let since = inner.speaker.as_ref().and_then(|speaker| speaker.since);
-        let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
+        let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.to_string()).unwrap_or_default();
         let (health, effective, message) = (inner.health, inner.effective(), inner.message.clone());
         let (freshness, problem) = not_live(inner);
         let status = effective;
@@ -179,7 +179,7 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         message: resource.message.clone(),
         freshness,
         problem,
-        rule: resource.rule.clone(),
+        rule: resource.rule.to_string(),
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
         since: resource.since,

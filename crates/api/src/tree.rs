@@ -564,7 +564,7 @@ impl<'a> Below<'_, 'a> {
             let assessment = assess_dependent(&observed.object, evidence, rules, now);
             (assessment.verdict.status, Words::from(assessment.message), assessment.since)
         } else {
-            (Status::Unknown, "only the metadata of the object was read".into(), None)
+            (Status::Unknown, "only the object's metadata was read".into(), None)
         };
         let key = observed.key;
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());

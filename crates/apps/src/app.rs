@@ -1,5 +1,6 @@
 //! One app in one cluster, and its declared objects with their status.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub struct Resource {
     /// The message in one line; for an object that is not well, the message of its root cause.
     pub message: Words,
     /// The name of the rule that decided; empty if there was no object to judge.
-    pub rule: String,
+    pub rule: Cow<'static, str>,
     /// The time at which the object stopped being well, if known.
     pub since: Option<Timestamp>,
     /// The switches by which users turned parts of the object off.
@@ -71,7 +72,7 @@ impl Resource {
             key: key.clone(),
             status,
             message: message.into(),
-            rule: String::new(),
+            rule: Cow::Borrowed(""),
             since: None,
             flags: Flags::default(),
             chain: vec![Arc::new(link)],

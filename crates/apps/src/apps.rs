@@ -445,7 +445,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             key: key.clone(),
             status: assessment.verdict.status,
             message: assessment.message.into(),
-            rule: assessment.verdict.rule.into_owned(),
+            rule: assessment.verdict.rule,
             since: assessment.since,
             flags: assessment.flags,
             chain: assessment.chain,

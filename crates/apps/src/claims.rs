@@ -111,7 +111,7 @@ pub(crate) enum Claimed {
 }
 
 /// An app that the marks of an object name, although that app does not claim the object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Named {
     pub(crate) app: String,
     pub(crate) is_shown: bool,
@@ -171,10 +171,11 @@ impl<'a> Claims<'a> {
                 (app.unreadable.is_some() || comes_and_goes)
                     && (mark.is_bound_to(&app.namespace) || app.claimant.owns_place_of(cluster, key))
             };
-            if self.shown(cluster, mark, &marks).any(has) {
+            let shown: Vec<&Declaration> = self.shown(cluster, mark, &marks).collect();
+            if shown.iter().any(|app| has(app)) {
                 return Claimed::ByApp;
             }
-            match self.shown(cluster, mark, &marks).next() {
+            match shown.first() {
                 Some(_) if named.is_some() => {}
                 Some(app) => named = Some(Named { app: app.title(), is_shown: true }),
                 None if mark.is_written_by_tool() && named.is_none() => {
@@ -183,7 +184,7 @@ impl<'a> Claims<'a> {
                 None => {}
             }
         }
-        let release = Mark::of_hook(key, object).filter(|_| is_job);
+        let release = is_job.then(|| Mark::of_hook(key, object)).flatten();
         let is_of_shown = |mark: Mark| {
             let mut apps = self.shown(cluster, &mark, std::slice::from_ref(&mark));
             apps.any(|app| app.claimant.owns_place_of(cluster, key))

@@ -63,7 +63,7 @@ pub(crate) enum Question<'q> {
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRecord {
     /// The hashes ([`QuestionLog::number`]) of the lookups, sorted, without duplicates.
-    pub(crate) questions: Vec<u64>,
+    pub(crate) questions: Vec<u32>,
     /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
     /// The first time at which the result may change though no object does, not counting the times of `remembered`;
@@ -93,10 +93,11 @@ impl QuestionLog {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number that identifies a lookup in the cluster with this index. It is a hash: if two lookups
-    /// collide, both count as made.
-    pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
-        self.hasher.hash_one((cluster, question))
+    /// Returns the number that identifies a lookup in the cluster with this index. It is a hash of only four bytes,
+    /// because a row keeps one for each of its objects: if two lookups collide, both count as made.
+    pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u32 {
+        let hash = self.hasher.hash_one((cluster, question)).to_ne_bytes();
+        u32::from_ne_bytes([hash[0], hash[1], hash[2], hash[3]])
     }
 
     pub(crate) fn ask(&self, cluster: usize, question: &Question<'_>) {

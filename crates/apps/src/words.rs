@@ -34,7 +34,7 @@ impl Words {
         self.as_str().is_empty()
     }
 
-    /// Returns the allocation that a long text shares with its clones; `None` for a short text.
+    /// Returns the allocation that the text shares with its clones; `None` for a short text that shares none.
     pub fn shared(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Kept::Own(_) => None,
@@ -43,14 +43,22 @@ impl Words {
     }
 }
 
+impl Deref for Kept {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Kept::Own(text) => text,
+            Kept::Shared(text) => text,
+        }
+    }
+}
+
 impl Deref for Words {
     type Target = str;
 
     fn deref(&self) -> &str {
-        match &self.0 {
-            Kept::Own(text) => text,
-            Kept::Shared(text) => text,
-        }
+        &self.0
     }
 }
 
@@ -176,16 +184,17 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Returns the pooled copy of an equal long text, or adds this one to the pool; returns a short text as it is.
-    pub(crate) fn words(&mut self, words: Words) -> Words {
-        let Words(Kept::Shared(text)) = &words else { return words };
-        match self.words.get(text) {
-            Some(known) => Words(Kept::Shared(known.clone())),
-            None => {
-                self.words.insert(text.clone());
-                words
-            }
+    /// Returns the pooled copy of an equal text, or adds this one to the pool.
+    pub(crate) fn words(&mut self, Words(words): Words) -> Words {
+        if let Some(known) = self.words.get(&*words) {
+            return Words(Kept::Shared(known.clone()));
         }
+        let text: Arc<str> = match words {
+            Kept::Own(text) => text.into(),
+            Kept::Shared(text) => text,
+        };
+        self.words.insert(text.clone());
+        Words(Kept::Shared(text))
     }
 
     /// Replaces the steps of a cause chain by the pooled copies of equal ones.

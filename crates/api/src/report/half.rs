@@ -185,7 +185,7 @@ pub fn halves(
         let known = of_health.clone().filter(|problem| problem.object.as_ref() == Some(&resource.key));
         Speaker {
             status: resource.status,
-            rule: resource.rule.clone(),
+            rule: resource.rule.to_string(),
             unconfirmed: resource.unconfirmed,
             problem: known.unwrap_or_else(|| health_problem(resource)),
         }

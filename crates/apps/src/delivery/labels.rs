@@ -1,10 +1,12 @@
 //! Apps without a delivery tool: groups of objects that no tool declares and whose labels name the same app.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::Declaration;
@@ -14,6 +16,7 @@ use crate::identity::Delivery;
 use crate::kinds;
 use crate::names;
 use crate::noting::ask_at_once;
+use crate::object_keys::ObjectKeys;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
 use crate::questions::Question;
@@ -124,13 +127,27 @@ pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 /// The maximum number of other apps that the message of a label group names; it counts the others.
 const MOST_NAMED: usize = 3;
 
-/// The objects of one label group: undeclared objects of a namespace with the same app label.
-#[derive(Debug, PartialEq, Eq, Default)]
-struct Group {
-    objects: Vec<ObjectKey>,
-    /// The app that an object's marks name although that app does not have it, by object.
-    named: BTreeMap<ObjectKey, Named>,
+/// An object of a label group, without the namespace, which all objects of the group share.
+///
+/// A cluster may have 100,000 of them, so those of one kind share its name. They sort like their keys.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Member {
+    kind: Arc<GroupKind>,
+    name: Box<str>,
+    /// The app that the object's marks name although that app does not have it.
+    named: Option<Arc<Named>>,
 }
+
+impl Member {
+    /// Compares the key of the object with another one in its namespace.
+    fn order(&self, key: ObjectKeyRef<'_>) -> Ordering {
+        (&*self.kind.group, &*self.kind.kind, &*self.name).cmp(&(key.group, key.kind, key.name))
+    }
+}
+
+/// The objects of one label group, sorted: undeclared objects of a namespace with the same app label.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Group(Vec<Member>);
 
 /// The result of searching the label group of an object.
 pub(crate) enum Place {
@@ -190,24 +207,37 @@ impl LabelGroups {
     /// Adds an object to the group of `app`, which must not contain it yet; `named` is another app that its
     /// marks name.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
-        let group = self.groups.entry((key.namespace.clone(), app)).or_default();
-        let at = match group.objects.last() {
-            Some(last) if last > key => group.objects.partition_point(|own| own < key),
-            _ => group.objects.len(),
-        };
-        group.objects.insert(at, key.clone());
-        group.named.extend(named.map(|named| (key.clone(), named)));
+        let Group(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
+        let at = members.partition_point(|own| own.order(key.as_ref()) == Ordering::Less);
+        let is_same = |own: &&Member| own.kind.group == key.group && own.kind.kind == key.kind;
+        let beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
+        let known = beside.filter_map(|at| members.get(at)).find(is_same).map(|own| own.kind.clone());
+        let kind = known.unwrap_or_else(|| Arc::new(key.group_kind()));
+        members.insert(at, Member { kind, name: (*key.name).into(), named: named.map(Arc::new) });
     }
 
     /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
-    pub(crate) fn fill(&mut self, members: Vec<(ObjectKey, String, Option<Named>)>) {
-        for (key, app, named) in members {
-            let group = self.groups.entry((key.namespace.clone(), app)).or_default();
-            group.named.extend(named.map(|named| (key.clone(), named)));
-            group.objects.push(key);
+    pub(crate) fn fill(&mut self, found: Vec<(ObjectKeyRef<'_>, String, Option<Named>)>) {
+        let mut kinds: HashMap<(&str, &str), Arc<GroupKind>> = HashMap::new();
+        let mut all_named: HashSet<Arc<Named>> = HashSet::new();
+        for (key, app, named) in found {
+            let kind = kinds.entry((key.group, key.kind)).or_insert_with(|| Arc::new(key.group_kind()));
+            let named = named.map(|named| match all_named.get(&named) {
+                Some(known) => known.clone(),
+                None => {
+                    let named = Arc::new(named);
+                    all_named.insert(named.clone());
+                    named
+                }
+            });
+            let Group(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
+            members.push(Member { kind: kind.clone(), name: key.name.into(), named });
         }
         // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
-        self.groups.values_mut().for_each(|group| group.objects.sort_unstable());
+        for Group(members) in self.groups.values_mut() {
+            members.sort_unstable();
+            members.shrink_to_fit();
+        }
     }
 
     /// Removes an object from the group of an app.
@@ -215,14 +245,13 @@ impl LabelGroups {
     /// Returns `None` if the group lacks the object, otherwise the other app that its marks name, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
-        let group = self.groups.get_mut(&place)?;
-        let at = group.objects.binary_search(key).ok()?;
-        group.objects.remove(at);
-        let named = group.named.remove(key);
-        if group.objects.is_empty() {
+        let Group(members) = self.groups.get_mut(&place)?;
+        let at = members.binary_search_by(|own| own.order(key.as_ref())).ok()?;
+        let Member { named, .. } = members.remove(at);
+        if members.is_empty() {
             self.groups.remove(&place);
         }
-        Some(named)
+        Some(named.map(Arc::unwrap_or_clone))
     }
 
     /// Returns true if the app `name` in `namespace` has a group with objects.
@@ -258,14 +287,17 @@ impl LabelGroups {
         self.groups.iter().map(|((namespace, name), group)| self.of_group(namespace, name, group))
     }
 
-    fn of_group(&self, namespace: &str, name: &str, group: &Group) -> Declaration {
+    fn of_group(&self, namespace: &str, name: &str, Group(members): &Group) -> Declaration {
         let mut marked: BTreeMap<&Named, usize> = BTreeMap::new();
-        for named in group.named.values() {
+        for named in members.iter().filter_map(|member| member.named.as_deref()) {
             *marked.entry(named).or_default() += 1;
         }
         let message = says(&marked);
+        let key = |Member { kind, name, .. }: &Member| {
+            ObjectKey::new(&*kind.group, &*kind.kind, namespace, &**name)
+        };
+        let objects: ObjectKeys = members.iter().map(key).collect();
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        let objects = group.objects.clone();
         Declaration {
             message,
             ..Declaration::by_nobody(self.home, Delivery::Label, namespace, name, objects)
@@ -298,10 +330,11 @@ pub(crate) fn declare(
     let objects = fleet.objects(home);
     let mut groups = LabelGroups::new(fleet, home);
     let mut members = Vec::new();
-    for observed in objects.labelled_uncontrolled(&labels.keys()) {
+    let keys = labels.keys();
+    for observed in objects.labelled_uncontrolled(&keys) {
         match groups.place(objects, labels, claims, &observed) {
             Place::None | Place::Controlled => {}
-            Place::In(app, named) => members.push((observed.key.to_owned(), app, named)),
+            Place::In(app, named) => members.push((observed.key, app, named)),
             Place::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }

@@ -14,7 +14,7 @@ use crate::questions::QuestionRecord;
 /// The number of a computed result in the graph.
 pub(super) type Node = u32;
 
-/// A hasher that returns an integer key unchanged, for keys that are already hashes.
+/// A hasher for integer keys that are already hashes: it only repeats them in the upper half.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -29,12 +29,12 @@ impl Hasher for AsIs {
         }
     }
 
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
+    fn write_u32(&mut self, number: u32) {
+        self.0 = u64::from(number) << 32 | u64::from(number);
     }
 }
 
-/// A set of nodes, usually one. Each lookup has such a set, so the rare large one is behind a pointer to save memory.
+/// A set of nodes, usually one. The rare large one is behind a pointer to save memory.
 #[derive(Debug)]
 enum Nodes {
     One(Node),
@@ -83,7 +83,7 @@ pub(super) enum Subject<S> {
 #[derive(Debug)]
 struct Found<S> {
     subject: Subject<S>,
-    questions: Vec<u64>,
+    questions: Vec<u32>,
     /// The nodes of cached values that this result used.
     below: Vec<Node>,
     /// The nodes of results that used this cached value; `None` if no result did.
@@ -100,7 +100,10 @@ pub(super) struct Graph<S> {
     /// Numbers of nodes that this update removed. They are not reused before its end, because references to them
     /// may remain.
     given_up: Vec<Node>,
-    askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
+    /// For each lookup, the result that depends on it, or one of several.
+    askers: HashMap<u32, Node, BuildHasherDefault<AsIs>>,
+    /// The other results that depend on a lookup, for the few lookups that several results depend on.
+    other_askers: HashMap<u32, HashSet<Node>, BuildHasherDefault<AsIs>>,
     /// The times at which results may change without a change of an object, each with the node of its result.
     moments: BTreeSet<(Timestamp, Node)>,
     /// The nodes of the cached values of this update, by the address of their record.
@@ -117,6 +120,7 @@ impl<S> Default for Graph<S> {
             free: Vec::new(),
             given_up: Vec::new(),
             askers: HashMap::default(),
+            other_askers: HashMap::default(),
             moments: BTreeSet::new(),
             shared: HashMap::new(),
             excess: ExcessSteps::default(),
@@ -211,9 +215,10 @@ impl<S: Clone> Graph<S> {
 
     /// Appends to `found` the results that depend on the lookup with the number `question`, directly or by a cached
     /// value. Leaves out the nodes in `seen`, and adds the visited ones to it.
-    pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
-        for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
-            self.climb(node, seen, found);
+    pub(super) fn askers(&self, question: u32, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
+        let others = self.other_askers.get(&question).into_iter().flatten();
+        for node in self.askers.get(&question).into_iter().chain(others) {
+            self.climb(*node, seen, found);
         }
     }
 
@@ -292,14 +297,24 @@ impl<S: Clone> Graph<S> {
             return;
         };
         for question in &found.questions {
-            self.askers.entry(*question).or_insert(Nodes::One(node)).insert(node);
+            if *self.askers.entry(*question).or_insert(node) != node {
+                self.other_askers.entry(*question).or_default().insert(node);
+            }
         }
     }
 
-    fn forget_questions(&mut self, node: Node, questions: &[u64]) {
+    fn forget_questions(&mut self, node: Node, questions: &[u32]) {
         for question in questions {
-            if self.askers.get_mut(question).is_some_and(|askers| askers.remove(node)) {
-                self.askers.remove(question);
+            let mut others = self.other_askers.remove(question).unwrap_or_default();
+            if !others.remove(&node) && self.askers.get(question) == Some(&node) {
+                let next = others.iter().next().copied();
+                match next.and_then(|next| others.take(&next)) {
+                    Some(next) => self.askers.insert(*question, next),
+                    None => self.askers.remove(question),
+                };
+            }
+            if !others.is_empty() {
+                self.other_askers.insert(*question, others);
             }
         }
     }

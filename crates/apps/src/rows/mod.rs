@@ -501,14 +501,15 @@ impl Look<'_, '_> {
         let objects = self.fleet.objects(home);
         let mut groups = LabelGroups::new(self.fleet, home);
         let mut members = Vec::new();
-        for observed in objects.labelled_uncontrolled(&self.rows.labels.keys()) {
+        let keys = self.rows.labels.keys();
+        for observed in objects.labelled_uncontrolled(&keys) {
             let Some((place, asked)) = self.place(&groups, objects, claims, &observed) else { continue };
             if !asked.questions.is_empty() {
                 let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
                 labelled.insert((home, observed.key.to_owned()), node);
             }
             if let Place::In(app, named) = place {
-                members.push((observed.key.to_owned(), app, named));
+                members.push((observed.key, app, named));
             }
         }
         groups.fill(members);
