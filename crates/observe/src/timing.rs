@@ -52,8 +52,8 @@ impl TimeLimits {
         TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
     }
 
-    /// Returns the time that each cluster has for all of its writes, if `spent` of the time for the whole answer has
-    /// passed before.
+    /// Returns the time that each cluster has for all of its writes: its own time, at least 30 s, or what is left of
+    /// the time for the whole answer after `spent`.
     pub fn to_write(&self, spent: Duration) -> Duration {
         match self.total {
             TimeBudget::PerCluster(time) => time.max(WRITES),
