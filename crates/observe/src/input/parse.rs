@@ -62,7 +62,8 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Calls `consume` with each object of a chunk in order; a list is replaced by its items.
+/// Calls `consume` with each object of a chunk, or its defect, in order; a list or array is replaced by its items,
+/// except in a chunk of exact lines.
 pub fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
     match chunk.shape {
         InputShape::Lines { exact } => lines(chunk, exact, parser, &mut consume),

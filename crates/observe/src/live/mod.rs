@@ -61,7 +61,7 @@ const CLOCK: Duration = Duration::from_secs(30);
 /// Interval of discovery while a group cannot be discovered: the server behind it may be down for days.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 
-/// Time after which discovery is repeated if it failed for the core group or for all other groups.
+/// Time after which discovery is repeated if it failed altogether, for the core group, or for all other groups.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The reason for a scope whose watch may have broken unseen while its server was silent.
@@ -198,7 +198,7 @@ struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::WatchState,
-    /// True if it was live before the process or its machine slept, and has not reported its state since.
+    /// True if it was live when the connection became doubtful or was lost, and has not reported its state since.
     is_unproven: bool,
     /// True until the scope was listed completely for the first time.
     is_loading: bool,
@@ -337,7 +337,8 @@ impl Owner {
         warm::write(cluster, &newest, &positions)
     }
 
-    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has.
+    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has, except those of groups
+    /// that could not be discovered. Lists a kind again if it became known only now if it has a status subresource.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);

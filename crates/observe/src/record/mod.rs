@@ -45,7 +45,8 @@ const MAX_MESSAGE: usize = 4 << 10;
 pub struct RecordRequest {
     /// The only namespace to read, beside cluster-scoped objects; `None` for all.
     pub namespace: Option<String>,
-    /// Maximum size of the objects in bytes; the kinds left out are recorded as not read.
+    /// Size of the recorded objects, in bytes, from which on no further page is read; kinds not read to their end are
+    /// recorded as failed.
     pub max_bytes: u64,
     /// True to record a cluster that does not answer too, with the reason.
     pub records_lost: bool,
@@ -182,8 +183,8 @@ async fn record_connected(
     Ok(dump.all(&opening, &kinds).await)
 }
 
-/// Returns true if a dump includes the kinds of a group. It omits metrics, and the second copy of Events in
-/// `events.k8s.io`.
+/// Returns true if a dump includes the kinds of a group. It omits metrics, the second copy of Events in
+/// `events.k8s.io`, and Taffrail's own [`GROUP`].
 fn is_kept(group: &str) -> bool {
     group != GROUP
         && group != "events.k8s.io"
@@ -298,7 +299,7 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends objects to the writer, and returns their number.
+    /// Sends `objects` to the writer, except values that are not objects, and returns the number of those sent.
     async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());

@@ -68,7 +68,7 @@ struct ToldCluster {
 
 impl FleetTeller {
     /// Makes a teller for a hub that has reports of an earlier run, in which the clusters of these names had these
-    /// identities.
+    /// identities; provisional ones are ignored.
     pub(super) fn knowing(mut identities: HashMap<String, ClusterId>) -> FleetTeller {
         identities.retain(|_, id| !is_provisional(id));
         FleetTeller { earlier: identities, ..FleetTeller::default() }
@@ -218,7 +218,8 @@ impl FleetTeller {
         gone.iter().for_each(|id| streams.close(id));
     }
 
-    /// Begins the streams of clusters that are settled and not aliases; returns true if it began any.
+    /// Begins the streams of clusters that are settled and not aliases, nor, while `is_comparing`, possible aliases;
+    /// returns true if it began any.
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
