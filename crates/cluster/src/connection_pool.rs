@@ -60,8 +60,9 @@ impl ConnectionPool {
         ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// Reserves a slot for a watch on the first of the connections for watches that has a free one, and returns that
-    /// connection's client. If none has one, adds a connection; returns `None` if there are already `most`, all full.
+    /// Reserves a slot for a watch or followed log on the first of the connections for these that has a free one, and
+    /// returns that connection's client. If none has one, adds a connection; returns `None` if there are already
+    /// `most`, all full.
     pub(crate) fn lasting(
         &self,
         most: usize,

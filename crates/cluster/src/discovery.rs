@@ -43,7 +43,7 @@ const MAX_VERSIONS: usize = 1_000;
 /// Maximum number of broken groups that are listed; further ones are only counted.
 const MAX_BROKEN: usize = 1_000;
 
-/// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
+/// Maximum length of names in Kubernetes, in bytes; groups, versions and resources with longer names are left out.
 const MAX_NAME: usize = 253;
 /// Maximum number of short names, and of verbs, of a resource; resources with more are left out. Of its versions and
 /// subresources the first ones are read.
@@ -171,7 +171,8 @@ impl Discovery {
         &self.resources
     }
 
-    /// Returns the groups that could not be read. Objects of their kinds may exist unseen.
+    /// Returns the groups and versions that could not be read, and an entry for each limit that left some out. Objects
+    /// of their kinds may exist unseen.
     pub fn broken(&self) -> &[BrokenGroup] {
         &self.broken
     }
@@ -406,8 +407,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if neither the core group nor the other groups could be read. Failures of one half, one group
-    /// or one version are in [`Discovery::broken`].
+    /// Returns an error if neither the core group nor the other groups could be read, or if the deadline passes.
+    /// Failures of one half, one group or one version are in [`Discovery::broken`].
     pub async fn discover(&self) -> Result<Discovery, ReadError> {
         let ask =
             |path: &str| Ask { what: format!("{WHAT} ({path})"), path: path.to_owned(), accept: AGGREGATED };

@@ -54,7 +54,7 @@ pub enum Reason {
     TooManyRequests,
     /// The server no longer keeps the requested resource version.
     Gone,
-    /// The cluster sends more than the limits allow.
+    /// The cluster sends more, or needs more connections, than the limits allow.
     OverLimit,
     /// The server rejects the request with an HTTP status that has no reason of its own here, or the request would
     /// write a Secret.
@@ -260,8 +260,9 @@ impl Fault {
         }
     }
 
-    /// Returns the fault that an error or one of its causes shows: the outermost TLS or credentials error counts first,
-    /// then name resolution, then the innermost I/O or HTTP error; [`Fault::Other`] if none is known.
+    /// Returns the fault that an error or one of its causes shows: the outermost error of TLS, of credentials or of a
+    /// refused address counts first, then name resolution, then the innermost I/O or HTTP error; [`Fault::Other`] if
+    /// none is known.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         let mut fault = Fault::Other;
         for cause in causes(error) {

@@ -272,8 +272,8 @@ fn files(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns one cluster's number of connections out of `files`. A quarter is reserved for short-lived connections and
-/// other files.
+/// Returns one cluster's number of connections out of `files`, at least 1. A quarter is reserved for short-lived
+/// connections and other files.
 fn part_of_files(files: usize, clusters: usize) -> usize {
     ((files - files / 4) / clusters.max(1)).max(1)
 }

@@ -50,7 +50,7 @@ const MAX_UNCHARGED: usize = 16 << 10;
 /// A watch that ends earlier than planned by more than this was ended by the server or a proxy.
 const END_TOLERANCE: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner than this counts as failed, whatever it brought.
+/// A watch that ends sooner than this has ended at once: the next one waits for the backoff, whatever it brought.
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
 /// Number of consecutive watches that may end at once, without a change, before that is reported as a failure: a server
@@ -109,11 +109,11 @@ pub(super) fn streams(shared: &Shared) -> bool {
 /// The suspicion that the server's state may have gone back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubt {
-    /// The last watch ended as planned, or there was none.
+    /// The last watch ended as planned, expired, or was ended after a sleep, or there was none.
     None,
     /// The last watch ended early, but had worked.
     Slight,
-    /// The last watch failed, or ended before it brought anything.
+    /// The last watch failed, was silent for too long, or ended at once without a change.
     Grave,
 }
 
@@ -130,8 +130,9 @@ struct Task<'a> {
     doubt: Doubt,
     /// The epoch in which the current list or watch began.
     epoch: u64,
-    /// True if the objects of this scope are in another store than those of other scopes: a complete list had an
-    /// earlier resource version than another scope had received before the list began.
+    /// True if the objects of this scope are, or by their kind may be, in another store than those of other scopes.
+    /// They are if a complete list had an earlier resource version than another scope had received before the list
+    /// began.
     is_foreign: bool,
     /// True if objects come as Protobuf, fixed at the last list because digests are of one form.
     protobuf: bool,

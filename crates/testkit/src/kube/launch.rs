@@ -305,7 +305,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Copies a folder recursively.
+/// Copies a folder with all that it contains, and the permissions of its folders.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(cannot)?;

@@ -127,7 +127,8 @@ impl ControlPlane {
         Ok(Self { state, programs, owned: Some(Owned { children, guard }) })
     }
 
-    /// Makes sure that a control plane of this name and shape runs, and leaves it running.
+    /// Makes sure that a control plane of this name and shape runs, and leaves it running; fails if one of another
+    /// shape runs under the name.
     ///
     /// The second value is true if it was running already.
     pub fn up(options: &Options) -> Result<(Self, bool)> {
@@ -154,7 +155,8 @@ impl ControlPlane {
         Ok((Self { state, programs, owned: None }, false))
     }
 
-    /// Returns the control plane that runs under this name; `None` if there is none.
+    /// Returns the control plane that runs under this name; `None` if there is none, or if one of its processes has
+    /// ended.
     pub fn find(name: &str) -> Result<Option<Self>> {
         let Some(state) = state::load(name)? else { return Ok(None) };
         if !state.is_running() {
