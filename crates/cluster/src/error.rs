@@ -63,7 +63,7 @@ pub enum Reason {
     Conflict,
     /// The server, or one of its webhooks, rejects the resulting object.
     Invalid,
-    /// The kubeconfig cannot be used.
+    /// A kubeconfig, or a Secret that names a cluster, cannot be used.
     BadKubeconfig,
 }
 

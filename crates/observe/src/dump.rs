@@ -31,7 +31,7 @@ const SERVER: &str = "# server:";
 /// The arguments of [`read_dumps`].
 #[derive(Debug)]
 pub struct DumpRequest<'d> {
-    /// Files, or folders of files.
+    /// Files, folders of files, or `-` for stdin.
     pub paths: &'d [PathBuf],
     /// The time at which the objects are judged; `None` for the newest time that the dumps state, or for the present
     /// time if one of them states none.

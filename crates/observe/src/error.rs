@@ -102,7 +102,8 @@ impl ObserveError {
         FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }
 
-    /// Returns what the user can do about the error; `None` if there is nothing to say.
+    /// Returns what the user can do about the error: the hint of the kubeconfig's error, the first contexts that exist,
+    /// or which files of a folder are read; `None` for all other errors.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),

@@ -17,7 +17,8 @@ pub struct ClusterSelection {
     pub contexts: Vec<String>,
     /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
-    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`.
+    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`, or else, in a Pod, its
+    /// service account.
     pub kubeconfig: Option<PathBuf>,
 }
 

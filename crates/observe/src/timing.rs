@@ -71,7 +71,7 @@ impl TimeLimits {
     }
 }
 
-/// The start of reading a fleet, and the time limit of one cluster.
+/// The start of reading a fleet, and the time that it may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     begun: Instant,
@@ -84,7 +84,8 @@ impl Timing {
         Timing { begun: Instant::now(), limit }
     }
 
-    /// Returns the time left for the first part, in which each cluster is read without regard to the others.
+    /// Returns the time left for the first part, extra time included, in which each cluster is read without regard to
+    /// the others.
     pub(crate) fn alone(&self) -> Duration {
         self.alone_after(self.begun.elapsed())
     }

@@ -27,7 +27,7 @@ pub enum Connectivity {
         /// Time since the server last sent something.
         silent: Duration,
     },
-    /// The server does not answer.
+    /// A probe failed: the server does not answer, or with an error that is not Forbidden, NotFound or TooManyRequests.
     Lost {
         /// Time since the server last sent something.
         silent: Duration,

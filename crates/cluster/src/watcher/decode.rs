@@ -106,7 +106,8 @@ impl Batch {
         self.text.len() + items
     }
 
-    /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
+    /// Decodes the batch and calls `visit` with each change in order; stops at an event that is malformed, after which
+    /// the watch is opened again. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
             WireFormat::Items(ref items) => self.items(items, &mut visit),

@@ -20,7 +20,8 @@ use crate::look::{begun, catalog, take};
 /// Interval between attempts to connect to a cluster that does not answer.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Time after which two clusters are compared again if the last comparison did not prove that they are one cluster.
+/// Time after which two clusters are compared again if the last comparison proved neither that they are one cluster nor
+/// that they are two.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
 /// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment later; each

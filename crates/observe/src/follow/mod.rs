@@ -242,8 +242,8 @@ struct Following {
     is_settled: bool,
     /// The time since when every needed scope has been live without a gap; `None` if one is not.
     live_since: Option<Timestamp>,
-    /// The time of the cluster's last answer before the machine slept; `None` unless it slept and the cluster has not
-    /// answered since.
+    /// The time at which the cluster was last heard before the machine slept or the connection was in doubt; `None`
+    /// once it has answered and its watches are open again.
     stale: Option<Timestamp>,
     /// True while Taffrail probes the cluster's server, after the machine slept.
     is_asked: bool,
@@ -369,7 +369,7 @@ struct PendingKinds {
 /// A comparison of two clusters with the same identity.
 struct Compared {
     number: u64,
-    /// The time at which the comparison is repeated because it proved nothing; `None` if it is final.
+    /// The time at which the comparison is repeated because it proved nothing; `None` if it is running or final.
     again_at: Option<Instant>,
 }
 

@@ -38,7 +38,7 @@ pub struct LiveSettings {
     /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
     /// The bytes of an earlier [`Live::save`]; `None` to read everything again. The saved objects are shown at once as
-    /// stale, and only later changes are read.
+    /// stale, and only later changes are read, unless [`Live::cold_start`] has a reason against it.
     pub warm: Option<Vec<u8>>,
 }
 
@@ -171,12 +171,14 @@ impl Live {
         saved.await.ok()
     }
 
-    /// Returns the state of the connection to the server, as a channel whose changes can be awaited.
+    /// Returns the state of the connection to the server, as a channel whose changes can be awaited. A server whose
+    /// state went back is [`Connectivity::Live`] in it.
     pub fn contact(&self) -> watch::Receiver<Connectivity> {
         self.contact.clone()
     }
 
-    /// Returns the number, size and time of the requests to the server so far, by purpose.
+    /// Returns the number of requests to the server so far and the size of their responses, by purpose; the last known
+    /// values if the cluster is no longer watched.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
         let asked = self.asks.send(Ask::Costs(answer)).await;
