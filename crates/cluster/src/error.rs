@@ -406,11 +406,12 @@ pub enum ConnectError {
         context: String,
         /// The command in the kubeconfig.
         command: String,
-        /// Description, with the last line of the plugin's stderr.
+        /// The failure as a verb phrase, such as `was not found`; after a failed run with the last line of the plugin's
+        /// stderr.
         what: String,
         /// The kubeconfig's text about installing the plugin, if the plugin was not found.
         install_hint: Option<String>,
-        /// The error of starting the plugin; `None` if the plugin was started.
+        /// The error of starting the plugin or of reading its output; `None` after other failures.
         source: Option<io::Error>,
     },
     /// The server could not be reached.
@@ -423,7 +424,7 @@ pub enum ConnectError {
         /// The underlying error.
         source: BoxError,
     },
-    /// The deadline passed.
+    /// The deadline, or the limit of one request, passed before the server was connected to.
     #[error("no connection to {server} within {after}: gave up {phase}")]
     Timeout {
         /// Address of the server.
@@ -474,7 +475,7 @@ pub enum ReadError {
         /// The underlying error; `None` if it could contain a credential.
         source: Option<BoxError>,
     },
-    /// The deadline passed.
+    /// The deadline, or the limit of one request, passed before the response was complete and read.
     #[error("{what}: no complete answer within {after}: gave up {phase}")]
     Timeout {
         /// The operation.
@@ -506,7 +507,7 @@ pub enum ReadError {
         /// The first 80 characters, on one line.
         start: String,
     },
-    /// One response, or all responses together, exceed a limit for one cluster.
+    /// A response, a list, all that is kept of the cluster, or the number of connections to it would exceed a limit.
     #[error("{what}: {limit}")]
     OverLimit {
         /// The operation.
@@ -514,12 +515,12 @@ pub enum ReadError {
         /// The limit, in words.
         limit: String,
     },
-    /// The response is JSON, but not of the requested form.
+    /// The response is not of the requested form, or the request could not be formed.
     #[error("{what}: {problem}")]
     Unexpected {
         /// The operation.
         what: String,
-        /// The error in the response.
+        /// The defect of the response or of the request.
         problem: String,
     },
 }

@@ -17,7 +17,7 @@ pub enum InputFault {
     Torn(String),
     /// A list whose end is missing.
     CutList,
-    /// Binary input; holds the offset of the first byte that is NUL or not UTF-8.
+    /// Binary input; holds the offset, in the YAML document, of the first byte that is NUL or not UTF-8.
     Binary(usize),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for InputFault {
 
 /// An object of the input, or the reason why a part of the input is not one.
 pub struct Parsed<'a> {
-    /// The number of its first line in the stream, from 1.
+    /// The number of its first line in the stream, from 1; for an item of a list that of the list.
     pub line: u64,
     /// The object, or its defect.
     pub object: Result<Object<'a>, InputFault>,

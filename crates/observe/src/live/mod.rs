@@ -73,7 +73,7 @@ const ASLEEP: &str = "this process or its machine was asleep, so the cluster is 
 /// Time limit of discovery, and of checking a saved state against the server; each fails after it.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
-/// A cluster that is watched until the last clone of this handle is dropped.
+/// A cluster that is watched until this handle is dropped.
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,

@@ -522,7 +522,7 @@ struct QueuedItem<'r> {
 struct Queue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
-    /// The connection, which ends with the cluster's time.
+    /// The connection, whose deadline is the end of the cluster's time.
     cluster: Cluster,
     current: QueuedItem<'r>,
     /// The items after the current one.

@@ -22,7 +22,7 @@ use crate::read::read_one;
 /// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof
 /// (workloads and roles) is read; a note names further ones.
 const MAX_ARGOS: usize = 16;
-/// Maximum number of namespaces without a proven Argo CD that a note names; it counts the rest.
+/// Maximum number of namespaces that a note about Argo CDs names; it counts the rest.
 const MAX_NAMED: usize = 3;
 
 /// A request to find an object that the user names, in one cluster.
@@ -32,7 +32,7 @@ pub struct LocateRequest {
     pub object: ObjectArg,
     /// The namespace of an object named by kind and name; `None` for that of the context, and for any in a dump.
     pub namespace: Option<String>,
-    /// True to find the object in all namespaces.
+    /// True to find an object named by kind and name in all namespaces of a live cluster.
     pub all_namespaces: bool,
     /// The Argo CDs that the user trusts.
     pub trust: Trust,

@@ -241,7 +241,7 @@ pub enum OperationEvent<'e> {
         /// The name of the created object, which the server may have generated; `None` for a patch.
         name: Option<String>,
     },
-    /// Items wait for their tools: the index of each, and its state for people.
+    /// Items wait for their tools, or for their apps to become ready: the index of each, and its state for people.
     Waiting(&'e [(usize, String)]),
     /// The item has ended.
     Ended {
@@ -295,11 +295,11 @@ pub enum Outcome {
         /// The message: the cluster of the objects, and how to include it.
         why: String,
     },
-    /// The app was not ready at the deadline.
+    /// At the deadline the tool had not handled the change, or the app was not ready.
     TimedOut {
-        /// The state of the app at the deadline.
+        /// The state that was waited for at the deadline, as people read it.
         why: String,
-        /// True if the clusters that declare and run the app both answered.
+        /// True if the states of the objects that declare the app, and of those that it has, were live at the deadline.
         is_observed: bool,
         /// The time since the run began.
         after: Duration,
