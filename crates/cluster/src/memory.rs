@@ -56,7 +56,8 @@ impl Memory {
         Memory(Arc::new(Pool { budget, used: Mutex::default() }))
     }
 
-    /// Returns the budget of this process: half of the machine's memory, or of its cgroup's limit.
+    /// Returns the budget of this process: half of the machine's memory, or of the smallest limit of its cgroups if
+    /// that is smaller.
     pub fn process() -> Memory {
         PROCESS.clone()
     }

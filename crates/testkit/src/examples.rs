@@ -21,7 +21,7 @@ pub struct Example {
     waits: &'static [&'static [&'static str]],
 }
 
-/// All examples. Each is applied with the source of the Kustomizations among them.
+/// All examples. Each but the Helm release is applied with the source of the Kustomizations.
 pub const ALL: &[Example] = &[
     Example {
         name: "shop",

@@ -205,7 +205,8 @@ impl FleetWatcher {
             if followed.is_excess() {
                 continue;
             }
-            let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
+            let (scope, timeout) = (followed.read.scope(), self.timeout.as_secs_f64());
+            let message = format!("watch {scope}: no answer within {timeout:.1} s");
             snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
             following.changed = true;
         }

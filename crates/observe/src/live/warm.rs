@@ -38,7 +38,7 @@ pub enum ColdStart {
          from a backup"
     )]
     WentBack {
-        /// The server's resource version when the state was saved.
+        /// The resource version of the Namespaces in the saved state.
         saved: String,
         /// The server's present resource version.
         found: String,

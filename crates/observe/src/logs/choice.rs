@@ -18,7 +18,8 @@ pub struct LogTarget {
     pub pod: String,
     /// The name of the container.
     pub container: String,
-    /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready.
+    /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready, else
+    /// `Current`; always `Current` for an ephemeral container.
     pub status: Status,
     /// True if the container's last run failed and another one runs, or will.
     /// [`LogRequest::previous`](taffrail_cluster::LogRequest) then reads the log of the failed run.

@@ -225,7 +225,8 @@ impl Dump<'_> {
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// Returns the client with twice the timeout, so that a request can be repeated.
+    /// Returns the connection with a deadline at twice the time of one request from now, so that a request can be
+    /// repeated.
     fn asked(&self) -> Cluster {
         // Each attempt has the time of a request.
         self.cluster.within(self.timeout.saturating_mul(2))

@@ -36,7 +36,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::follow::FleetWatcher;
 use crate::found::FoundClusters;
 
-/// Maximum time between two updates of the streams: rows may change with time, and clusters may fall silent.
+/// Maximum time between two checks for changes: rows may change with time, and clusters may fall silent.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Reports the clusters of a [`FleetWatcher`] to a hub, until the hub closes a channel.

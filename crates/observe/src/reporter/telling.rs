@@ -150,7 +150,7 @@ impl FleetTeller {
         changed.unwrap_or_default()
     }
 
-    /// Passes the moment of each cluster's last sign of life to `streams`.
+    /// Passes the moment of the last sign of life of each cluster, except aliases, to `streams`.
     pub(super) fn hear(&self, heard: &[Option<Duration>], streams: &mut ReportStreams) {
         for (cluster, heard) in self.clusters.iter().zip(heard).filter(|(cluster, _)| !cluster.is_alias) {
             streams.set_heard(&cluster.id, *heard);
@@ -335,7 +335,7 @@ impl FleetTeller {
         differs
     }
 
-    /// Passes the facts about each cluster as a whole to `streams`.
+    /// Passes the facts about each cluster that has a stream, and the failures of its apps, to `streams`.
     fn tell_facts(&self, fleet: &FleetSnapshot, streams: &mut ReportStreams, now: Duration) {
         let mut errors: BTreeMap<&str, Vec<ErrorRow>> = BTreeMap::new();
         for error in &self.errors {

@@ -49,7 +49,7 @@ pub struct Options {
     /// The number of bare clusters, the last ones: an API server without controllers, scheduler and nodes. That is
     /// enough to read from, and costs half the memory and a fraction of the CPU time.
     pub bare: usize,
-    /// The number of simulated nodes in each cluster.
+    /// The number of simulated nodes in each cluster that is not bare.
     pub nodes: usize,
     /// True if Flux's kinds are installed.
     pub flux_crds: bool,
