@@ -1,7 +1,8 @@
 //! The connection pool of one API server, with a limit of streams per connection.
 //!
 //! API servers accept 100 streams per connection by default, and some fewer than 128. Reads that end share the first
-//! connection; lasting streams (watches) take slots on further connections, each opened when the earlier ones are full.
+//! connection; lasting streams (watches and followed logs) take slots on further connections, each opened when the
+//! earlier ones are full.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -12,7 +12,7 @@ pub enum Purpose {
     List,
     /// Watching, including watches that begin with a streamed list.
     Watch,
-    /// Probing whether the server answers.
+    /// Probing whether the server answers, and which resource version it has.
     Probe,
     /// Discovering the served kinds.
     Discovery,

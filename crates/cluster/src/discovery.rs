@@ -124,7 +124,7 @@ pub struct BrokenGroup {
 /// The name of a [`BrokenGroup`] if the response about all groups but the core group could not be read.
 const ALL_GROUPS: &str = "all groups but the core group";
 
-/// The name of a [`BrokenGroup`] if the group is so malformed that its name is unknown.
+/// The name of a [`BrokenGroup`] if the group is so malformed that its name is unknown, or for what a limit left out.
 const SOME_GROUP: &str = "an unknown group";
 
 impl BrokenGroup {
@@ -205,8 +205,8 @@ impl Discovery {
         })
     }
 
-    /// Returns the first resource with this name for which `group` returns true; `None` if there is none. Plural and
-    /// singular names win over short ones, and both over kinds.
+    /// Returns the first resource with this name, in any case of letters, for which `group` returns true; `None` if
+    /// there is none. Plural and singular names win over short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {

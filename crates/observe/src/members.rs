@@ -41,7 +41,7 @@ impl Member {
 
     /// Returns a snapshot without objects, which says that the cluster is not connected yet (reason `Connecting`).
     pub(crate) fn unread(&self) -> Snapshot {
-        let (reason, message) = ("Connecting".to_owned(), "not connected yet".to_owned());
+        let (reason, message) = ("Connecting".to_owned(), "the cluster is not connected yet".to_owned());
         self.lost(Failure { reason, message })
     }
 

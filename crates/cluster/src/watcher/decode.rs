@@ -43,7 +43,7 @@ pub(super) enum WireFormat {
     Lines,
     /// Complete events of a watch in Protobuf, each preceded by its length.
     Frames,
-    /// The beginning of a line that was too long and was skipped.
+    /// The beginning of a line or frame that was too long and was skipped.
     TooLong {
         /// The limit that it exceeded, in bytes.
         limit: usize,
@@ -302,7 +302,7 @@ impl Batch {
 pub(super) struct Items {
     /// Index of the first item in its page.
     first: usize,
-    /// The items, each with its index.
+    /// The parsed items.
     documents: Vec<OwnedDocument>,
     /// The size of their texts, in bytes.
     bytes: usize,

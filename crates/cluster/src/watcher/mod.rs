@@ -112,7 +112,7 @@ pub enum ListStrategy {
     Auto,
     /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
     Streams,
-    /// Compressed pages.
+    /// Pages, compressed unless the context disables compression.
     Pages,
 }
 

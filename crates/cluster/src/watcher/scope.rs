@@ -311,7 +311,8 @@ impl<'a> Task<'a> {
         *self.followed.progress() = super::Progress::default();
     }
 
-    /// Waits before the next attempt: the backoff, at least `least`, but no longer than until the server is back.
+    /// Waits before the next attempt: the backoff, or `least` if that is longer. Ends within 500 ms once the server is
+    /// back or [`super::Watcher::try_now`] is called.
     async fn rest(&mut self, least: Option<Duration>) {
         let wait = self.backoff.next().max(least.unwrap_or_default());
         tokio::select! {
