@@ -40,7 +40,7 @@ pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
             let listing = cluster.list(&request).await?;
             let malformed = listing.malformed.iter().map(|item| {
                 let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
-                format!("{name}: {}", item.reason)
+                format!("{} {name} is left out: {}", resource.full_name(), item.reason)
             });
             (listing.objects, malformed.collect())
         }

@@ -342,7 +342,8 @@ impl FleetWatcher {
                         let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
                         let brings_body = is_whole_beside || values.contains_key(&key);
                         if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
-                            changed |= followed.note(snapshot, error.to_string());
+                            let message = format!("{error}, so it is left out: {} {}", key.kind, key.path());
+                            changed |= followed.note(snapshot, message);
                         } else {
                             changed = true;
                             followed.unseen.remove(&key);
@@ -363,7 +364,9 @@ impl FleetWatcher {
                     }
                     Change::Malformed(item) => {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
-                        changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
+                        let list = crate::read::resource(&followed.read).full_name();
+                        let message = format!("{list} {name} is left out: {}", item.reason);
+                        changed |= followed.note(snapshot, message);
                     }
                     Change::InitDone => {
                         for key in std::mem::take(&mut followed.unseen) {

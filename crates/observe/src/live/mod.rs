@@ -477,8 +477,8 @@ impl Owner {
                     }
                     Change::Malformed(item) => {
                         let namespace = followed.namespace.as_deref();
-                        let name = item.name.unwrap_or_default();
-                        let reason = format!("{name}: {}", item.reason);
+                        let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
+                        let reason = format!("{name} is left out: {}", item.reason);
                         index.set_scope(kind, namespace, ScopeState::Broken, &reason, now);
                         changed = true;
                     }

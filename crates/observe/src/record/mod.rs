@@ -284,13 +284,16 @@ impl Dump<'_> {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
                 let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
-                scope.message = cut(&format!("{}: {name}: {}", resource.full_name(), item.reason));
+                scope.message = cut(&format!("{} {name} is left out: {}", resource.full_name(), item.reason));
             }
             let sent = self.send(&page.objects).await;
             if sent < page.objects.len() as u64 {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
-                scope.message = format!("{}: items that are not objects were left out", resource.full_name());
+                scope.message = format!(
+                    "items of the list of {} that are not objects were left out",
+                    resource.full_name()
+                );
             }
             scope.objects += sent;
             token = page.next;

@@ -282,7 +282,7 @@ impl Stream {
         let more = errors.len().saturating_sub(MAX_ERRORS);
         if more > 0 {
             errors.truncate(MAX_ERRORS - 1);
-            let message = format!("{} more failures are not shown", more + 1);
+            let message = format!("{} more failures of this cluster are not shown", more + 1);
             let (cluster, scope) = (facts.name.clone(), "cluster".to_owned());
             errors.push(ErrorRow { cluster, scope, reason: "TooManyErrors".to_owned(), message });
         }

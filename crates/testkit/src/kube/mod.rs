@@ -204,7 +204,11 @@ impl ControlPlane {
     /// Copies the data of the store into a folder that must not exist, as the initial data of another control plane of
     /// the same shape ([`Options::store`]). The store is paused meanwhile.
     pub fn save_store(&self, target: &Path) -> Result<()> {
-        let store = self.processes().iter().find(|it| it.program == "etcd").context("no etcd runs")?;
+        let store = self
+            .processes()
+            .iter()
+            .find(|it| it.program == "etcd")
+            .context("cannot save the store: no etcd runs")?;
         let signal = |signal| process::signal(store.pid, &store.program, &self.state.folder, signal);
         signal(rustix::process::Signal::STOP)?;
         let copied = launch::copy(&self.state.folder.join("etcd"), target);
