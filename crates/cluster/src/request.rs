@@ -195,7 +195,7 @@ impl Cluster {
         self.charge.take(what, more as u64)
     }
 
-    /// Sends one request and returns its response, whatever its status.
+    /// Sends one request, without a retry, and returns its whole response, whatever its status.
     pub(crate) async fn exchange(
         &self,
         ask: &Ask,

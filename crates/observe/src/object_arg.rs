@@ -9,8 +9,8 @@ use taffrail_object::ObjectKey;
 /// counts the rest.
 pub(crate) const MAX_NAMESPACES: usize = 50;
 
-/// Returns a note that objects called `name` are in more than [`MAX_NAMESPACES`] of the namespaces, `all` in number,
-/// and how many are not read; `None` if they are in at most [`MAX_NAMESPACES`].
+/// Returns a note with the number of namespaces beyond [`MAX_NAMESPACES`], of the `all` namespaces that have an object
+/// called `name`; `None` if there are none beyond.
 pub(crate) fn beyond_namespaces(name: &str, all: usize) -> Option<String> {
     let more = all.checked_sub(MAX_NAMESPACES).filter(|more| *more > 0)?;
     Some(format!(

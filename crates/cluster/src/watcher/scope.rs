@@ -680,7 +680,8 @@ struct VersionCheck<'a> {
 }
 
 impl VersionCheck<'_> {
-    /// Sends the request; returns `None` if the watch may continue, else the reason to end it.
+    /// Sends the request; returns `None` if the watch may continue, else the reason to end it. If the server's state
+    /// went back, voids all watches and never returns: the change of epoch ends this watch.
     async fn ask(self) -> Option<Ended> {
         let VersionCheck { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };

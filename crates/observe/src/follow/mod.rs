@@ -307,7 +307,8 @@ impl Following {
     }
 
     /// Updates the freshness of `snapshot` and the list of its stale scopes: live at `now`, or stale since the server
-    /// was last heard. A snapshot that is [`Lost`](FreshnessState::Lost) stays so.
+    /// was last heard, if it was silent or watches were not opened again since. A snapshot that is
+    /// [`Lost`](FreshnessState::Lost) stays so.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {

@@ -448,8 +448,8 @@ impl Following {
         self.homes_of(read).chain(of_kind)
     }
 
-    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless another read has it.
-    /// If none needs it any more, what was recorded stays.
+    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless this cluster needs it
+    /// itself by another read. If none needs it any more, what was recorded stays.
     pub(super) fn note_homes(&self, snapshot: &mut Snapshot, read: &Read) {
         let scope = read.scope();
         let is_needed = |other: &Followed| !other.is_foreign && other.read.scope() == scope;

@@ -268,8 +268,8 @@ impl ActionRequest {
         })
     }
 
-    /// Merges the given parameters with the defaults of the action. Fails for a parameter that the action does not
-    /// declare, unless it declares none.
+    /// Returns the given values of the action's parameters, and for the others their defaults, if not empty. Fails for
+    /// a parameter that the action does not declare, unless it declares none.
     fn parameters_of(&self, action: &Action) -> Result<BTreeMap<String, String>, OperationError> {
         let mut merged: BTreeMap<String, String> = (action.params.iter())
             .filter(|parameter| !parameter.default.is_empty())

@@ -277,8 +277,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the Applications that the marks of `object` name, and the settings that say which namespaces their
-    /// Argo CDs serve.
+    /// Reads the Applications of trusted Argo CDs that the marks of `object` may name, and, for each Argo CD with some
+    /// in other namespaces than its own, the settings that say which namespaces it serves.
     async fn applications(
         &self,
         snapshot: &mut Snapshot,

@@ -343,8 +343,8 @@ impl Dump<'_> {
         None
     }
 
-    /// Reads the Secrets of which the dump keeps more than metadata, and sends them to the writer; returns those
-    /// that could not be read.
+    /// Reads the Secrets of which the dump keeps more than metadata, up to [`MAX_SECRETS`], and sends them to the
+    /// writer; returns those that could not be read or are too many.
     async fn secrets(&self, scopes: &[RecordedScope]) -> Vec<Unread> {
         let all_listed = scopes
             .iter()
