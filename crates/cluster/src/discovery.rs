@@ -572,7 +572,8 @@ impl Finding {
         Ok(())
     }
 
-    /// Adds a version that needs a request of its own, or counts it as left out.
+    /// Adds a version that needs a request of its own; counts it as left out beyond [`MAX_VERSIONS`] or if its name is
+    /// too long.
     fn postpone(&mut self, pending: Pending) {
         match pending.version.len() <= MAX_NAME && self.pending.len() < MAX_VERSIONS {
             true => self.pending.push(pending),

@@ -8,7 +8,7 @@ use taffrail_object::json::OwnedDocument;
 /// or an error.
 pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
-/// Returns the API resource that a read requests.
+/// Returns the API resource that a read requests; it is namespaced only if the read is in one namespace.
 pub(crate) fn resource(read: &Read) -> ApiResource {
     ApiResource {
         group: read.group.clone(),

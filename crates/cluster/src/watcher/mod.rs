@@ -322,8 +322,8 @@ fn is_own(resource: &ApiResource) -> bool {
 }
 
 impl Followed {
-    /// Records a resource version received in the epoch `epoch`; ignores it if a newer epoch has begun, or if the scope
-    /// may be in another store.
+    /// Records a resource version received in the epoch `epoch` if it is the highest so far; ignores it if a newer
+    /// epoch has begun, or if the scope may be in another store.
     fn note(&self, epoch: u64, version: &str) {
         if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,8 +77,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Plans and starts the reads of all clusters. Returns true while an answer is awaited that a caller should
-    /// wait for. Clusters that are fast to plan come first.
+    /// Plans and starts the reads of all clusters, and comparisons that are due. Returns true while an answer is
+    /// awaited that a caller should wait for. Clusters that are fast to plan come first.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();

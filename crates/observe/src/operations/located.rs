@@ -219,8 +219,9 @@ impl Reader<'_> {
         Ok(self.documents(&read).await?.pop())
     }
 
-    /// Reads the objects with this name in the first [`MAX_NAMESPACES`] namespaces, each by itself because a list
-    /// lacks the values of Secrets. The second value is a note about further ones; `None` if there are none.
+    /// Reads the objects with this name in the first [`MAX_NAMESPACES`] namespaces that have one, sorted by name, each
+    /// by itself because a list lacks the values of Secrets. The second value is a note about further ones; `None` if
+    /// there are none.
     async fn in_all_namespaces(
         &self,
         resource: &ApiResource,

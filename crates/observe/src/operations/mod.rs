@@ -78,7 +78,7 @@ impl PlannedWrite {
         }
     }
 
-    /// Returns the difference that the write makes, as lines of YAML.
+    /// Returns the difference that the write makes, as lines of YAML; all lines of a new object are added ones.
     pub fn lines(&self) -> Vec<DiffLine> {
         match self {
             PlannedWrite::Patch { patch, .. } => patch.lines(),
