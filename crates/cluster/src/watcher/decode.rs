@@ -276,8 +276,8 @@ impl Batch {
         }
     }
 
-    /// Records `version` as the position of the watch; `end` is true at the end of the initial list. Returns true if
-    /// that completes the list.
+    /// Records `version` as the position of the watch if the initial list is complete, or at its `end`; marks the watch
+    /// as expired if the position would go back. Returns true if that completes the list.
     fn move_on(&self, version: Option<&str>, end: bool) -> bool {
         let mut progress = self.followed.progress();
         let Some(version) = version.filter(|version| !version.is_empty()) else { return false };

@@ -126,8 +126,9 @@ pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Sco
     out
 }
 
-/// Loads a saved state. Fails if it is of another cluster than the one that `cluster` is connected to, if the server's
-/// resource version is older than that of the saved Namespaces, or if the index cannot be reopened.
+/// Loads a saved state. Fails if it is damaged, if it is of another cluster than the one that `cluster` is connected
+/// to, if the server's resource version is older than that of the saved Namespaces, if identity or version cannot be
+/// read, or if the index cannot be reopened.
 pub(super) async fn read(
     saved: &[u8],
     settings: IndexSettings,

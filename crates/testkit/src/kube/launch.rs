@@ -279,7 +279,8 @@ fn shown(context: &str) -> &str {
     if context.is_empty() { "the control plane" } else { context }
 }
 
-/// Starts a program of the control plane in `folder`.
+/// Starts a program of the control plane, with `folder` as its working folder and its output appended to the file
+/// `log`.
 pub(super) fn start(
     programs: &Programs,
     folder: &Path,
