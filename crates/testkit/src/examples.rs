@@ -79,7 +79,8 @@ impl Example {
         }
     }
 
-    /// Applies the manifests of the example to a cluster, which creates it or restores its first state.
+    /// Applies the manifests of the example, or installs its Helm chart, in a cluster, which creates it or restores its
+    /// first state.
     pub fn apply(self, plane: &ControlPlane, context: &str) -> Result<()> {
         if self.name == "notes" {
             return install_notes(plane, context, "notes", &[]);

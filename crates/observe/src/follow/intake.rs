@@ -441,8 +441,9 @@ impl FleetWatcher {
     }
 }
 
-/// Returns true if objects of a kind may determine which objects apps have in other clusters, and where: kinds that
-/// declare apps, kinds that these refer to, and those by which an Argo CD is known.
+/// Returns true if objects of a kind may determine which objects apps have in other clusters, and where: every kind of
+/// a group that is not of Kubernetes itself, kinds that declare apps, kinds that these refer to, and those by which an
+/// Argo CD is known.
 fn may_declare(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     match &**group {

@@ -125,7 +125,8 @@ fn last_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memrchr(b'\n', &text[from..]).map(|at| from + at + 1)
 }
 
-/// Returns the offset of the last line at or after `from` that starts a YAML document; `None` if there is none.
+/// Returns the offset of the last line that starts a YAML document, after the first line of `text[from..]`; `None` if
+/// there is none.
 fn last_document(text: &[u8], from: usize) -> Option<usize> {
     let tail = &text[from..];
     let mut end = tail.len();
