@@ -114,7 +114,7 @@ fn touch(program: &Path) {
     let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Deletes programs from other states of the sources that were not used for [`UNUSED_PEER_TTL`].
+/// Deletes the built programs of the peer `name` that were not used for [`UNUSED_PEER_TTL`]; ignores failures.
 fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();

@@ -148,8 +148,9 @@ impl Batch {
         }
     }
 
-    /// Returns the object at `root`. A metadata scope rejects whole objects, because these may contain secrets;
-    /// `known_form` is true if the text has stated that it is metadata only.
+    /// Returns the object at `root`; fails if it is not of the scope's kind or has no name. A metadata scope rejects
+    /// whole objects, because these may contain secrets; `known_form` is true if the text has stated that it is
+    /// metadata only.
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
         if root.kind() != Kind::Object {

@@ -339,7 +339,8 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
-    /// Lists the scope if it is not completely known yet, else watches it; returns the reason why that ended.
+    /// Lists the scope if it is not completely known yet and then watches it; else watches it, and in doubt checks
+    /// whether the server's state went back. Returns the reason why that ended.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {

@@ -608,8 +608,8 @@ impl FleetWatcher {
         tokio::time::timeout(at_most, next).await.ok()
     }
 
-    /// Applies events that have already arrived, of each cluster in turn until `end`, so that no busy cluster
-    /// delays others; returns true if the view may change.
+    /// Applies events that have already arrived, of each cluster once in turn, for at most [`TURN`] each and until
+    /// `end`, so that no busy cluster delays others; returns true if the view may change.
     fn turns(&mut self, end: std::time::Instant) -> bool {
         let mut changed = false;
         for _ in 0..self.clusters.len() {

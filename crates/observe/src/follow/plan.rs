@@ -501,8 +501,8 @@ impl Following {
         self.changed = true;
     }
 
-    /// Ends the scopes of single objects that apps of other clusters no longer name. If something else needs such
-    /// an object, it is read again.
+    /// Ends the scopes of single objects that were read because apps of other clusters named them, and that neither
+    /// these apps name nor a caller wants any more. If something else needs such an object, it is read again.
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
         let is_over = |followed: &Followed| {
             followed.is_foreign

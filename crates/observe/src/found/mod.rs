@@ -243,7 +243,8 @@ impl FoundClusters {
         self.rested = Instant::now() + rest;
     }
 
-    /// Waits until there are finished reads for [`FoundClusters::apply`]. Nothing is lost if the future is dropped.
+    /// Waits until there are finished reads for [`FoundClusters::apply`], gathered for at most [`TOGETHER`]; for ever
+    /// if none is running or finished. Nothing is lost if the future is dropped.
     pub(crate) async fn come(&mut self) {
         loop {
             let left = match self.finished_at {

@@ -135,7 +135,8 @@ fn documents(chunk: &Chunk, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// Returns the start of the document after the one at `start`: the next line that begins with `---`.
+/// Returns the start of the document after the one at `start`: the next line that begins with `---`; the length of
+/// `text` if there is none.
 fn next_document(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(end) = text[at..].iter().position(|&byte| byte == b'\n') {

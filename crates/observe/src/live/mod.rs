@@ -97,7 +97,8 @@ enum Ask {
 }
 
 impl Live {
-    /// Starts to watch `cluster`. With its `context`, expired credentials are renewed.
+    /// Starts to watch `cluster`, from the saved state in `settings` if that can be used. With its `context`, expired
+    /// credentials are renewed.
     ///
     /// # Errors
     /// When the kinds of the server cannot be discovered.
@@ -340,7 +341,8 @@ impl Owner {
     }
 
     /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has, except those of groups
-    /// that could not be discovered. Lists a kind again if it became known only now if it has a status subresource.
+    /// that could not be discovered. Lists a kind again if some of its objects were judged under another assumption of
+    /// whether it has a status subresource.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);

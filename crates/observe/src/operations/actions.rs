@@ -179,7 +179,8 @@ struct ChosenAction {
     parameters: BTreeMap<String, String>,
 }
 
-/// Plans an action for each of the objects; sends nothing.
+/// Plans an action for each of the objects; those for which that fails are in [`OperationPlan::refused`]. Sends
+/// nothing.
 pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> OperationPlan<ActionTarget> {
     let mut plan =
         OperationPlan { operation: request.action.clone(), items: Vec::new(), refused: Vec::new() };

@@ -407,7 +407,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         self.end(item, Outcome::Error(error))
     }
 
-    /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended or must be written.
+    /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended, or is or must be
+    /// written. Breaks if the caller stops the operation.
     fn check_progress(
         &mut self,
         item: usize,

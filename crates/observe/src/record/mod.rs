@@ -428,7 +428,7 @@ fn of_error(scope: RecordedScope, error: &ReadError) -> RecordedScope {
     RecordedScope { state, reason: error.reason().as_str().to_owned(), message: cut(&chain(error)), ..scope }
 }
 
-/// Cuts a server's message to [`MAX_MESSAGE`] characters.
+/// Cuts a server's message after [`MAX_MESSAGE`] characters, and marks the cut with `…`.
 fn cut(message: &str) -> String {
     match message.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &message[..end]),
