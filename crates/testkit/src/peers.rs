@@ -32,7 +32,8 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
     Ok(Some(format!("`{name}` is not in the cache, and `go`, which builds it, is not installed")))
 }
 
-/// Builds the peer called `name`, unless it is cached, and returns its path.
+/// Builds the peer called `name`, unless it is cached, and returns its path. After it built one, deletes those of its
+/// binaries that were not used for a week.
 ///
 /// # Errors
 /// If Go is missing, or the program does not compile.

@@ -361,8 +361,8 @@ fn provisional(name: &str) -> ClusterId {
     ClusterId(format!("{PROVISIONAL}{name}"))
 }
 
-/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if no found cluster
-/// has this name.
+/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if `name` has not
+/// this form.
 fn home_of_found(name: &str) -> Option<&str> {
     name.rsplitn(3, '/').nth(2)
 }

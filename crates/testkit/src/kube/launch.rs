@@ -211,7 +211,8 @@ impl<'a> Launcher<'a> {
         self.folder.join("logs").join(name)
     }
 
-    /// Starts a program that listens on ports of its own, and returns them once it listens.
+    /// Starts a program that listens on `count` free ports, and returns these once it accepts connections on the first;
+    /// if another process took one of them meanwhile, tries others.
     fn listen(
         &self,
         context: &str,

@@ -241,8 +241,8 @@ impl Drop for ControlPlane {
     }
 }
 
-/// Stops the control plane of this name and removes its folder; returns the number of stopped processes, which may be
-/// 0.
+/// Stops the control plane of this name, and removes its folder and the kept logs of a failed start; returns the number
+/// of stopped processes, which may be 0.
 pub fn down(name: &str) -> Result<usize> {
     let _lock = state::lock(name)?;
     // The logs of a failed start, kept for a person to read.
