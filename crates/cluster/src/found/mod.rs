@@ -209,7 +209,8 @@ fn check_length(text: &[u8]) -> Result<(), SecretClusterError> {
     }
 }
 
-/// Returns the cluster of checked entries, of which only the known fields are used.
+/// Returns the cluster of checked entries, of which only the known fields are used; fails if its URL is not https,
+/// contains a user, or has an address that `guard` refuses.
 fn of_entries(
     name: &str,
     mut entries: Entries,

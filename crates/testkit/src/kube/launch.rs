@@ -307,7 +307,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Copies a folder with all that it contains, and the permissions of its folders.
+/// Copies a folder with all that it contains, and all permissions.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(cannot)?;
