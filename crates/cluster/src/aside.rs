@@ -1,4 +1,4 @@
-//! Runs blocking work on the async runtime without delaying other tasks.
+//! Runs blocking work in async tasks; a multi-threaded runtime goes on with its other tasks meanwhile.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

@@ -59,8 +59,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to one API server as one user.
 ///
-/// Clones share the connection and its counters. All reads end by the deadline. Text read is charged to the
-/// cluster's share of the [memory](crate::Memory) until the last clone with this deadline is dropped.
+/// Clones share the connection and its counters. All requests end by the deadline, except logs that are followed. Text
+/// read is charged to the cluster's share of the [memory](crate::Memory) until the last clone with this deadline is
+/// dropped.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) shared: Arc<Shared>,
@@ -262,8 +263,9 @@ impl Cluster {
         self.shared.protocol
     }
 
-    /// Returns the number of connections: the first one, and one or more for watches, if there are watches or were any.
-    /// The newest may not be open yet.
+    /// Returns the number of clients that were made for connections: one for all requests that end by themselves, which
+    /// opens several with HTTP/1.1, and further ones for watches and followed logs. The newest may not have connected
+    /// yet.
     pub fn connections(&self) -> usize {
         self.shared.pool.connections()
     }

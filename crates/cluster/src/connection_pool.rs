@@ -1,7 +1,8 @@
 //! The connection pool of one API server, with a limit of streams per connection.
 //!
 //! API servers accept 100 streams per connection by default, and some fewer than 128. Reads that end share the first
-//! connection; lasting streams (watches) take slots on further connections, each opened when the earlier ones are full.
+//! connection; lasting streams (watches and followed logs) take slots on further connections, each opened when the
+//! earlier ones are full.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,8 +61,9 @@ impl ConnectionPool {
         ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// Reserves a slot for a watch on the first of the connections for watches that has a free one, and returns that
-    /// connection's client. If none has one, adds a connection; returns `None` if there are already `most`, all full.
+    /// Reserves a slot for a watch or followed log on the first of the connections for these that has a free one, and
+    /// returns that connection's client. If none has one, adds a connection; returns `None` if there are already
+    /// `most`, all full.
     pub(crate) fn lasting(
         &self,
         most: usize,

@@ -12,7 +12,7 @@ pub enum Purpose {
     List,
     /// Watching, including watches that begin with a streamed list.
     Watch,
-    /// Probing whether the server answers.
+    /// Probing whether the server answers, and which resource version it has.
     Probe,
     /// Discovering the served kinds.
     Discovery,
@@ -67,7 +67,8 @@ impl Costs {
 pub(crate) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
-    /// Number of requests that the connection's own counters do not include: those of watches and streamed lists.
+    /// Number of requests that the connection's own counters do not include: lists, watches and version checks of a
+    /// watcher.
     streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,

@@ -43,7 +43,7 @@ const MAX_VERSIONS: usize = 1_000;
 /// Maximum number of broken groups that are listed; further ones are only counted.
 const MAX_BROKEN: usize = 1_000;
 
-/// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
+/// Maximum length of names in Kubernetes, in bytes; groups, versions and resources with longer names are left out.
 const MAX_NAME: usize = 253;
 /// Maximum number of short names, and of verbs, of a resource; resources with more are left out. Of its versions and
 /// subresources the first ones are read.
@@ -124,7 +124,7 @@ pub struct BrokenGroup {
 /// The name of a [`BrokenGroup`] if the response about all groups but the core group could not be read.
 const ALL_GROUPS: &str = "all groups but the core group";
 
-/// The name of a [`BrokenGroup`] if the group is so malformed that its name is unknown.
+/// The name of a [`BrokenGroup`] if the group is so malformed that its name is unknown, or for what a limit left out.
 const SOME_GROUP: &str = "an unknown group";
 
 impl BrokenGroup {
@@ -171,7 +171,8 @@ impl Discovery {
         &self.resources
     }
 
-    /// Returns the groups that could not be read. Objects of their kinds may exist unseen.
+    /// Returns the groups and versions that could not be read, and an entry for each limit that left some out. Objects
+    /// of their kinds may exist unseen.
     pub fn broken(&self) -> &[BrokenGroup] {
         &self.broken
     }
@@ -204,8 +205,8 @@ impl Discovery {
         })
     }
 
-    /// Returns the first resource with this name for which `group` returns true; `None` if there is none. Plural and
-    /// singular names win over short ones, and both over kinds.
+    /// Returns the first resource with this name, in any case of letters, for which `group` returns true; `None` if
+    /// there is none. Plural and singular names win over short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {
@@ -406,8 +407,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if neither the core group nor the other groups could be read. Failures of one half, one group
-    /// or one version are in [`Discovery::broken`].
+    /// Returns an error if neither the core group nor the other groups could be read, or if the deadline passes.
+    /// Failures of one half, one group or one version are in [`Discovery::broken`].
     pub async fn discover(&self) -> Result<Discovery, ReadError> {
         let ask =
             |path: &str| Ask { what: format!("{WHAT} ({path})"), path: path.to_owned(), accept: AGGREGATED };
@@ -571,7 +572,8 @@ impl Finding {
         Ok(())
     }
 
-    /// Adds a version that needs a request of its own, or counts it as left out.
+    /// Adds a version that needs a request of its own; counts it as left out beyond [`MAX_VERSIONS`] or if its name is
+    /// too long.
     fn postpone(&mut self, pending: Pending) {
         match pending.version.len() <= MAX_NAME && self.pending.len() < MAX_VERSIONS {
             true => self.pending.push(pending),

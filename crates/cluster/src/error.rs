@@ -54,7 +54,7 @@ pub enum Reason {
     TooManyRequests,
     /// The server no longer keeps the requested resource version.
     Gone,
-    /// The cluster sends more than the limits allow.
+    /// The cluster sends more, or needs more connections, than the limits allow.
     OverLimit,
     /// The server rejects the request with an HTTP status that has no reason of its own here, or the request would
     /// write a Secret.
@@ -63,7 +63,7 @@ pub enum Reason {
     Conflict,
     /// The server, or one of its webhooks, rejects the resulting object.
     Invalid,
-    /// The kubeconfig cannot be used.
+    /// A kubeconfig, or a Secret that names a cluster, cannot be used.
     BadKubeconfig,
 }
 
@@ -260,8 +260,9 @@ impl Fault {
         }
     }
 
-    /// Returns the fault that an error or one of its causes shows: the outermost TLS or credentials error counts first,
-    /// then name resolution, then the innermost I/O or HTTP error; [`Fault::Other`] if none is known.
+    /// Returns the fault that an error or one of its causes shows: the outermost error of TLS, of credentials or of a
+    /// refused address counts first, then name resolution, then the innermost I/O or HTTP error; [`Fault::Other`] if
+    /// none is known.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         let mut fault = Fault::Other;
         for cause in causes(error) {
@@ -405,11 +406,12 @@ pub enum ConnectError {
         context: String,
         /// The command in the kubeconfig.
         command: String,
-        /// Description, with the last line of the plugin's stderr.
+        /// The failure as a verb phrase, such as `was not found`; after a failed run with the last line of the plugin's
+        /// stderr.
         what: String,
         /// The kubeconfig's text about installing the plugin, if the plugin was not found.
         install_hint: Option<String>,
-        /// The error of starting the plugin; `None` if the plugin was started.
+        /// The error of starting the plugin or of reading its output; `None` after other failures.
         source: Option<io::Error>,
     },
     /// The server could not be reached.
@@ -422,7 +424,7 @@ pub enum ConnectError {
         /// The underlying error.
         source: BoxError,
     },
-    /// The deadline passed.
+    /// The deadline, or the limit of one request, passed before the server was connected to.
     #[error("no connection to {server} within {after}: gave up {phase}")]
     Timeout {
         /// Address of the server.
@@ -473,7 +475,7 @@ pub enum ReadError {
         /// The underlying error; `None` if it could contain a credential.
         source: Option<BoxError>,
     },
-    /// The deadline passed.
+    /// The deadline, or the limit of one request, passed before the response was complete and read.
     #[error("{what}: no complete answer within {after}: gave up {phase}")]
     Timeout {
         /// The operation.
@@ -505,7 +507,7 @@ pub enum ReadError {
         /// The first 80 characters, on one line.
         start: String,
     },
-    /// One response, or all responses together, exceed a limit for one cluster.
+    /// A response, a list, all that is kept of the cluster, or the number of connections to it would exceed a limit.
     #[error("{what}: {limit}")]
     OverLimit {
         /// The operation.
@@ -513,12 +515,12 @@ pub enum ReadError {
         /// The limit, in words.
         limit: String,
     },
-    /// The response is JSON, but not of the requested form.
+    /// The response is not of the requested form, or the request could not be formed.
     #[error("{what}: {problem}")]
     Unexpected {
         /// The operation.
         what: String,
-        /// The error in the response.
+        /// The defect of the response or of the request.
         problem: String,
     },
 }

@@ -45,7 +45,8 @@ impl Plugins {
         PROCESS.clone()
     }
 
-    /// Kills all plugins and their child processes, and prevents further ones from starting.
+    /// Kills all running plugins and their child processes, which is possible on Unix only, and prevents further ones
+    /// from starting.
     pub fn end(&self) {
         let mut running = self.running();
         running.ended = true;

@@ -27,8 +27,8 @@ const LOG: &str = "application/json, */*";
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// Time limit for the body of an error response to a request without a deadline.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of connections for logs that are followed; a log that needs one more is refused with an error. With
-/// HTTP/1.1 each followed log has a connection of its own.
+/// Number of connections for watches and followed logs from which on no further one is opened for a log to follow; if
+/// all are full, it is refused with an error. With HTTP/1.1 each followed log has a connection of its own.
 const MAX_CONNECTIONS: usize = 8;
 
 /// The log of a container to read.

@@ -56,7 +56,8 @@ impl Memory {
         Memory(Arc::new(Pool { budget, used: Mutex::default() }))
     }
 
-    /// Returns the budget of this process: half of the machine's memory, or of its cgroup's limit.
+    /// Returns the budget of this process: half of the machine's memory, or of the smallest limit of its cgroups if
+    /// that is smaller.
     pub fn process() -> Memory {
         PROCESS.clone()
     }
@@ -272,8 +273,8 @@ fn files(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns one cluster's number of connections out of `files`. A quarter is reserved for short-lived connections and
-/// other files.
+/// Returns one cluster's number of connections out of `files`, at least 1. A quarter is reserved for short-lived
+/// connections and other files.
 fn part_of_files(files: usize, clusters: usize) -> usize {
     ((files - files / 4) / clusters.max(1)).max(1)
 }

@@ -85,8 +85,8 @@ impl Answer {
         if self.status.is_success() { Ok(self) } else { Err(refused(ask, &self).error) }
     }
 
-    /// Returns the error for a successful response that cannot be parsed because of `problem`; `what` names the
-    /// operation.
+    /// Returns the error for a successful response that cannot be parsed because of `problem`, or, if it is not a JSON
+    /// object, because of that; `what` names the operation.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
         let json = content_type(&self.headers).contains("json");
         if json && self.body.trim_ascii_start().first() == Some(&b'{') {
@@ -195,7 +195,7 @@ impl Cluster {
         self.charge.take(what, more as u64)
     }
 
-    /// Sends one request and returns its response, whatever its status.
+    /// Sends one request, without a retry, and returns its whole response, whatever its status.
     pub(crate) async fn exchange(
         &self,
         ask: &Ask,

@@ -31,10 +31,10 @@ const SERVER: &str = "# server:";
 /// The arguments of [`read_dumps`].
 #[derive(Debug)]
 pub struct DumpRequest<'d> {
-    /// Files, or folders of files.
+    /// Files, folders of files, or `-` for stdin.
     pub paths: &'d [PathBuf],
-    /// The time at which the objects are judged; `None` for the time at which the newest dump was written, or the
-    /// present time unless all dumps state it.
+    /// The time at which the objects are judged; `None` for the newest time that the dumps state, or for the present
+    /// time if one of them states none.
     pub now: Option<Timestamp>,
     /// The rules by which the objects are judged.
     pub rules: Arc<dyn FleetRules>,
@@ -51,16 +51,17 @@ struct File {
 /// The first and the last line of a dump that `taffrail dump` wrote.
 struct Recording {
     opening: Opening,
-    /// The last line; `None` if it is missing because the dump was cut, or if a part of the dump could not be
-    /// parsed.
+    /// The last line; `None` if it is missing, states another number of objects than the dump has, or is not the only
+    /// one, or if a part of the dump could not be parsed.
     closing: Option<Closing>,
 }
 
-/// Reads dumps, and answers the query that `asked` returns for each dump's contents. A scope that could not be read
-/// when a dump was written is an error only if the query needs it.
+/// Reads dumps, and answers, in each that `taffrail dump` wrote, the query that `asked` returns for its contents. A
+/// scope that could not be read when a dump was written is an error only if the query needs it.
 ///
 /// # Errors
-/// Returns an error if there is no dump. A file that cannot be read becomes a snapshot with an error.
+/// Returns an error if `paths` contain no file. A file that cannot be read becomes a snapshot with an error, and a
+/// folder without files that can be read one of the `problems`.
 pub fn read_dumps(
     request: DumpRequest<'_>,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
@@ -236,8 +237,8 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     File { snapshot, recording: Some(recording) }
 }
 
-/// Returns an empty snapshot of a dumped cluster, with the server, kinds and time that the dump's first line
-/// states.
+/// Returns an empty snapshot of a dumped cluster, with the server, version, clock difference, kinds and time that the
+/// dump's first line states.
 fn recorded(opening: &Opening, observed_at: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(&*opening.metadata.name, observed_at);
     snapshot.add_server(&*opening.server);
@@ -256,7 +257,8 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 }
 
 impl Recording {
-    /// Answers the reads that the plan makes for `asked`, with the result that each had when the dump was written.
+    /// Answers the reads that the plan makes for `asked`, with the result that each had when the dump was written. Does
+    /// nothing if the dump has no valid last line, or if its cluster did not answer.
     fn answer(&self, snapshot: &mut Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) {
         /// Maximum number of rounds of planning reads and answering them; reads planned later stay unanswered. No
         /// plan needs as many.
@@ -283,7 +285,8 @@ impl Recording {
         rounds.report(snapshot);
     }
 
-    /// Marks each scope that was read completely, so that an object missing in it counts as absent, not as unknown.
+    /// Marks each scope that was read completely, or whose kind the server did not serve, so that an object missing in
+    /// it counts as absent, not as unknown.
     fn mark_read(&self, snapshot: &mut Snapshot) {
         for scope in self.scopes() {
             match scope.state {
@@ -367,7 +370,8 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
     snapshot.insert(document, projection).map_err(|error| error.to_string())
 }
 
-/// Returns the name of a dump's cluster: the file name without its extension.
+/// Returns the file's name without its extension, which names the cluster of a dump that states no name, or the name of
+/// another dump.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

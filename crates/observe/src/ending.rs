@@ -31,9 +31,9 @@ const LAST: [(&str, &[&str], &str); 8] = [
 /// `kind` are left out: kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// True if the last object lacks a field that an API server always prints.
+    /// True if the last object lacks the field that [`LAST`] names, or has a `creationTimestamp` and no UID.
     last: bool,
-    /// True if an earlier object lacks such a field too, so that the fields were removed on purpose.
+    /// True if an earlier object lacks such a field too, so that the fields were probably removed on purpose.
     before: bool,
     /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,
@@ -51,7 +51,8 @@ impl Ending {
         self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
-    /// Returns true if the dump ends inside its last object. A cut inside that object's last field is not detected.
+    /// Returns true if only the last object lacks a field that a server always prints, and an object has a UID: the
+    /// dump ends inside that object. A cut inside that object's last field is not detected.
     pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }

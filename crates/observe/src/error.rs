@@ -16,7 +16,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Makes a failure from an error; leaves `hint` out if it follows from the reason alone.
+    /// Makes a failure with the message of `error` and its causes; appends `hint` in parentheses, unless it is
+    /// [`Reason::hint`].
     pub fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
         // What the reason tells by itself is told once, below the answer.
         let own = hint.filter(|hint| *hint != reason.hint());
@@ -34,18 +35,18 @@ impl Failure {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObserveError {
-    /// The kubeconfigs name no context to read.
-    #[error("no cluster is selected")]
+    /// No kubeconfig can be loaded; or no context was named, and the current one cannot be used.
+    #[error("{}", no_cluster(.0))]
     NoCluster(#[source] KubeconfigError),
-    /// One of several kubeconfigs cannot be used.
-    #[error("cannot use one of the kubeconfig files")]
+    /// A kubeconfig, or an entry of one, cannot be used; its other contexts can.
+    #[error("cannot use a kubeconfig file, or an entry of one")]
     Kubeconfig(#[source] KubeconfigError),
-    /// No context matches a name or pattern that the user gave.
+    /// A pattern with `*` that the user gave matches no context.
     #[error("no context matches '{pattern}'")]
     NoContext {
-        /// The name or pattern as the user gave it.
+        /// The pattern as the user gave it.
         pattern: String,
-        /// The names of the first contexts that exist.
+        /// The names of the first 10 contexts, in the order of the kubeconfigs.
         known: Vec<String>,
     },
     /// Something is wrong with a context, and its cluster was read all the same: the warning says why its answers
@@ -73,8 +74,21 @@ pub enum ObserveError {
     NoManifests(PathBuf),
 }
 
+/// Returns the step that failed because of the error of an [`ObserveError::NoCluster`]: the load of the kubeconfig, or
+/// the use of the current context.
+fn no_cluster(error: &KubeconfigError) -> &'static str {
+    match error {
+        KubeconfigError::NoCurrentContext { .. }
+        | KubeconfigError::CurrentContextUnknown(_)
+        | KubeconfigError::UnknownContext { .. }
+        | KubeconfigError::Unusable { .. } => "no context was named, and the current context cannot be used",
+        _ => "cannot load a kubeconfig",
+    }
+}
+
 impl ObserveError {
-    /// Returns the severity of the error.
+    /// Returns `Warning` for a doubtful context, `Usage` for a pattern without a match, and `Unreadable` for all
+    /// others.
     pub fn level(&self) -> ErrorLevel {
         match self {
             ObserveError::Doubtful { .. } => ErrorLevel::Warning,
@@ -88,11 +102,12 @@ impl ObserveError {
         FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }
 
-    /// Returns what the user can do about the error; `None` if there is nothing to say.
+    /// Returns what the user can do about the error: the hint of the kubeconfig's error, the first contexts that exist,
+    /// or which files of a folder are read; `None` for all other errors.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),
-            ObserveError::NoContext { known, .. } => Some(format!("there are: {}", known.join(", "))),
+            ObserveError::NoContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
             ObserveError::NoManifests(_) => Some(
                 "files ending in .yaml, .yml, .json or .jsonl are read; -R reads folders inside it too"
                     .to_owned(),

@@ -24,7 +24,7 @@ pub struct FleetSnapshot {
     pub now: Timestamp,
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
-    /// Failures outside of any cluster, such as in one of several kubeconfigs.
+    /// Failures outside of any cluster, such as in a kubeconfig, and warnings about contexts.
     pub problems: Vec<FleetProblem>,
     /// The labels whose values name the apps of objects that no tool declares.
     pub(crate) labels: AppLabels,
@@ -34,7 +34,8 @@ pub struct FleetSnapshot {
 
 impl FleetSnapshot {
     /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which
-    /// consists of these objects.
+    /// consists of these objects. Messages about objects missing in a dump end with [`LEFT_OUT`] if it has none of
+    /// their kind.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());
@@ -62,8 +63,9 @@ impl FleetSnapshot {
     }
 
     /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster;
-    /// without `namespaces` see [`AppList::orphans`]. The failures are those of `list`, and for each namespace that it has
-    /// objects that may belong to an app that could not be read.
+    /// without `namespaces` see [`AppList::orphans`]. A Current one that carries the mark of a tool says so in its
+    /// message. The failures are those of `list`, and for each namespace that it has objects that may belong to an app
+    /// that could not be read.
     pub fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
         let rules = self.rules.active();
         let mut errors = list.errors.clone();

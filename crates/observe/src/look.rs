@@ -56,9 +56,9 @@ impl fmt::Debug for LookRequest {
     }
 }
 
-/// Reads all clusters at the same time. Then reads, in each cluster, the objects that apps of other clusters
-/// deliver into it, and those that `more` returns. Returns the snapshots, and the connections to the clusters that
-/// answered.
+/// Reads all clusters at the same time. Then reads, in each cluster, the objects that apps of other clusters deliver
+/// into it, and those that `more` returns. Returns the snapshots, and the connections to the clusters that could be
+/// connected to.
 ///
 /// # Errors
 /// Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains
@@ -266,7 +266,7 @@ fn plan_by_turns(
     reads
 }
 
-/// Returns an empty snapshot of a connected cluster, with its address.
+/// Returns an empty snapshot of a connected cluster, with its address, and the reason if its server is not verified.
 pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(name, now);
     snapshot.add_server(cluster.server());

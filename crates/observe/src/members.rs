@@ -17,7 +17,8 @@ pub struct ClusterSelection {
     pub contexts: Vec<String>,
     /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
-    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`.
+    /// The kubeconfig to read; `None` for those of `$KUBECONFIG`, or else `~/.kube/config`, or else, in a Pod, its
+    /// service account.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -31,7 +32,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns the warning that the server's certificate is not verified; `None` if it is, or the context is unusable.
+    /// Returns the warning that the server's certificate is not verified, or that the connection is plain HTTP across
+    /// the network; else `None`, also if the context is unusable.
     fn warning(&self) -> Option<ObserveError> {
         let warning = self.context.as_ref().ok()?.warning()?.to_string();
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
@@ -39,7 +41,7 @@ impl Member {
 
     /// Returns a snapshot without objects, which says that the cluster is not connected yet (reason `Connecting`).
     pub(crate) fn unread(&self) -> Snapshot {
-        let (reason, message) = ("Connecting".to_owned(), "not connected yet".to_owned());
+        let (reason, message) = ("Connecting".to_owned(), "the cluster is not connected yet".to_owned());
         self.lost(Failure { reason, message })
     }
 
@@ -60,7 +62,7 @@ impl Member {
 /// The contexts that a [`ClusterSelection`] names.
 #[derive(Debug, Clone, Default)]
 pub struct FleetMembers {
-    /// The contexts, each once.
+    /// The contexts in the order of the selection, each once.
     pub members: Vec<Member>,
     /// Failures in kubeconfigs, and warnings about contexts.
     pub problems: Vec<FleetProblem>,
@@ -73,7 +75,7 @@ fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> 
         .map_err(ObserveError::NoCluster)
 }
 
-/// Returns the names of all contexts in the kubeconfig.
+/// Returns the names of all contexts in the kubeconfigs that `selection` reads, whatever contexts it selects.
 ///
 /// # Errors
 /// Fails when no kubeconfig can be read.
@@ -81,7 +83,8 @@ pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveErro
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
 
-/// Splits `names` at commas, and replaces each pattern such as `prod-*` by the names of all matching contexts.
+/// Splits `names` at commas, except the name of a context, and replaces each pattern such as `prod-*` by the names of
+/// all matching contexts; fails if there are none. Other names are returned without a check.
 fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, ObserveError> {
     let mut found = Vec::new();
     let is_known = |name: &str| kubeconfig.names().any(|known| known == name);
@@ -122,8 +125,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
 /// Returns the contexts that a selection names.
 ///
 /// # Errors
-/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected
-/// and there is no current context. A context that cannot be used is a failure of that [`Member`] alone.
+/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected and the
+/// current context cannot be used. A selected context that cannot be used is a failure of that [`Member`] alone.
 pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
     let mut kubeconfig = kubeconfig(selection)?;
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]

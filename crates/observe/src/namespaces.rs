@@ -10,7 +10,8 @@ use taffrail_status::{ClusterState as _, Presence};
 use crate::connector::ClusterConnector;
 use crate::rules::FleetRules;
 
-/// Returns those of `namespaces` that do not exist in a cluster. One that the user may not read may exist.
+/// Reads `namespaces` in a cluster, and returns those that do not exist, in the given order. One that cannot be read is
+/// not returned.
 pub async fn absent_namespaces(
     live: ClusterConnector,
     namespaces: Arc<[String]>,

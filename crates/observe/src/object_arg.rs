@@ -9,11 +9,13 @@ use taffrail_object::ObjectKey;
 /// counts the rest.
 pub(crate) const MAX_NAMESPACES: usize = 50;
 
-/// Returns the note about the namespaces beyond [`MAX_NAMESPACES`] of `all` that have an object called `name`; `None` if
-/// there are none.
+/// Returns a note with the number of namespaces beyond [`MAX_NAMESPACES`], of the `all` namespaces that have an object
+/// called `name`; `None` if there are none beyond.
 pub(crate) fn beyond_namespaces(name: &str, all: usize) -> Option<String> {
     let more = all.checked_sub(MAX_NAMESPACES).filter(|more| *more > 0)?;
-    Some(format!("{name} is in {more} more namespaces; Taffrail reads at most {MAX_NAMESPACES}"))
+    Some(format!(
+        "objects called {name} are in {more} more namespaces; Taffrail reads them in at most {MAX_NAMESPACES}"
+    ))
 }
 
 /// The argument by which a user names an object: its whole key, or kind and name.

@@ -16,9 +16,9 @@ use crate::look::{begun, catalog, go_on};
 pub struct ObjectLook {
     /// The objects and the evidence about them; for a cluster that does not answer, the error.
     pub snapshot: Snapshot,
-    /// The kinds that the server serves; `None` if discovery failed.
+    /// The kinds that the server serves; `None` if connecting or discovery failed.
     pub discovery: Option<Discovery>,
-    /// The connection; `None` if the server did not answer.
+    /// The connection; `None` if connecting failed.
     pub cluster: Option<Cluster>,
 }
 

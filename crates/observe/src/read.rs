@@ -8,7 +8,7 @@ use taffrail_object::json::OwnedDocument;
 /// or an error.
 pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
-/// Returns the API resource that a read requests.
+/// Returns the API resource that a read requests; it is namespaced only if the read is in one namespace.
 pub(crate) fn resource(read: &Read) -> ApiResource {
     ApiResource {
         group: read.group.clone(),
@@ -40,7 +40,7 @@ pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
             let listing = cluster.list(&request).await?;
             let malformed = listing.malformed.iter().map(|item| {
                 let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
-                format!("{name}: {}", item.reason)
+                format!("{} {name} is left out: {}", resource.full_name(), item.reason)
             });
             (listing.objects, malformed.collect())
         }

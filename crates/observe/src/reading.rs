@@ -15,7 +15,7 @@ pub(crate) fn once(cluster: &Cluster) -> ReadStats {
     }
 }
 
-/// Returns the statistics of a cluster that is watched.
+/// Returns the statistics of a cluster that is watched by `feeds`; `followed` has those of its watches.
 pub(crate) fn following(feeds: &Watcher, followed: WatchStats) -> ReadStats {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
     ReadStats {

@@ -40,7 +40,7 @@ pub struct Opening {
     /// The only namespace that was read; absent if all namespaces were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The kinds that the API server serves.
+    /// The kinds that the API server serves, except metrics and those of `events.k8s.io`.
     pub kinds: Vec<ServedKind>,
     /// Groups whose kinds could not be discovered.
     #[serde(default)]
@@ -57,9 +57,9 @@ pub struct Name {
 /// An API group whose kinds could not be discovered when the dump was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Broken {
-    /// The group, empty for the core one.
+    /// The group, empty for the core one; [`KindCatalog::ALL_GROUPS`] for all others, or an unknown one.
     pub group: String,
-    /// The reason, as one word in CamelCase.
+    /// The reason, on one line.
     pub reason: String,
 }
 
@@ -129,7 +129,7 @@ pub enum State {
     NotServed,
     /// The API server refused the list: the user may not list the kind.
     Forbidden,
-    /// The list failed or was not read to its end.
+    /// The list failed, was not read to its end, or had items that are not objects.
     Failed,
 }
 
@@ -165,7 +165,8 @@ impl Opening {
 }
 
 impl RecordedScope {
-    /// Returns the list request that produced the scope.
+    /// Returns the read of the plan that the scope answers: the list of the kind, in its namespace or all, with the
+    /// bodies of the objects only if their verdict needs them.
     pub fn read(&self) -> Read {
         let projection =
             if needs_body(&self.group, &self.kind) { Projection::Full } else { Projection::Metadata };

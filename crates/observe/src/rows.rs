@@ -27,7 +27,8 @@ impl KeptRows {
         }
     }
 
-    /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again.
+    /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again; does
+    /// nothing before a view has requested the rows.
     pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = &'s mut Snapshot>) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;

@@ -23,8 +23,8 @@ use tokio::time::Instant;
 
 use crate::read::read_one;
 
-/// Time without a change of the compared Leases after which a comparison ends without proof: the controllers of
-/// Kubernetes renew theirs every two seconds.
+/// Time after which a comparison ends without proof if neither cluster has renewed a Lease since it began: the
+/// controllers of Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// Maximum duration of a comparison of two clusters, even if the caller allows more.
@@ -67,8 +67,9 @@ pub(crate) struct Compared {
     pub(crate) spent: BTreeMap<usize, Duration>,
 }
 
-/// Compares each pair of clusters that may be one: checks that the same certificate authorities vouch for both, then
-/// reads the Leases of both repeatedly, for at most `within`. `clusters` has the connections by index.
+/// Compares each pair of clusters: if the same certificate authorities vouch for both, reads the Leases of both
+/// repeatedly, for at most `within` and [`MOST_PATIENCE`]; all other pairs are unproven. `clusters` has the connections
+/// by index.
 pub(crate) async fn compare(
     clusters: BTreeMap<usize, Cluster>,
     pairs: Vec<Pair>,
@@ -123,8 +124,8 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Compares a new reading of one cluster's Leases with the earlier ones of the other clusters; `elapsed` is the
-    /// time since the comparison began.
+    /// Compares a new reading of one cluster's Leases with the earlier ones of the other clusters, and moves the pairs
+    /// that this decides to the results; `elapsed` is the time since the comparison began.
     fn take(&mut self, reading: Reading, elapsed: Duration) {
         let Reading { place, asked, answered, leases } = reading;
         let Comparison { open, renewals, compared } = self;
@@ -161,7 +162,7 @@ impl Comparison {
     }
 }
 
-/// The Leases of one cluster, and the time from the beginning of the comparison to the reading.
+/// The Leases of one cluster, and the times from the beginning of the comparison to their request and its answer.
 struct Reading {
     place: usize,
     asked: Duration,
@@ -173,7 +174,7 @@ enum Leases {
     Read(Vec<OwnedDocument>),
     /// The answer did not arrive within [`READ_WITHIN`].
     Late,
-    /// The user may not read the Leases, or there are more than [`MOST_LEASES`].
+    /// The read failed, such as because the user may not read the Leases, or there are more than [`MOST_LEASES`].
     Unreadable,
 }
 

@@ -52,8 +52,8 @@ impl TimeLimits {
         TimeLimits { total: TimeBudget::PerCluster(timeout), request: None }
     }
 
-    /// Returns the time that each cluster has for all of its writes, if `spent` of the time for the whole answer has
-    /// passed before.
+    /// Returns the time that each cluster has for all of its writes: its own time, at least 30 s, or what is left of
+    /// the time for the whole answer after `spent`.
     pub fn to_write(&self, spent: Duration) -> Duration {
         match self.total {
             TimeBudget::PerCluster(time) => time.max(WRITES),
@@ -71,7 +71,7 @@ impl TimeLimits {
     }
 }
 
-/// The start of reading a fleet, and the time limit of one cluster.
+/// The start of reading a fleet, and the time that it may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     begun: Instant,
@@ -84,7 +84,8 @@ impl Timing {
         Timing { begun: Instant::now(), limit }
     }
 
-    /// Returns the time left for the first part, in which each cluster is read without regard to the others.
+    /// Returns the time left for the first part, extra time included, in which each cluster is read without regard to
+    /// the others.
     pub(crate) fn alone(&self) -> Duration {
         self.alone_after(self.begun.elapsed())
     }

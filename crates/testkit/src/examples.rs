@@ -21,7 +21,7 @@ pub struct Example {
     waits: &'static [&'static [&'static str]],
 }
 
-/// All examples. Each is applied with the source of the Kustomizations among them.
+/// All examples. Each but the Helm release is applied with the source of the Kustomizations.
 pub const ALL: &[Example] = &[
     Example {
         name: "shop",
@@ -79,7 +79,8 @@ impl Example {
         }
     }
 
-    /// Applies the manifests of the example to a cluster, which creates it or restores its first state.
+    /// Applies the manifests of the example, or installs its Helm chart, in a cluster, which creates it or restores its
+    /// first state.
     pub fn apply(self, plane: &ControlPlane, context: &str) -> Result<()> {
         if self.name == "notes" {
             return install_notes(plane, context, "notes", &[]);

@@ -32,7 +32,8 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
     Ok(Some(format!("`{name}` is not in the cache, and `go`, which builds it, is not installed")))
 }
 
-/// Builds the peer called `name`, unless it is cached, and returns its path.
+/// Builds the peer called `name`, unless it is cached, and returns its path. After it built one, deletes those of its
+/// binaries that were not used for a week.
 ///
 /// # Errors
 /// If Go is missing, or the program does not compile.
@@ -114,7 +115,7 @@ fn touch(program: &Path) {
     let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Deletes programs from other states of the sources that were not used for [`UNUSED_PEER_TTL`].
+/// Deletes the built programs of the peer `name` that were not used for [`UNUSED_PEER_TTL`]; ignores failures.
 fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();

@@ -15,7 +15,8 @@ pub enum AddressClass {
     LinkLocal,
     /// An address at which a cloud serves metadata and credentials of this machine.
     Metadata,
-    /// The unspecified address (`0.0.0.0` or `::`), which many systems take for their own.
+    /// The unspecified address (`0.0.0.0`, with its network `0.0.0.0/8`, or `::`), which many systems take for their
+    /// own.
     Unspecified,
     /// A multicast address, which is that of a group of machines.
     Multicast,

@@ -56,7 +56,7 @@ impl SecretClusterError {
         }
     }
 
-    /// Returns the hint for the user.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             SecretClusterError::TooLarge { .. } => "leave only the entries of one cluster in the kubeconfig",

@@ -62,8 +62,8 @@ pub enum SecretCluster {
 }
 
 impl SecretCluster {
-    /// Returns the cluster of a kubeconfig in a Secret: that of its current context, or of its only one. `name` becomes
-    /// the name of the context, and `guard` checks the addresses of the server.
+    /// Returns the cluster of a kubeconfig in a Secret: that of its current context, or, if it sets none, of its only
+    /// context. `name` becomes the name of the context, and `guard` checks the addresses of the server.
     ///
     /// # Errors
     ///
@@ -79,9 +79,9 @@ impl SecretCluster {
             NotChosen::Kubeconfig(error) => unusable(&error),
             NotChosen::Ambiguous(contexts) => SecretClusterError::Ambiguous { contexts },
             NotChosen::Broken(what) => SecretClusterError::Unusable(what.to_owned()),
-            NotChosen::TooMany(most) => {
-                SecretClusterError::Unusable(format!("it has more than {most} contexts, clusters or users"))
-            }
+            NotChosen::TooMany(most) => SecretClusterError::Unusable(format!(
+                "the kubeconfig in the Secret has more than {most} contexts, clusters or users"
+            )),
         })?;
         let is_set = |fields: &Map<String, Value>, field: &str| {
             fields.get(field).is_some_and(|value| !value.is_null() && value != "")
@@ -209,7 +209,8 @@ fn check_length(text: &[u8]) -> Result<(), SecretClusterError> {
     }
 }
 
-/// Returns the cluster of checked entries, of which only the known fields are used.
+/// Returns the cluster of checked entries, of which only the known fields are used; fails if its URL is not https,
+/// contains a user, or has an address that `guard` refuses.
 fn of_entries(
     name: &str,
     mut entries: Entries,

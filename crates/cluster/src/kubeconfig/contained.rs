@@ -26,14 +26,15 @@ pub(crate) enum NotChosen {
     Kubeconfig(KubeconfigError),
     /// There is no current context, and the number of contexts is not one.
     Ambiguous(usize),
-    /// The current context, its cluster or its user is not defined, or is not of the form of one.
+    /// The current context, its cluster or its user is not defined, is defined twice, or is malformed.
     Broken(&'static str),
     /// There are more contexts, clusters or users than this maximum.
     TooMany(usize),
 }
 
 impl Entries {
-    /// Returns the entries of the current context of a kubeconfig, or of its only one. Reads no file.
+    /// Returns the entries of the current context of a kubeconfig, or, if it sets none, of its only context. Reads no
+    /// file.
     pub(crate) fn choose(kubeconfig: &[u8]) -> Result<Entries, NotChosen> {
         let file = Path::new("kubeconfig");
         let text = FileText::parse_without_aliases(file, kubeconfig).map_err(NotChosen::Kubeconfig)?;

@@ -90,8 +90,8 @@ impl Context {
         }
     }
 
-    /// Returns true if `other` leads to the same address, and the same servers there are trusted, so that the two differ
-    /// only in credentials.
+    /// Returns true if `other` has the same server address, proxy and trusted certificates, so that the two differ only
+    /// in credentials, and both or neither come from a Secret.
     pub fn is_same_server(&self, other: &Context) -> bool {
         let place = |context: &Context| {
             let Config { cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url, .. } =
@@ -184,7 +184,8 @@ impl Place<'_> {
         error
     }
 
-    /// Deserializes the body of the entry; `list` is the name of the kubeconfig's list that contains it.
+    /// Deserializes the body of the entry; fails if its name is defined twice. `list` is `cluster` or `user`, for
+    /// messages.
     pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
         let name = &self.entry.name;
         if self.entry.twice {
@@ -286,7 +287,8 @@ impl Place<'_> {
         Ok(config)
     }
 
-    /// Checks the user's credentials, and replaces file names by the content of the files.
+    /// Checks the user's credentials. Replaces the names of certificate and key files by their contents, and starts the
+    /// paths of the token file and of the exec plugin at the kubeconfig's folder.
     pub(super) fn credentials(&self, user: &mut AuthInfo) -> Result<(), KubeconfigError> {
         let name = &self.entry.name;
         if let Some(provider) = &user.auth_provider

@@ -47,7 +47,7 @@ pub enum KubeconfigError {
     NoCurrentContext {
         /// The files.
         files: Vec<PathBuf>,
-        /// The existing contexts.
+        /// The names of the existing contexts.
         known: Vec<String>,
     },
     /// An unreadable file may have set another current context.
@@ -58,7 +58,7 @@ pub enum KubeconfigError {
     UnknownContext {
         /// The name that was given.
         name: String,
-        /// The existing contexts, most similar name first.
+        /// The names of the existing contexts, most similar name first.
         known: Vec<String>,
     },
     /// The context cannot be used.
@@ -91,7 +91,8 @@ impl KubeconfigError {
         Reason::BadKubeconfig
     }
 
-    /// Returns a hint for the user; `None` if there is none.
+    /// Returns what the user can do; `None` unless there is no kubeconfig, no current context or no such context, or
+    /// the current context is not known.
     pub fn hint(&self) -> Option<String> {
         match self {
             KubeconfigError::NotConfigured(_) => {

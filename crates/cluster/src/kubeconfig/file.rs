@@ -67,7 +67,7 @@ impl FileText {
         FileText::parse(file, bytes, |text| yaml::read_without_aliases(text).map(|only| vec![only]))
     }
 
-    /// Parses the content of a kubeconfig file, whose documents `read` returns.
+    /// Parses the content of a kubeconfig file, whose documents `read` returns; only the first of them counts.
     fn parse(
         file: &Path,
         bytes: &[u8],
@@ -100,8 +100,8 @@ impl FileText {
     }
 }
 
-/// Returns the entries of a file's list of each `what` (`context`, `cluster` or `user`), each name once. An entry
-/// without a name is left out and reported in `problems`.
+/// Returns the entries of a file's list of each `what` (`context`, `cluster` or `user`): of each name the first, marked
+/// if there are others. An entry without a name is left out and reported in `problems`.
 pub(super) fn named(
     file: &Arc<Path>,
     list: Vec<Spanned<Value>>,
@@ -135,7 +135,8 @@ pub(super) fn named(
     entries
 }
 
-/// Removes the quoted values from a decoder's message: in a kubeconfig they may be credentials.
+/// Replaces by `…` each text in double quotes in a decoder's message, and in messages about an invalid type or value
+/// also each text in backticks: in a kubeconfig they may be credentials.
 pub(super) fn without_values(message: &str) -> String {
     let hide_ticks = message.contains("invalid type") || message.contains("invalid value");
     let mut text = String::new();

@@ -27,7 +27,7 @@ pub enum Connectivity {
         /// Time since the server last sent something.
         silent: Duration,
     },
-    /// The server does not answer.
+    /// A probe failed: the server does not answer, or with an error that is not Forbidden, NotFound or TooManyRequests.
     Lost {
         /// Time since the server last sent something.
         silent: Duration,
@@ -132,8 +132,9 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     }
 }
 
-/// Lists one namespace and returns the server's resource version; `None` if the server refuses, which also proves that
-/// it is alive. No proxy can answer that in place of the server, and it is cheap.
+/// Lists one namespace and returns the server's resource version; `None` if the answer states none or is a refusal
+/// (403, 404 or 429), which also proves that it is alive. No proxy can answer that in place of the server, and it is
+/// cheap.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let namespaces = ApiResource::namespaces();
     let request = ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };

@@ -43,7 +43,7 @@ pub(super) enum WireFormat {
     Lines,
     /// Complete events of a watch in Protobuf, each preceded by its length.
     Frames,
-    /// The beginning of a line that was too long and was skipped.
+    /// The beginning of a line or frame that was too long and was skipped.
     TooLong {
         /// The limit that it exceeded, in bytes.
         limit: usize,
@@ -106,7 +106,8 @@ impl Batch {
         self.text.len() + items
     }
 
-    /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
+    /// Decodes the batch and calls `visit` with each change in order; stops at an event that is malformed, after which
+    /// the watch is opened again. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
             WireFormat::Items(ref items) => self.items(items, &mut visit),
@@ -147,8 +148,9 @@ impl Batch {
         }
     }
 
-    /// Returns the object at `root`. A metadata scope rejects whole objects, because these may contain secrets;
-    /// `known_form` is true if the text has stated that it is metadata only.
+    /// Returns the object at `root`; fails if it is not of the scope's kind or has no name. A metadata scope rejects
+    /// whole objects, because these may contain secrets; `known_form` is true if the text has stated that it is
+    /// metadata only.
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
         if root.kind() != Kind::Object {
@@ -275,8 +277,8 @@ impl Batch {
         }
     }
 
-    /// Records `version` as the position of the watch; `end` is true at the end of the initial list. Returns true if
-    /// that completes the list.
+    /// Records `version` as the position of the watch if the initial list is complete, or at its `end`; marks the watch
+    /// as expired if the position would go back. Returns true if that completes the list.
     fn move_on(&self, version: Option<&str>, end: bool) -> bool {
         let mut progress = self.followed.progress();
         let Some(version) = version.filter(|version| !version.is_empty()) else { return false };
@@ -301,7 +303,7 @@ impl Batch {
 pub(super) struct Items {
     /// Index of the first item in its page.
     first: usize,
-    /// The items, each with its index.
+    /// The parsed items.
     documents: Vec<OwnedDocument>,
     /// The size of their texts, in bytes.
     bytes: usize,

@@ -112,7 +112,7 @@ pub enum ListStrategy {
     Auto,
     /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
     Streams,
-    /// Compressed pages.
+    /// Pages, compressed unless the context disables compression.
     Pages,
 }
 
@@ -133,7 +133,8 @@ pub struct WatchSettings {
     pub probe_after: Duration,
     /// Time limit for the answer to a probe.
     pub probe_timeout: Duration,
-    /// Time limit for the start of the response to a list; a third of it for a watch.
+    /// Time limit for the start of the response to a list; a third of it for a watch. If the connection has a time
+    /// limit for each request, that counts instead.
     pub answer_timeout: Duration,
     /// Maximum backoff between attempts of a scope, or to renew credentials; up to a quarter is added or subtracted at
     /// random, and a server's `Retry-After` may be longer.
@@ -321,8 +322,8 @@ fn is_own(resource: &ApiResource) -> bool {
 }
 
 impl Followed {
-    /// Records a resource version received in the epoch `epoch`; ignores it if a newer epoch has begun, or if the scope
-    /// may be in another store.
+    /// Records a resource version received in the epoch `epoch` if it is the highest so far; ignores it if a newer
+    /// epoch has begun, or if the scope may be in another store.
     fn note(&self, epoch: u64, version: &str) {
         if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -467,9 +468,9 @@ impl Watcher {
         scope::streams(&self.shared)
     }
 
-    /// Returns the time since the last sign of life, if it is longer than is possible while the process runs: the
-    /// machine was asleep, for example; else `None`. No object of the cluster is known to be unchanged until
-    /// [`Connectivity::Live`]. The server is probed at once.
+    /// Returns the time since the last sign of life, if it is longer than is possible while the process runs (the
+    /// machine was asleep, for example), and probes the server at once; else `None`. After such a silence no object of
+    /// the cluster is known to be unchanged until [`Connectivity::Live`].
     pub fn silence(&self) -> Option<Duration> {
         let silent = self.shared.silent();
         let is_long = silent > self.shared.settings.longest_silence();

@@ -50,7 +50,7 @@ const MAX_UNCHARGED: usize = 16 << 10;
 /// A watch that ends earlier than planned by more than this was ended by the server or a proxy.
 const END_TOLERANCE: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner than this counts as failed, whatever it brought.
+/// A watch that ends sooner than this has ended at once: the next one waits for the backoff, whatever it brought.
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
 /// Number of consecutive watches that may end at once, without a change, before that is reported as a failure: a server
@@ -109,11 +109,11 @@ pub(super) fn streams(shared: &Shared) -> bool {
 /// The suspicion that the server's state may have gone back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubt {
-    /// The last watch ended as planned, or there was none.
+    /// The last watch ended as planned, expired, or was ended after a sleep, or there was none.
     None,
     /// The last watch ended early, but had worked.
     Slight,
-    /// The last watch failed, or ended before it brought anything.
+    /// The last watch failed, was silent for too long, or ended at once without a change.
     Grave,
 }
 
@@ -130,8 +130,9 @@ struct Task<'a> {
     doubt: Doubt,
     /// The epoch in which the current list or watch began.
     epoch: u64,
-    /// True if the objects of this scope are in another store than those of other scopes: a complete list had an
-    /// earlier resource version than another scope had received before the list began.
+    /// True if the objects of this scope are, or by their kind may be, in another store than those of other scopes.
+    /// They are if a complete list had an earlier resource version than another scope had received before the list
+    /// began.
     is_foreign: bool,
     /// True if objects come as Protobuf, fixed at the last list because digests are of one form.
     protobuf: bool,
@@ -310,7 +311,8 @@ impl<'a> Task<'a> {
         *self.followed.progress() = super::Progress::default();
     }
 
-    /// Waits before the next attempt: the backoff, at least `least`, but no longer than until the server is back.
+    /// Waits before the next attempt: the backoff, or `least` if that is longer. Ends within 500 ms once the server is
+    /// back or [`super::Watcher::try_now`] is called.
     async fn rest(&mut self, least: Option<Duration>) {
         let wait = self.backoff.next().max(least.unwrap_or_default());
         tokio::select! {
@@ -337,7 +339,8 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
-    /// Lists the scope if it is not completely known yet, else watches it; returns the reason why that ended.
+    /// Lists the scope if it is not completely known yet and then watches it; else watches it, and in doubt checks
+    /// whether the server's state went back. Returns the reason why that ended.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {
@@ -678,7 +681,8 @@ struct VersionCheck<'a> {
 }
 
 impl VersionCheck<'_> {
-    /// Sends the request; returns `None` if the watch may continue, else the reason to end it.
+    /// Sends the request; returns `None` if the watch may continue, else the reason to end it. If the server's state
+    /// went back, voids all watches and never returns: the change of epoch ends this watch.
     async fn ask(self) -> Option<Ended> {
         let VersionCheck { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };

@@ -266,7 +266,7 @@ fn kubeconfigs_of_secrets_that_reach_beyond_are_refused() {
         ),
         (
             &format!("users: [{}]", "{name: a},".repeat(1_001)),
-            "the kubeconfig has more than 1000 contexts, clusters or users",
+            "the kubeconfig in the Secret has more than 1000 contexts, clusters or users",
         ),
         ("contexts: []", "the kubeconfig in the Secret has 0 contexts and no current-context"),
         (

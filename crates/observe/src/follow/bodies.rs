@@ -4,9 +4,9 @@
 use taffrail_apps::Snapshot;
 use taffrail_object::{ObjectKey, Projection};
 
-/// Removes `key`, which a scope with the projection `gone` reports as deleted, unless scopes with the
-/// projection `others` will report it. The two do not report at the same time: a new object of that name may
-/// exist already.
+/// Removes `key`, which a scope with the projection `gone` reports as deleted; `others` is the largest projection in
+/// which other scopes hold it. If only one of the two is of whole objects, keeps what the other scopes hold, because
+/// they report the deletion later: a new object of that name may exist already.
 pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection, others: Option<Projection>) {
     match (gone, others) {
         (Projection::Metadata, Some(Projection::Full)) => {}
@@ -15,8 +15,8 @@ pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection,
     }
 }
 
-/// Removes `key` of a scope with the projection `ended` that is no longer watched, unless scopes with the
-/// projection `others` still deliver it.
+/// Removes `key` of a scope with the projection `ended` that is no longer watched; if other scopes hold it, with
+/// `others` as their largest projection, keeps it, but without its body if they hold only its metadata.
 pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, others: Option<Projection>) {
     match (ended, others) {
         (_, None) => snapshot.remove(key),

@@ -14,7 +14,7 @@ pub(super) struct Holders<'f> {
 }
 
 impl<'f> Holders<'f> {
-    /// Builds the index of the scopes.
+    /// Builds the index of the scopes. Of two scopes of one single object that of the whole object counts.
     pub(super) fn of(scopes: impl IntoIterator<Item = &'f Followed>) -> Holders<'f> {
         let mut holders = Holders { singles: HashMap::new(), lists: HashMap::new() };
         for followed in scopes {

@@ -20,7 +20,8 @@ use crate::look::{begun, catalog, take};
 /// Interval between attempts to connect to a cluster that does not answer.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Time after which two clusters are compared again if the last comparison did not prove that they are one cluster.
+/// Time after which two clusters are compared again if the last comparison proved neither that they are one cluster nor
+/// that they are two.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
 /// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment later; each
@@ -341,7 +342,8 @@ impl FleetWatcher {
                         let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
                         let brings_body = is_whole_beside || values.contains_key(&key);
                         if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
-                            changed |= followed.note(snapshot, error.to_string());
+                            let message = format!("{error}, so it is left out: {} {}", key.kind, key.path());
+                            changed |= followed.note(snapshot, message);
                         } else {
                             changed = true;
                             followed.unseen.remove(&key);
@@ -362,7 +364,9 @@ impl FleetWatcher {
                     }
                     Change::Malformed(item) => {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
-                        changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
+                        let list = crate::read::resource(&followed.read).full_name();
+                        let message = format!("{list} {name} is left out: {}", item.reason);
+                        changed |= followed.note(snapshot, message);
                     }
                     Change::InitDone => {
                         for key in std::mem::take(&mut followed.unseen) {
@@ -437,8 +441,9 @@ impl FleetWatcher {
     }
 }
 
-/// Returns true if objects of a kind may determine which objects apps have in other clusters, and where: kinds that
-/// declare apps, kinds that these refer to, and those by which an Argo CD is known.
+/// Returns true if objects of a kind may determine which objects apps have in other clusters, and where: every kind of
+/// a group that is not of Kubernetes itself, kinds that declare apps, kinds that these refer to, and those by which an
+/// Argo CD is known.
 fn may_declare(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     match &**group {

@@ -64,8 +64,8 @@ impl FleetWatcher {
         self.members_changed();
     }
 
-    /// Continues to watch a cluster, with the credentials of `member`, if its name and its server are the same; else
-    /// changes nothing and returns false.
+    /// Continues to watch a cluster, with the credentials of `member`, if its name and its server are the same and it
+    /// is connected; else changes nothing and returns false.
     pub(crate) fn renew_member(&mut self, member: &Member) -> bool {
         let known = self.clusters.iter_mut().find(|following| following.member.name == member.name);
         let Some(following) = known else { return false };

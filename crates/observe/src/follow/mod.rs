@@ -66,7 +66,7 @@ const AT_MOST: Duration = Duration::from_millis(300);
 /// the view shows the change without it.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
-/// Time for which changes are collected into one update while a caller waits for each change.
+/// Time without a further change after which [`FleetWatcher::soon`] returns.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// Maximum time for which events of one cluster are applied before those of the next cluster are; the rest waits for
@@ -118,12 +118,13 @@ struct Followed {
     unseen: HashSet<ObjectKey>,
     /// The messages about malformed items that were reported, and the number of all such items.
     malformed: (Vec<String>, usize),
-    /// True once the scope has been answered, with objects or an error.
+    /// True once the scope has been answered, with objects or an error, or once its answer is overdue.
     answered: bool,
-    /// The time, reason and message of the failure of a scope whose objects were known before; `None` while it
-    /// works.
+    /// The time, reason and message of the failure of a scope whose objects were known before; `None` while it works,
+    /// and again once the failure was reported because it lasts.
     broken: Option<(Moment, &'static str, String)>,
-    /// The last time at which the objects were known to be current, if that is too long ago; else `None`.
+    /// The last time at which the objects were known to be current; `None` unless they may have changed unnoticed
+    /// since.
     stale: Option<Timestamp>,
     /// The start of the running list that will replace the objects; `None` if none is running.
     behind: Option<Moment>,
@@ -236,12 +237,13 @@ struct Following {
     discovered: Instant,
     /// True if something changed since the reads of this cluster were last planned.
     changed: bool,
-    /// True once every needed scope has been answered.
+    /// True while no answer is missing that planning waits for; also after the cluster was dropped because of its
+    /// memory.
     is_settled: bool,
     /// The time since when every needed scope has been live without a gap; `None` if one is not.
     live_since: Option<Timestamp>,
-    /// The time of the cluster's last answer before the machine slept; `None` unless it slept and the cluster has not
-    /// answered since.
+    /// The time at which the cluster was last heard before the machine slept or the connection was in doubt; `None`
+    /// once it has answered and its watches are open again.
     stale: Option<Timestamp>,
     /// True while Taffrail probes the cluster's server, after the machine slept.
     is_asked: bool,
@@ -305,7 +307,8 @@ impl Following {
     }
 
     /// Updates the freshness of `snapshot` and the list of its stale scopes: live at `now`, or stale since the server
-    /// was last heard. A snapshot that is [`Lost`](FreshnessState::Lost) stays so.
+    /// was last heard, if it was silent or watches were not opened again since. A snapshot that is
+    /// [`Lost`](FreshnessState::Lost) stays so.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -330,7 +333,8 @@ impl Following {
         snapshot.set_stale_scopes(stale);
     }
 
-    /// Returns the statistics of requests and watches of the cluster; `None` if it is not connected.
+    /// Updates `live_since`, and returns the statistics of requests and watches of the cluster; `None` if it is not
+    /// connected.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<ReadStats> {
         let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
@@ -354,7 +358,7 @@ struct PendingKinds {
     is_wanted: bool,
     /// The scopes that report new kinds, CustomResourceDefinitions first.
     scopes: Vec<ScopeId>,
-    /// True if the user may not watch CustomResourceDefinitions.
+    /// True if the server does not let the user watch CustomResourceDefinitions, or does not serve them.
     is_blind: bool,
     /// The time of the next discovery, if one is due.
     due: Option<Instant>,
@@ -366,7 +370,7 @@ struct PendingKinds {
 /// A comparison of two clusters with the same identity.
 struct Compared {
     number: u64,
-    /// The time at which the comparison is repeated because it proved nothing; `None` if it is final.
+    /// The time at which the comparison is repeated because it proved nothing; `None` if it is running or final.
     again_at: Option<Instant>,
 }
 
@@ -505,9 +509,9 @@ impl FleetWatcher {
         self.request_timeout.unwrap_or(self.timeout)
     }
 
-    /// Plans reads, and waits until every needed scope is answered: at the first call up to the timeout of a cluster,
-    /// later up to 400 ms. At the first call, reports scopes without an answer as failed; a later update shows their
-    /// answers.
+    /// Plans reads, including those of the objects that `more` returns, and waits until every needed scope is answered:
+    /// at the first call up to the timeout of a cluster, later up to 400 ms. At the first call, reports scopes without
+    /// an answer as failed; a later update shows their answers.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
@@ -532,7 +536,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reports each scope that has not answered yet as failed; the report is removed when it answers.
+    /// Ends the wait for each scope that has not answered yet: the next plan reports it as failed, and its answer
+    /// removes the report.
     fn end_patience(&mut self) {
         let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
@@ -551,7 +556,8 @@ impl FleetWatcher {
         std::mem::take(&mut self.has_news)
     }
 
-    /// Applies events: waits for the first one at most `at_most`, and collects more for `gathering` after it.
+    /// Applies events: waits for the first one at most `at_most`; after the first change goes on until no event comes
+    /// for `gathering`, for at most [`AT_MOST`].
     async fn receive(&mut self, at_most: Duration, gathering: Duration) {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
@@ -602,8 +608,8 @@ impl FleetWatcher {
         tokio::time::timeout(at_most, next).await.ok()
     }
 
-    /// Applies events that have already arrived, of each cluster in turn until `end`, so that no busy cluster
-    /// delays others; returns true if the view may change.
+    /// Applies events that have already arrived, of each cluster once in turn, for at most [`TURN`] each and until
+    /// `end`, so that no busy cluster delays others; returns true if the view may change.
     fn turns(&mut self, end: std::time::Instant) -> bool {
         let mut changed = false;
         for _ in 0..self.clusters.len() {
@@ -643,7 +649,7 @@ impl FleetWatcher {
         following.coming.is_wanted = wanted.kinds;
     }
 
-    /// Starts to watch every needed scope that is not watched yet.
+    /// Starts to watch every needed scope that is not watched yet, without waiting for its answer.
     pub async fn ask(&mut self) {
         self.plan(NO_EXTRA);
     }
@@ -664,7 +670,8 @@ impl FleetWatcher {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
-    /// Returns a note for the user about each object that is polled because the user may not watch it.
+    /// Returns a note for the user about each object that is polled because the user may not watch it, once it has been
+    /// read.
     pub fn notes(&self) -> Vec<String> {
         let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
         clusters.collect()

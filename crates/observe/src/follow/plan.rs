@@ -37,13 +37,12 @@ const LOOSE_AT_ONCE: usize = 100;
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
 const RESTS: u32 = 3;
 
-/// Maximum number of objects of one kind that are watched one by one in a cluster for the apps of one other cluster.
-/// Beyond it the whole kind is watched instead. Each other cluster has its own limit, so that one cannot use up that of
-/// another.
+/// Maximum number of reads of one kind, of single objects or lists in one namespace, that are started in a cluster for
+/// the apps of one other cluster. Beyond it the whole kind is watched instead. Each other cluster has its own limit, so
+/// that one cannot use up that of another.
 const FOREIGN_OF_A_KIND: usize = 20;
 
-/// Maximum number of objects of all kinds that are watched one by one in a cluster for the apps of one other cluster.
-/// Beyond it the whole kind of a further object is watched instead.
+/// Maximum number of such reads of all kinds together. Beyond it the whole kind of a further read is watched instead.
 const FOREIGN: usize = 200;
 
 impl FleetWatcher {
@@ -78,8 +77,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Plans and starts the reads of all clusters. Returns true while an answer is awaited that a caller should
-    /// wait for. Clusters that are fast to plan come first.
+    /// Plans and starts the reads of all clusters, and comparisons that are due. Returns true while an answer is
+    /// awaited that a caller should wait for. Clusters that are fast to plan come first.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
@@ -112,7 +111,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Returns the time until the first pause after planning ends; `None` if there is no pause.
+    /// Returns the time until the first pause ends after which there is something to plan; `None` if there is none.
     pub(super) fn until_planned(&self) -> Option<Duration> {
         let now = std::time::Instant::now();
         let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
@@ -162,8 +161,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Finds the objects that apps of each cluster have in other clusters, and marks the clusters where they
-    /// changed as to be planned.
+    /// Finds the objects that apps of each cluster have in other clusters, marks the clusters where they changed as to
+    /// be planned, and reports those that a limit leaves out.
     fn plan_elsewhere(&mut self) {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
@@ -189,8 +188,9 @@ impl FleetWatcher {
         }
     }
 
-    /// Plans and starts the reads of one cluster; returns true while an awaited answer is missing. While
-    /// `others_wait`, clusters that are faster to plan, it pauses between plans.
+    /// Plans and starts the reads of one cluster, discovers its kinds again if due, and reports scopes whose answer is
+    /// overdue; returns true while an awaited answer is missing. While `others_wait`, it does not plan during its
+    /// pause.
     fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];
@@ -205,7 +205,8 @@ impl FleetWatcher {
             if followed.is_excess() {
                 continue;
             }
-            let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
+            let (scope, timeout) = (followed.read.scope(), self.timeout.as_secs_f64());
+            let message = format!("watch {scope}: no answer within {timeout:.1} s");
             snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
             following.changed = true;
         }
@@ -289,8 +290,9 @@ impl FleetWatcher {
         pending
     }
 
-    /// Starts the next reads of a cluster. `without_others` is the query without objects of other clusters' apps,
-    /// to tell apart the reads needed for these. Returns true if nothing was started and more may have to be read.
+    /// Starts the next reads of a cluster. `without_others` is the query without objects of other clusters' apps, to
+    /// tell apart the reads needed for these. Returns true if planning waits for reads and none of them was started, so
+    /// that the next stage can be planned.
     fn begin_next(&mut self, at: usize, asked: &ReadQuery, without_others: &ReadQuery, now: Instant) -> bool {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];
@@ -368,7 +370,7 @@ impl FleetWatcher {
         holds_up && !following.is_pending()
     }
 
-    /// Starts to poll the object of a scope that cannot be watched; `is_first` is true for the first read.
+    /// Reads the object of a polled scope, at once if `is_first`, else after the interval of polling.
     pub(super) fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
@@ -446,8 +448,8 @@ impl Following {
         self.homes_of(read).chain(of_kind)
     }
 
-    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless another read has it.
-    /// If none needs it any more, what was recorded stays.
+    /// Records in the snapshot that only apps of other clusters need the scope of `read`, unless this cluster needs it
+    /// itself by another read. If none needs it any more, what was recorded stays.
     pub(super) fn note_homes(&self, snapshot: &mut Snapshot, read: &Read) {
         let scope = read.scope();
         let is_needed = |other: &Followed| !other.is_foreign && other.read.scope() == scope;
@@ -499,8 +501,8 @@ impl Following {
         self.changed = true;
     }
 
-    /// Ends the scopes of single objects that apps of other clusters no longer name. If something else needs such
-    /// an object, it is read again.
+    /// Ends the scopes of single objects that were read because apps of other clusters named them, and that neither
+    /// these apps name nor a caller wants any more. If something else needs such an object, it is read again.
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
         let is_over = |followed: &Followed| {
             followed.is_foreign

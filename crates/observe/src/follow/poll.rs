@@ -21,7 +21,7 @@ struct PolledObject {
     key: ObjectKey,
     /// The server's message that refuses the watch.
     refusal: String,
-    /// Its version at the last read; empty if it did not exist, `None` if it was never read.
+    /// Its version at the last successful read; empty if it did not exist, `None` if there was no such read.
     version: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl PollFallback {
         is_new
     }
 
-    /// Stops polling the object, because it can be watched now.
+    /// Stops polling the object of this scope, if it is polled.
     pub(super) fn end(&mut self, id: ScopeId) {
         self.0.remove(&id);
     }
@@ -51,7 +51,8 @@ impl PollFallback {
         self.0.get(&id).map(|turn| turn.read.clone())
     }
 
-    /// Puts the result of a read into the snapshot; returns `None` if the scope is no longer polled.
+    /// Puts the result of a read into the snapshot; returns `None` if the scope is no longer polled. A refusal ends the
+    /// polling; another failure after a successful read changes nothing.
     pub(super) fn take(
         &mut self,
         id: ScopeId,
@@ -90,7 +91,7 @@ impl PollFallback {
         Some(PollOutcome { goes_on: true, is_news })
     }
 
-    /// Lists a note for the user about each polled object.
+    /// Returns a note for the user about each polled object that was read successfully.
     pub(super) fn notes<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = String> + 'a {
         let read = self.0.values().filter(|turn| turn.version.is_some());
         read.map(move |PolledObject { key, .. }| {

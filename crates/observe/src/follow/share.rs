@@ -58,7 +58,7 @@ impl Following {
 
 impl FleetWatcher {
     /// Drops the objects of a cluster that exceeds its share of memory, except those that declare apps, so that its
-    /// rows stay. After [`LET_GO_FOR`] the cluster is read again.
+    /// rows stay; if these exceed it too, drops all. After [`LET_GO_FOR`] the cluster is read again.
     pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];

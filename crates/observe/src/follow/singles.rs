@@ -8,8 +8,8 @@ use taffrail_object::{GroupKind, ObjectKey};
 use super::scopes::named;
 use super::{Followed, Following};
 
-/// Maximum number of objects in one namespace that are watched one by one; beyond it the whole kind is listed
-/// there.
+/// Maximum number of objects in one namespace that are watched one by one. Beyond it the kind of a further one is
+/// listed there, or, if it cannot be listed, the object is not watched, but counted.
 const MOST_OF_NAMESPACE: usize = 100;
 
 /// Maximum number of objects of a cluster that are watched one by one. Beyond it, up to twice as many, an object is

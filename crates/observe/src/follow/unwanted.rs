@@ -15,8 +15,8 @@ use super::{FleetWatcher, Followed};
 pub(super) const FEW: usize = 64;
 
 impl FleetWatcher {
-    /// Ends the scopes of single objects that no plan needs any more, whenever there are twice as many scopes as
-    /// were needed last.
+    /// Ends the scopes of single objects that no plan needs any more or that a list brings too, whenever there are
+    /// twice as many scopes as were needed last; lists the kinds of which the plan now needs the whole.
     ///
     /// This bounds their number, because authors of objects may name new objects again and again.
     pub(super) fn end_unwanted_objects(&mut self, at: usize, asked: &ReadQuery, now: Instant) {

@@ -210,8 +210,8 @@ impl FoundClusters {
         (found, receiver)
     }
 
-    /// Searches the homes that are due for Secrets that name clusters, and starts to read those that are new or have
-    /// changed. Does nothing during the pause after the last search.
+    /// Searches the homes that are due for Secrets that name clusters, starts to read those that are new, have changed
+    /// or are due again, and reports those that are left out. Does nothing during the pause after the last search.
     pub(crate) fn search(&mut self, watcher: &mut FleetWatcher) {
         let now = Instant::now();
         if now < self.rested {
@@ -243,7 +243,8 @@ impl FoundClusters {
         self.rested = Instant::now() + rest;
     }
 
-    /// Waits until there are finished reads for [`FoundClusters::apply`]. Nothing is lost if the future is dropped.
+    /// Waits until there are finished reads for [`FoundClusters::apply`], gathered for at most [`TOGETHER`]; for ever
+    /// if none is running or finished. Nothing is lost if the future is dropped.
     pub(crate) async fn come(&mut self) {
         loop {
             let left = match self.finished_at {
@@ -265,8 +266,9 @@ impl FoundClusters {
         self.finished_at.is_some_and(|at| self.reads.is_empty() || at.elapsed() >= TOGETHER)
     }
 
-    /// Applies finished reads: starts to watch new clusters, reads changed ones from the beginning, and ends the
-    /// watches of those that no Secret names any more. Returns what changed; `None` if nothing did.
+    /// Applies finished reads: starts to watch new clusters, renews the credentials of known ones or, if their server
+    /// changed, reads them from the beginning, and ends the watches of those that no Secret names any more. Returns
+    /// what changed; `None` if nothing did.
     pub(crate) fn apply(&mut self, watcher: &mut FleetWatcher) -> Option<MemberChanges> {
         let mut is_changed = false;
         let mut begun_anew = Vec::new();
@@ -497,8 +499,9 @@ impl Found {
         self.ticket.is_none() && (self.read.as_ref() != Some(&self.version) || is_doubtful && is_due)
     }
 
-    /// Applies a finished read, and returns the member to watch from now on; the outer `None` if that does not change.
-    /// `is_reserved` is true if a cluster of the kubeconfig has the name; `addresses` are those of the kubeconfig.
+    /// Applies a finished read, and returns the member to watch from now on, `Some(None)` for none; `None` if that does
+    /// not change. `is_reserved` is true if a cluster of the kubeconfig has the name; `addresses` are those of the
+    /// kubeconfig.
     fn take(
         &mut self,
         read: SecretRead,

@@ -24,14 +24,14 @@ pub(super) enum SecretRead {
     Home,
     /// The Secret names another cluster. The fingerprint is a hash of the content of the Secret.
     Other { context: Box<Context>, fingerprint: u64 },
-    /// The Secret names a cluster to which Taffrail does not connect.
+    /// The Secret cannot be used, or names a cluster to which Taffrail does not connect.
     Refused(Failure),
     /// The Secret could not be read.
     Failed { failure: Failure, is_forbidden: bool },
 }
 
-/// Reads a Secret of a home, of which `home` is the connection and `guard` checks the addresses of other clusters.
-/// `hasher` makes the fingerprint.
+/// Reads a Secret through `home`, the connection to the cluster that contains it; `guard` checks the address of the
+/// cluster that it names, and `hasher` makes the fingerprint.
 pub(super) async fn read_secret(
     home: Cluster,
     secret: ClusterSecret,
@@ -115,7 +115,7 @@ fn named(
     })
 }
 
-/// Returns the value of a key of a Secret; `None` if it has no such key.
+/// Returns the value of a key of a Secret; `None` if it has no such key. Fails if the value is too large or not base64.
 fn decoded(secret: &Object<'_>, key: &str) -> Result<Option<Vec<u8>>, SecretClusterError> {
     let Some(encoded) = secret.at(&["data", key]).and_then(|value| value.as_str()) else { return Ok(None) };
     let encoded = encoded.trim();

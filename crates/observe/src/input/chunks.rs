@@ -13,9 +13,11 @@ const MAX_UNIT: usize = 256 << 20;
 /// The format of the objects in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputShape {
-    /// A JSON object on each line. With `exact`, each line gets exactly one answer, even an empty one or a list.
+    /// A JSON object on each line. With `exact`, each line yields exactly one [`Parsed`](super::Parsed), even an empty
+    /// one or a list.
     Lines {
-        /// True if each line gets exactly one answer, also an empty one or a list.
+        /// True if an empty line is a fault and a list is one object; false to skip empty lines and to replace lists by
+        /// their items.
         exact: bool,
     },
     /// JSON values one after the other.
@@ -123,7 +125,8 @@ fn last_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memrchr(b'\n', &text[from..]).map(|at| from + at + 1)
 }
 
-/// Returns the offset of the last line at or after `from` that starts a YAML document; `None` if there is none.
+/// Returns the offset of the last line that starts a YAML document, after the first line of `text[from..]`; `None` if
+/// there is none.
 fn last_document(text: &[u8], from: usize) -> Option<usize> {
     let tail = &text[from..];
     let mut end = tail.len();

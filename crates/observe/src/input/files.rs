@@ -47,9 +47,9 @@ fn cannot_read(path: &Path, source: io::Error) -> ObserveError {
 }
 
 /// Returns the files to read for `paths`: each folder is replaced by the manifests in it, sorted by name; with
-/// `recursive` also those in its subfolders. The path `-` stands for stdin.
+/// `recursive` also those in its subfolders, except linked ones. The path `-` stands for stdin.
 ///
-/// The second value has the errors of folders that cannot be read.
+/// The second value has the errors of folders that cannot be read or contain no manifests.
 pub fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<InputSource>, Vec<ObserveError>) {
     let mut found = Vec::new();
     let mut problems = Vec::new();

@@ -17,7 +17,7 @@ pub enum InputFault {
     Torn(String),
     /// A list whose end is missing.
     CutList,
-    /// Binary input; holds the offset of the first byte that is NUL or not UTF-8.
+    /// Binary input; holds the offset, in the YAML document, of the first byte that is NUL or not UTF-8.
     Binary(usize),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for InputFault {
 
 /// An object of the input, or the reason why a part of the input is not one.
 pub struct Parsed<'a> {
-    /// The number of its first line in the stream, from 1.
+    /// The number of its first line in the stream, from 1; for an item of a list that of the list.
     pub line: u64,
     /// The object, or its defect.
     pub object: Result<Object<'a>, InputFault>,
@@ -62,7 +62,8 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Calls `consume` with each object of a chunk in order; a list is replaced by its items.
+/// Calls `consume` with each object of a chunk, or its defect, in order; a list or array is replaced by its items,
+/// except in a chunk of exact lines.
 pub fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
     match chunk.shape {
         InputShape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
@@ -134,7 +135,8 @@ fn documents(chunk: &Chunk, consume: &mut impl FnMut(Parsed<'_>)) {
     }
 }
 
-/// Returns the start of the document after the one at `start`: the next line that begins with `---`.
+/// Returns the start of the document after the one at `start`: the next line that begins with `---`; the length of
+/// `text` if there is none.
 fn next_document(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(end) = text[at..].iter().position(|&byte| byte == b'\n') {

@@ -84,7 +84,8 @@ impl KindSettings {
         if needs_body { Projection::Full } else { Projection::Metadata }
     }
 
-    /// Returns the scopes to watch in a server with these kinds.
+    /// Returns the scopes to watch in a server with these kinds: each kind to follow that can be listed and watched, in
+    /// its preferred version and in each namespace of the settings. Of Events those of type Warning.
     pub(super) fn scopes(&self, discovery: &Discovery) -> BTreeSet<Scope> {
         let mut scopes = BTreeSet::new();
         for served in discovery.resources() {

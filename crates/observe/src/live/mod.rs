@@ -38,7 +38,7 @@ pub struct LiveSettings {
     /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
     /// The bytes of an earlier [`Live::save`]; `None` to read everything again. The saved objects are shown at once as
-    /// stale, and only later changes are read.
+    /// stale, and only later changes are read, unless [`Live::cold_start`] has a reason against it.
     pub warm: Option<Vec<u8>>,
 }
 
@@ -61,7 +61,7 @@ const CLOCK: Duration = Duration::from_secs(30);
 /// Interval of discovery while a group cannot be discovered: the server behind it may be down for days.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 
-/// Time after which discovery is repeated if it failed for the core group or for all other groups.
+/// Time after which discovery is repeated if it failed altogether, for the core group, or for all other groups.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The reason for a scope whose watch may have broken unseen while its server was silent.
@@ -73,7 +73,7 @@ const ASLEEP: &str = "this process or its machine was asleep, so the cluster is 
 /// Time limit of discovery, and of checking a saved state against the server; each fails after it.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
-/// A cluster that is watched until the last clone of this handle is dropped.
+/// A cluster that is watched until this handle is dropped.
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,
@@ -97,7 +97,8 @@ enum Ask {
 }
 
 impl Live {
-    /// Starts to watch `cluster`. With its `context`, expired credentials are renewed.
+    /// Starts to watch `cluster`, from the saved state in `settings` if that can be used. With its `context`, expired
+    /// credentials are renewed.
     ///
     /// # Errors
     /// When the kinds of the server cannot be discovered.
@@ -171,12 +172,14 @@ impl Live {
         saved.await.ok()
     }
 
-    /// Returns the state of the connection to the server, as a channel whose changes can be awaited.
+    /// Returns the state of the connection to the server, as a channel whose changes can be awaited. A server whose
+    /// state went back is [`Connectivity::Live`] in it.
     pub fn contact(&self) -> watch::Receiver<Connectivity> {
         self.contact.clone()
     }
 
-    /// Returns the number, size and time of the requests to the server so far, by purpose.
+    /// Returns the number of requests to the server so far and the size of their responses, by purpose; the last known
+    /// values if the cluster is no longer watched.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
         let asked = self.asks.send(Ask::Costs(answer)).await;
@@ -198,7 +201,7 @@ struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::WatchState,
-    /// True if it was live before the process or its machine slept, and has not reported its state since.
+    /// True if it was live when the connection became doubtful or was lost, and has not reported its state since.
     is_unproven: bool,
     /// True until the scope was listed completely for the first time.
     is_loading: bool,
@@ -337,7 +340,9 @@ impl Owner {
         warm::write(cluster, &newest, &positions)
     }
 
-    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has.
+    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has, except those of groups
+    /// that could not be discovered. Lists a kind again if some of its objects were judged under another assumption of
+    /// whether it has a status subresource.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);
@@ -474,8 +479,8 @@ impl Owner {
                     }
                     Change::Malformed(item) => {
                         let namespace = followed.namespace.as_deref();
-                        let name = item.name.unwrap_or_default();
-                        let reason = format!("{name}: {}", item.reason);
+                        let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
+                        let reason = format!("{name} is left out: {}", item.reason);
                         index.set_scope(kind, namespace, ScopeState::Broken, &reason, now);
                         changed = true;
                     }

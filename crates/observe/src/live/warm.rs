@@ -38,15 +38,15 @@ pub enum ColdStart {
          from a backup"
     )]
     WentBack {
-        /// The server's resource version when the state was saved.
+        /// The resource version of the Namespaces in the saved state.
         saved: String,
         /// The server's present resource version.
         found: String,
     },
 }
 
-/// Writes a saved state to a file that only its owner may read, because it contains the objects of the cluster. An
-/// existing file is replaced atomically.
+/// Writes a saved state to a file that, on Unix, only its owner may read, because it contains the objects of the
+/// cluster. An existing file is replaced atomically.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
@@ -77,7 +77,7 @@ struct Head {
     cluster: String,
     /// The resource version of each saved scope, from which its watch continues.
     positions: Vec<Position>,
-    /// The resource version of the server when the state was saved.
+    /// The resource version of the saved scope of Namespaces; `None` if the state has no such scope.
     version: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Warm {
     pub(super) positions: BTreeMap<Scope, String>,
 }
 
-/// Serialises the state of a cluster, with the resource version of each scope.
+/// Serialises the state of the cluster whose identity is `cluster`, with the resource version of each scope.
 pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Scope, String>) -> Vec<u8> {
     let namespaces = |scope: &&Scope| scope.resource.group.is_empty() && scope.resource.kind == "Namespace";
     let version = positions.keys().find(namespaces).and_then(|scope| positions.get(scope)).cloned();
@@ -126,8 +126,9 @@ pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Sco
     out
 }
 
-/// Loads a saved state, if it is of the cluster that `cluster` is connected to and the server's state has not gone back
-/// since.
+/// Loads a saved state. Fails if it is damaged, if it is of another cluster than the one that `cluster` is connected
+/// to, if the server's resource version is older than that of the saved Namespaces, if identity or version cannot be
+/// read, or if the index cannot be reopened.
 pub(super) async fn read(
     saved: &[u8],
     settings: IndexSettings,

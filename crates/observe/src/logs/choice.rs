@@ -18,7 +18,8 @@ pub struct LogTarget {
     pub pod: String,
     /// The name of the container.
     pub container: String,
-    /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready.
+    /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready, else
+    /// `Current`; always `Current` for an ephemeral container.
     pub status: Status,
     /// True if the container's last run failed and another one runs, or will.
     /// [`LogRequest::previous`](taffrail_cluster::LogRequest) then reads the log of the failed run.
@@ -43,11 +44,11 @@ pub struct LogChoice {
 /// The containers that [`choose`] chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogTargets {
-    /// The containers, those that fail first, then those of the newest Pods.
+    /// The containers, sorted by the status of their Pod, the worst first; of equal ones that of the newest Pod first.
     pub targets: Vec<LogTarget>,
     /// The status of the Pods of [`LogTargets::targets`]: the worst of all; `None` if there are no Pods.
     pub status: Option<Status>,
-    /// Number of Pods that are left out because they are well and others are not.
+    /// Number of Pods that are left out because their status is better than that of others.
     pub well: usize,
     /// Number of containers that are left out because there are too many.
     pub left_out: usize,
@@ -55,9 +56,10 @@ pub struct LogTargets {
     pub known: Vec<String>,
 }
 
-/// Chooses the containers of `pods` whose logs are read. If some Pods are not well, these are the containers with the
-/// worst status, in the Pods with that status; with [`LogChoice::all_pods`], or if all Pods are well, containers of all
-/// Pods. Init containers that are done are left out.
+/// Chooses the containers of `pods` whose logs are read, in the Pods with the worst status, or with
+/// [`LogChoice::all_pods`] in all: those that have the status of their Pod, or, if that is Current, its main
+/// containers; or those called [`LogChoice::container`]. Without such a name, containers that have not started are left
+/// out if others of the Pod have.
 pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let mut found: Vec<Pod> = pods.iter().map(Pod::of).collect();
     forgive(&mut found);
@@ -96,7 +98,7 @@ pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     chosen
 }
 
-/// Sets Pods that failed and have a successor to Current, because their work was tried again.
+/// Sets Pods that ended to Current if their controller has a newer Pod, because their work was tried again.
 fn forgive(pods: &mut [Pod]) {
     let mut newest: HashMap<String, String> = HashMap::new();
     for pod in pods.iter().filter(|pod| !pod.owner.is_empty()) {

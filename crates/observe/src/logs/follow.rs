@@ -244,13 +244,13 @@ impl Follower {
 enum State {
     /// The container runs; the number is that of its restarts.
     Runs(i64),
-    /// The container is an init container that has done its work.
+    /// The container is an init container that has done its work, or an ephemeral one that has ended.
     IsDone,
     /// The container does not run at present; the number is that of its restarts.
     Waits(i64),
 }
 
-/// Returns the state of a container; `None` if the Pod has no such container.
+/// Returns the state of a container; `None` if the Pod's status has no such container.
 fn state(pod: &Object<'_>, container: &str) -> Option<State> {
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         let mut statuses = pod.at(&["status", list]).and_then(Value::items).into_iter().flatten();

@@ -5,7 +5,8 @@ use super::MAX_LINE_BYTES;
 /// A line of a log, without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// The text as the container wrote it; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// The text as the container wrote it, without a carriage return at its end; bytes that are not UTF-8 are replaced
+    /// by U+FFFD.
     pub text: String,
     /// Number of bytes at its end that are left out, because the line is longer than [`MAX_LINE_BYTES`].
     pub left_out: u64,

@@ -66,7 +66,7 @@ impl LogReader {
         }
     }
 
-    /// Reads a log to its present end. What was read before a failure is returned with it.
+    /// Reads a log to its present end, or to [`MAX_LOG_BYTES`]. What was read before a failure is returned with it.
     ///
     /// # Errors
     /// Fails as [`Cluster::log`] does.

@@ -102,7 +102,8 @@ pub async fn pods_of_object(cluster: &Cluster, request: &PodsRequest) -> Result<
     Ok(found)
 }
 
-/// Returns the Pods of an app in the clusters that were read with its dependents.
+/// Returns the Pods among the objects of an app and their dependents, as far as they were read; none if the app's
+/// objects are in a cluster that was not read.
 pub fn pods_of_app(fleet: &FleetSnapshot, app: &App) -> Vec<OwnedDocument> {
     let snapshot = fleet.snapshots.iter().find(|snapshot| snapshot.name() == app.app.target);
     let Some(snapshot) = snapshot.filter(|_| app.in_reach) else { return Vec::new() };
@@ -137,7 +138,8 @@ fn kind(discovery: &Discovery, group: &str, kind: &str) -> Option<ApiResource> {
     Some(discovery.kind(group, kind)?.preferred())
 }
 
-/// Returns the part of an object that is read to find its Pods: of a Secret not its values.
+/// Returns the part of an object that is read to find its Pods: of a Secret or ConfigMap the metadata, of all others
+/// the whole.
 fn projection(resource: &ApiResource) -> Projection {
     match (&*resource.group, &*resource.kind) {
         ("", "Secret" | "ConfigMap") => Projection::Metadata,
@@ -189,7 +191,7 @@ async fn selected(
     Ok(cluster.list(&request).await?.objects)
 }
 
-/// Returns the Pods below `object` by owner references.
+/// Returns the Pods in `namespace` that `object` owns, itself or by objects of the kinds in [`BETWEEN`].
 async fn owned(
     cluster: &Cluster,
     discovery: &Discovery,

@@ -25,11 +25,12 @@ use super::{
 /// Prefix of the names of actions whose scripts are in the cluster.
 const OF_CLUSTER: &str = "cluster/";
 
-/// Maximum number of actions that one origin's scripts may offer for an object; further ones are ignored.
+/// Maximum number of actions that the user's scripts, Taffrail's, or those of one ConfigMap may offer for an object;
+/// further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
-/// The kinds, by group, that a script of a cluster may create unless the user allows more. The effects of other kinds
-/// depend on their controllers.
+/// The kinds, by group, of which a script of a cluster may create objects without labels, unless the user allows more.
+/// The effects of other kinds depend on their controllers.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
 /// Prefix of the names of ConfigMaps that configure an Argo CD.
@@ -80,17 +81,18 @@ impl ActionScripts {
     }
 
     /// Returns the actions of an object, sorted by name with the cluster's last, and the errors of scripts that failed.
+    /// Of actions with one name the user's counts, else Taffrail's.
     ///
     /// # Errors
-    /// Fails if the object cannot be read.
+    /// Fails if the server sent something else than an object.
     pub fn offers(
         &self,
         located: &LocatedObject,
         now: Timestamp,
     ) -> Result<(Vec<Offer>, Vec<OperationError>), OperationError> {
-        let name = || format!("{}: {}", located.cluster, located.key());
+        let what = || format!("{}: cannot parse the object", located.cluster);
         let object =
-            located.object().map_err(|error| OperationError::unreadable(name()).with_source(&error))?;
+            located.object().map_err(|error| OperationError::unreadable(what()).with_source(&error))?;
         let (offers, errors) = self.offers_by_origin(&located.scripts, &object, now);
         Ok((offers, errors.iter().map(|(_, error)| failing(&located.cluster, error)).collect()))
     }
@@ -137,7 +139,8 @@ pub struct ActionRequest {
     pub action: String,
     /// The names and values of the action's parameters.
     pub parameters: Vec<(String, String)>,
-    /// Kinds that a script of a cluster may create although they may run code or grant rights.
+    /// Kinds, as `Kind` or `Kind.group`, that a script of a cluster may create although they may run code or grant
+    /// rights.
     pub allow_create: Vec<String>,
     /// The present time, as the scripts see it.
     pub now: Timestamp,
@@ -176,7 +179,8 @@ struct ChosenAction {
     parameters: BTreeMap<String, String>,
 }
 
-/// Plans an action for each of the objects; sends nothing.
+/// Plans an action for each of the objects; those for which that fails are in [`OperationPlan::refused`]. Sends
+/// nothing.
 pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> OperationPlan<ActionTarget> {
     let mut plan =
         OperationPlan { operation: request.action.clone(), items: Vec::new(), refused: Vec::new() };
@@ -185,7 +189,10 @@ pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> Oper
         let cluster = located.cluster.clone();
         let planned = match located.object() {
             Ok(object) => request.plan(&located, &object),
-            Err(error) => Err(OperationError::unreadable(&cluster).with_source(&error)),
+            Err(error) => {
+                let what = format!("{cluster}: cannot parse the object");
+                Err(OperationError::unreadable(what).with_source(&error))
+            }
         };
         match planned {
             Ok((chosen, writes)) => plan.items.push(PlannedItem {
@@ -242,7 +249,7 @@ impl ActionRequest {
             let names: Vec<String> = offers.iter().map(Offer::called).collect();
             let hint = match names.as_slice() {
                 [] => format!("no rules define actions for {}; --rules DIR adds some", key.kind),
-                names => format!("there are: {}", names.join(", ")),
+                names => format!("the actions are: {}", names.join(", ")),
             };
             return Err(OperationError::usage(format!("there is no action '{name}' for {place}")).hint(hint));
         };
@@ -250,8 +257,8 @@ impl ActionRequest {
             let others = offers.iter().filter(|offer| !offer.action.disabled);
             let others: Vec<String> = others.map(Offer::called).collect();
             let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
-            let error = format!("'{name}' is disabled for the current state of {place}");
-            return Err(OperationError::usage(error).hint(format!("enabled: {others}")));
+            let error = format!("action '{name}' is disabled for the current state of {place}");
+            return Err(OperationError::usage(error).hint(format!("enabled actions: {others}")));
         }
         let parameters = self.parameters_of(&offer.action)?;
         Ok(ChosenAction {
@@ -262,8 +269,8 @@ impl ActionRequest {
         })
     }
 
-    /// Merges the given parameters with the defaults of the action. Fails for a parameter that the action does not
-    /// declare, unless it declares none.
+    /// Returns the given values of the action's parameters, and for the others their defaults, if not empty. Fails for
+    /// a parameter that the action does not declare, unless it declares none.
     fn parameters_of(&self, action: &Action) -> Result<BTreeMap<String, String>, OperationError> {
         let mut merged: BTreeMap<String, String> = (action.params.iter())
             .filter(|parameter| !parameter.default.is_empty())
@@ -274,8 +281,9 @@ impl ActionRequest {
             if !action.params.is_empty() && !action.params.iter().any(|parameter| parameter.name == *name) {
                 let names: Vec<&str> =
                     action.params.iter().map(|parameter| parameter.name.as_str()).collect();
-                let error = OperationError::usage(format!("'{}' has no parameter '{name}'", action.name));
-                return Err(error.hint(format!("parameters: {}", names.join(", "))));
+                let error =
+                    OperationError::usage(format!("action '{}' has no parameter '{name}'", action.name));
+                return Err(error.hint(format!("its parameters are: {}", names.join(", "))));
             }
             merged.insert(name.clone(), value.clone());
         }
@@ -296,7 +304,7 @@ impl ActionRequest {
             Some(Ok(changes)) => changes,
             Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
                 let line = error.line.map(|line| format!(" on line {line}")).unwrap_or_default();
-                let refusal = OperationError::usage(format!("'{name}' refuses: {}", error.problem));
+                let refusal = OperationError::usage(format!("action '{name}' refuses: {}", error.problem));
                 return Err(refusal.hint(format!("raised in {}{line}", error.script)));
             }
             Some(Err(error)) => return Err(failing(&located.cluster, &error)),
@@ -307,14 +315,14 @@ impl ActionRequest {
         for Change { operation, object: after } in changes {
             let key = Object::new((&after).into()).map(|object| ObjectKey::of(&object));
             let mut key = key.map_err(|error| {
-                OperationError::unreadable(format!("'{name}' returned a value that is not an object"))
+                OperationError::unreadable(format!("action '{name}' returned a value that is not an object"))
                     .with_source(&error)
             })?;
             match operation {
                 Operation::Patch if key == own => {
                     let patch = Patch::between(object, &after).map_err(|_| {
                         OperationError::unreadable(format!(
-                            "{} {} is nested too deeply",
+                            "cannot compare {} {} before and after action '{name}': it is nested too deeply",
                             own.kind,
                             own.path()
                         ))
@@ -324,7 +332,7 @@ impl ActionRequest {
                     }
                 }
                 Operation::Patch => {
-                    let what = format!("action '{name}' would change {} {}", key.kind, key.path());
+                    let what = format!("refused: action '{name}' would change {} {}", key.kind, key.path());
                     return Err(OperationError::unreadable(what)
                         .hint("an action may change only its own object, and create others"));
                 }
@@ -350,7 +358,7 @@ impl ActionRequest {
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
         let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
-            return Err(OperationError::unreadable(what)
+            return Err(OperationError::unreadable(format!("refused: {what}"))
                 .hint("a script of the cluster may create objects only in the namespace of its own object"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
@@ -442,7 +450,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         for (item, planned) in self.plan.items.iter().enumerate() {
             let PlannedItem { target, cluster, .. } = planned;
             let Some(live) = target.located.live.as_ref().filter(|_| !planned.writes.is_empty()) else {
-                let error = || format!("{}: cluster {cluster} is not connected", target.name());
+                let error = || format!("cannot write {}: cluster {cluster} is not connected", target.name());
                 self.end(
                     item,
                     match planned.writes.is_empty() {
@@ -515,7 +523,7 @@ struct QueuedItem<'r> {
 struct Queue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
-    /// The connection, which ends with the cluster's time.
+    /// The connection, whose deadline is the end of the cluster's time.
     cluster: Cluster,
     current: QueuedItem<'r>,
     /// The items after the current one.
@@ -602,7 +610,9 @@ impl<'r> Queue<'r> {
         let QueuedItem { planned, live, .. } = self.current;
         let ActionTarget { located, key, chosen } = &planned.target;
         let name = planned.target.name();
-        let invalid = |error: &dyn std::error::Error| OperationError::unreadable(&name).with_source(error);
+        let invalid = |error: &dyn std::error::Error| {
+            OperationError::unreadable(format!("cannot parse {name}")).with_source(error)
+        };
         let object = located.object().map_err(|error| invalid(&error))?;
         let mut based = patch.clone().based_on(&object);
         for _ in 0..MAX_TRIES {
@@ -633,8 +643,9 @@ impl<'r> Queue<'r> {
             };
             based = same.based_on(&again);
         }
-        let error =
-            OperationError::unreadable(format!("{name} is changed again and again by another client"));
+        let what =
+            format!("cannot {} {name}: another client changes it again and again", self.request.action);
+        let error = OperationError::unreadable(what);
         Err(error.hint("try again later"))
     }
 }
@@ -655,7 +666,7 @@ async fn read_again(
     let read = cluster.get(resource, Some(&key.namespace), &key.name, Projection::Full).await;
     let found = read.map_err(|error| OperationError {
         is_late: error.reason() == Reason::Timeout,
-        ..OperationError::unreadable(name).with_source(&error)
+        ..OperationError::unreadable(format!("cannot read {name} again")).with_source(&error)
     })?;
     found.ok_or_else(|| OperationError::unreadable(format!("{name} was deleted meanwhile")))
 }

@@ -22,7 +22,7 @@ use crate::read::read_one;
 /// Maximum number of trusted Argo CDs of a cluster that are searched for actions, and of others whose proof
 /// (workloads and roles) is read; a note names further ones.
 const MAX_ARGOS: usize = 16;
-/// Maximum number of namespaces without a proven Argo CD that a note names; it counts the rest.
+/// Maximum number of namespaces that a note about Argo CDs names; it counts the rest.
 const MAX_NAMED: usize = 3;
 
 /// A request to find an object that the user names, in one cluster.
@@ -32,7 +32,7 @@ pub struct LocateRequest {
     pub object: ObjectArg,
     /// The namespace of an object named by kind and name; `None` for that of the context, and for any in a dump.
     pub namespace: Option<String>,
-    /// True to find the object in all namespaces.
+    /// True to find an object named by kind and name in all namespaces of a live cluster.
     pub all_namespaces: bool,
     /// The Argo CDs that the user trusts.
     pub trust: Trust,
@@ -219,8 +219,9 @@ impl Reader<'_> {
         Ok(self.documents(&read).await?.pop())
     }
 
-    /// Reads the objects with this name in the first [`MAX_NAMESPACES`] namespaces, each by itself because a list
-    /// lacks the values of Secrets. The second value is a note about further ones; `None` if there are none.
+    /// Reads the objects with this name in the first [`MAX_NAMESPACES`] namespaces that have one, sorted by name, each
+    /// by itself because a list lacks the values of Secrets. The second value is a note about further ones; `None` if
+    /// there are none.
     async fn in_all_namespaces(
         &self,
         resource: &ApiResource,
@@ -277,8 +278,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the Applications that the marks of `object` name, and the settings that say which namespaces their
-    /// Argo CDs serve.
+    /// Reads the Applications of trusted Argo CDs that the marks of `object` may name, and, for each Argo CD with some
+    /// in other namespaces than its own, the settings that say which namespaces it serves.
     async fn applications(
         &self,
         snapshot: &mut Snapshot,

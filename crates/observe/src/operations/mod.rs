@@ -78,7 +78,7 @@ impl PlannedWrite {
         }
     }
 
-    /// Returns the difference that the write makes, as lines of YAML.
+    /// Returns the difference that the write makes, as lines of YAML; all lines of a new object are added ones.
     pub fn lines(&self) -> Vec<DiffLine> {
         match self {
             PlannedWrite::Patch { patch, .. } => patch.lines(),
@@ -135,14 +135,15 @@ pub struct PlannedItem<T> {
 pub struct OperationPlan<T> {
     /// The name of the operation: `reconcile`, `suspend`, `resume`, or that of an action.
     pub operation: String,
-    /// The targets that can be written.
+    /// The targets that the operation can be applied to, also those with nothing to do.
     pub items: Vec<PlannedItem<T>>,
     /// The targets that the operation cannot be applied to.
     pub refused: Vec<(T, OperationError)>,
 }
 
 impl<T> OperationPlan<T> {
-    /// Returns the digest of all writes: their clusters, objects, and fields before and after.
+    /// Returns the digest of the operation's name and of all writes: their clusters, objects, and fields before and
+    /// after.
     pub fn digest(&self) -> PlanDigest {
         let item = |item: &PlannedItem<T>| -> Value {
             json!([item.cluster, item.writes.iter().map(PlannedWrite::identity).collect::<Value>()])
@@ -157,7 +158,10 @@ impl<T> OperationPlan<T> {
         if self.digest() == *digest {
             return Ok(());
         }
-        let error = OperationError::unreadable(format!("{}: the plan has changed", self.operation));
+        let error = OperationError::unreadable(format!(
+            "cannot run {}: the plan has changed since it was confirmed",
+            self.operation
+        ));
         Err(error.hint("check the new plan, and run that if the change is still needed"))
     }
 }
@@ -237,7 +241,7 @@ pub enum OperationEvent<'e> {
         /// The name of the created object, which the server may have generated; `None` for a patch.
         name: Option<String>,
     },
-    /// Items wait for their tools: the index of each, and its state for people.
+    /// Items wait for their tools, or for their apps to become ready: the index of each, and its state for people.
     Waiting(&'e [(usize, String)]),
     /// The item has ended.
     Ended {
@@ -291,11 +295,11 @@ pub enum Outcome {
         /// The message: the cluster of the objects, and how to include it.
         why: String,
     },
-    /// The app was not ready at the deadline.
+    /// At the deadline the tool had not handled the change, or the app was not ready.
     TimedOut {
-        /// The state of the app at the deadline.
+        /// The state that was waited for at the deadline, as people read it.
         why: String,
-        /// True if the clusters that declare and run the app both answered.
+        /// True if the states of the objects that declare the app, and of those that it has, were live at the deadline.
         is_observed: bool,
         /// The time since the run began.
         after: Duration,
@@ -352,7 +356,7 @@ impl OperationError {
     /// Makes the error for an object that another client changed, so that the planned write no longer fits;
     /// `conflict` describes the change.
     fn changed(name: impl fmt::Display, conflict: &str) -> OperationError {
-        let what = format!("{name} was changed meanwhile: {conflict}");
+        let what = format!("{name} was changed meanwhile, so the planned change may not fit: {conflict}");
         OperationError::unreadable(what).hint("check the object, and try again if the change is still needed")
     }
 }

@@ -49,11 +49,12 @@ pub struct VerbSettings {
     pub dry_run: bool,
     /// True to wait until the tools have handled the requests and the apps are ready or have failed.
     pub waits: bool,
-    /// The maximum time to wait.
+    /// The time from the start of the run to its end: apps that are not ready then have timed out.
     pub deadline: Duration,
 }
 
-/// Plans a verb for apps of `list`, each once even if it has several target clusters. Sends nothing.
+/// Plans a verb for apps of `list`, each once even if it has several target clusters; leaves out apps whose home
+/// cluster is not in `fleet`. Sends nothing.
 pub fn plan_verb(
     verb: Verb,
     apps: &[&App],
@@ -94,7 +95,8 @@ fn write_of(step: &Step) -> PlannedWrite {
 }
 
 impl PlannedItem<AppTarget> {
-    /// Returns the patched sources in other namespaces than that of the app: apps of others may use them too.
+    /// Returns the objects that are patched in other namespaces than that of the app, such as sources: apps of others
+    /// may use them too.
     pub fn sources_elsewhere(&self) -> impl Iterator<Item = &ObjectKey> {
         let objects = self.writes.iter().map(PlannedWrite::object);
         objects.filter(|key| key.namespace != self.target.app.namespace)
@@ -361,7 +363,10 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         let has_alternative = step.alternative.is_some() && !task.uses_alternative;
         let name = format!("{} {}", step.object.kind, step.object.path());
         let error = match sent {
-            None => OperationError::unreadable(format!("{name}: cluster {} is not connected", task.app.home)),
+            None => OperationError::unreadable(format!(
+                "cannot write {name}: cluster {} is not connected",
+                task.app.home
+            )),
             Some(Ok(document)) => {
                 let object = Object::new(document.root()).ok();
                 let dropped = object.as_ref().map(|object| patch.dropped(object)).unwrap_or_default();
@@ -402,7 +407,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         self.end(item, Outcome::Error(error))
     }
 
-    /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended or must be written.
+    /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended, or is or must be
+    /// written. Breaks if the caller stops the operation.
     fn check_progress(
         &mut self,
         item: usize,

@@ -45,7 +45,8 @@ const MAX_MESSAGE: usize = 4 << 10;
 pub struct RecordRequest {
     /// The only namespace to read, beside cluster-scoped objects; `None` for all.
     pub namespace: Option<String>,
-    /// Maximum size of the objects in bytes; the kinds left out are recorded as not read.
+    /// Size of the recorded objects, in bytes, from which on no further page is read; kinds not read to their end are
+    /// recorded as failed.
     pub max_bytes: u64,
     /// True to record a cluster that does not answer too, with the reason.
     pub records_lost: bool,
@@ -182,8 +183,8 @@ async fn record_connected(
     Ok(dump.all(&opening, &kinds).await)
 }
 
-/// Returns true if a dump includes the kinds of a group. It omits metrics, and the second copy of Events in
-/// `events.k8s.io`.
+/// Returns true if a dump includes the kinds of a group. It omits metrics, the second copy of Events in
+/// `events.k8s.io`, and Taffrail's own [`GROUP`].
 fn is_kept(group: &str) -> bool {
     group != GROUP
         && group != "events.k8s.io"
@@ -224,7 +225,8 @@ impl Dump<'_> {
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// Returns the client with twice the timeout, so that a request can be repeated.
+    /// Returns the connection with a deadline at twice the time of one request from now, so that a request can be
+    /// repeated.
     fn asked(&self) -> Cluster {
         // Each attempt has the time of a request.
         self.cluster.within(self.timeout.saturating_mul(2))
@@ -282,13 +284,16 @@ impl Dump<'_> {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
                 let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
-                scope.message = cut(&format!("{}: {name}: {}", resource.full_name(), item.reason));
+                scope.message = cut(&format!("{} {name} is left out: {}", resource.full_name(), item.reason));
             }
             let sent = self.send(&page.objects).await;
             if sent < page.objects.len() as u64 {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
-                scope.message = format!("{}: items that are not objects were left out", resource.full_name());
+                scope.message = format!(
+                    "items of the list of {} that are not objects were left out",
+                    resource.full_name()
+                );
             }
             scope.objects += sent;
             token = page.next;
@@ -298,7 +303,7 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends objects to the writer, and returns their number.
+    /// Sends `objects` to the writer, except values that are not objects, and returns the number of those sent.
     async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());
@@ -338,8 +343,8 @@ impl Dump<'_> {
         None
     }
 
-    /// Reads the Secrets of which the dump keeps more than metadata, and sends them to the writer; returns those
-    /// that could not be read.
+    /// Reads the Secrets of which the dump keeps more than metadata, up to [`MAX_SECRETS`], and sends them to the
+    /// writer; returns those that could not be read or are too many.
     async fn secrets(&self, scopes: &[RecordedScope]) -> Vec<Unread> {
         let all_listed = scopes
             .iter()
@@ -423,7 +428,7 @@ fn of_error(scope: RecordedScope, error: &ReadError) -> RecordedScope {
     RecordedScope { state, reason: error.reason().as_str().to_owned(), message: cut(&chain(error)), ..scope }
 }
 
-/// Cuts a server's message to [`MAX_MESSAGE`] characters.
+/// Cuts a server's message after [`MAX_MESSAGE`] characters, and marks the cut with `…`.
 fn cut(message: &str) -> String {
     match message.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &message[..end]),

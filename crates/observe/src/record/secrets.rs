@@ -14,7 +14,8 @@ use taffrail_object::{LAST_APPLIED, Object, yaml};
 /// Prefix of the names of Secrets that contain a Helm release.
 const HELM: &str = "sh.helm.release.v1.";
 
-/// Number of revisions kept per release: the newest, and the previous one while an upgrade runs.
+/// Maximum number of revisions kept per release: the newest ones, because while an upgrade runs the previous one
+/// counts.
 const MAX_REVISIONS: usize = 2;
 
 /// Annotations with which tools keep a copy of the whole object, including Secret values.

@@ -36,7 +36,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::follow::FleetWatcher;
 use crate::found::FoundClusters;
 
-/// Maximum time between two updates of the streams: rows may change with time, and clusters may fall silent.
+/// Maximum time between two checks for changes: rows may change with time, and clusters may fall silent.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Reports the clusters of a [`FleetWatcher`] to a hub, until the hub closes a channel.
@@ -82,8 +82,8 @@ impl Reporter {
         Reporter { found: Some(found), ..self }
     }
 
-    /// Sets the channel of inquiries, which are called with the fleet: at once if all clusters were read, else as soon
-    /// as they are, but at the latest after 4 s.
+    /// Sets the channel of inquiries, which are called with the fleet: at once if everything needed is read, else as
+    /// soon as it is, but at the latest after 4 s, or after 1 s once all clusters were read.
     #[must_use]
     pub fn answering(self, inquiries: mpsc::Receiver<Inquiry>) -> Reporter {
         Reporter { inquiries: Inquiries::of(inquiries), ..self }

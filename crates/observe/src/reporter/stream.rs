@@ -73,7 +73,7 @@ pub(super) struct Stream {
     digest_due: Duration,
     /// The moment at which the API server last proved itself; `None` before the first time.
     heard: Option<Duration>,
-    /// The number of the last pass in which all halves were set.
+    /// The number of passes that have begun; each half has that of the pass in which it was last set.
     pass: u64,
     /// False while the hub has halves from an earlier run and the cluster was not read in this one; then no halves are
     /// sent.
@@ -245,7 +245,8 @@ impl Stream {
         }
     }
 
-    /// Sets the facts about the cluster as a whole at the moment `now`.
+    /// Sets the facts about the cluster as a whole at the moment `now`, and puts failures before `errors` that tell
+    /// which apps were left out or shortened.
     pub(super) fn set_facts(&mut self, facts: ClusterReport, mut errors: Vec<ErrorRow>, now: Duration) {
         let left_out = [
             (
@@ -265,7 +266,7 @@ impl Stream {
                 self.is_full[1],
                 TOO_MANY,
                 format!(
-                    "only {MAX_APPS} apps that other clusters declare for it are shown, and there are more"
+                    "only {MAX_APPS} apps that other clusters declare for this one are shown, and there are more"
                 ),
             ),
             (
@@ -281,7 +282,7 @@ impl Stream {
         let more = errors.len().saturating_sub(MAX_ERRORS);
         if more > 0 {
             errors.truncate(MAX_ERRORS - 1);
-            let message = format!("{} more failures are not shown", more + 1);
+            let message = format!("{} more failures of this cluster are not shown", more + 1);
             let (cluster, scope) = (facts.name.clone(), "cluster".to_owned());
             errors.push(ErrorRow { cluster, scope, reason: "TooManyErrors".to_owned(), message });
         }

@@ -68,7 +68,7 @@ struct ToldCluster {
 
 impl FleetTeller {
     /// Makes a teller for a hub that has reports of an earlier run, in which the clusters of these names had these
-    /// identities.
+    /// identities; provisional ones are ignored.
     pub(super) fn knowing(mut identities: HashMap<String, ClusterId>) -> FleetTeller {
         identities.retain(|_, id| !is_provisional(id));
         FleetTeller { earlier: identities, ..FleetTeller::default() }
@@ -150,7 +150,7 @@ impl FleetTeller {
         changed.unwrap_or_default()
     }
 
-    /// Passes the moment of each cluster's last sign of life to `streams`.
+    /// Passes the moment of the last sign of life of each cluster, except aliases, to `streams`.
     pub(super) fn hear(&self, heard: &[Option<Duration>], streams: &mut ReportStreams) {
         for (cluster, heard) in self.clusters.iter().zip(heard).filter(|(cluster, _)| !cluster.is_alias) {
             streams.set_heard(&cluster.id, *heard);
@@ -218,7 +218,8 @@ impl FleetTeller {
         gone.iter().for_each(|id| streams.close(id));
     }
 
-    /// Begins the streams of clusters that are settled and not aliases; returns true if it began any.
+    /// Begins the streams of clusters that are settled and not aliases, nor, while `is_comparing`, possible aliases;
+    /// returns true if it began any.
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
@@ -334,7 +335,7 @@ impl FleetTeller {
         differs
     }
 
-    /// Passes the facts about each cluster as a whole to `streams`.
+    /// Passes the facts about each cluster that has a stream, and the failures of its apps, to `streams`.
     fn tell_facts(&self, fleet: &FleetSnapshot, streams: &mut ReportStreams, now: Duration) {
         let mut errors: BTreeMap<&str, Vec<ErrorRow>> = BTreeMap::new();
         for error in &self.errors {
@@ -360,8 +361,8 @@ fn provisional(name: &str) -> ClusterId {
     ClusterId(format!("{PROVISIONAL}{name}"))
 }
 
-/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if no found cluster
-/// has this name.
+/// Returns the name of the home of a found cluster, which is called `HOME/NAMESPACE/NAME`; `None` if `name` has not
+/// this form.
 fn home_of_found(name: &str) -> Option<&str> {
     name.rsplitn(3, '/').nth(2)
 }

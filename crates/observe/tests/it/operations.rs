@@ -171,7 +171,10 @@ async fn plan_with_another_digest_is_not_run() {
     for digest in [PlanDigest::new(""), watched.plan(Verb::Resume).digest()] {
         let none = |event: OperationEvent<'_>| panic!("{event:?}");
         let run = plan.run_verb(&digest, &id, &mut watched.follow, NO_EXTRA, SETTINGS, none).await;
-        assert_eq!(run.unwrap_err().to_string(), "suspend: the plan has changed");
+        assert_eq!(
+            run.unwrap_err().to_string(),
+            "cannot run suspend: the plan has changed since it was confirmed"
+        );
     }
     assert!(!suspended(&watched.clusters[0]));
 }

@@ -248,7 +248,7 @@ fn invalid_action_usage_is_refused() {
             &["resume", "deploy/web"][..],
             "'resume' is disabled for the current state of Deployment shop/web in one",
         ),
-        (&["explode", "deploy/web"], "there are: pause, restart, resume, scale"),
+        (&["explode", "deploy/web"], "the actions are: pause, restart, resume, scale"),
         (&["scale", "deploy/web"], "'scale' refuses: replicas must be a whole number"),
         (
             &["scale", "deploy/web", "--param", "replicas=some"],

@@ -42,7 +42,8 @@ impl ControlPlane {
         process::end(record.pid, &record.program, &self.state.folder).map(drop)
     }
 
-    /// Kills a program, if it runs, and starts it again with the same arguments; returns when it serves.
+    /// Kills a program, if it runs, and starts it again with the same arguments; returns when it serves, or, for kwok,
+    /// which serves nothing, at once.
     pub fn restart(&mut self, context: &str, program: &str) -> Result<()> {
         self.kill(context, program)?;
         let ProcessRecord { context, program, arguments, log, .. } = self.record(context, program)?.clone();

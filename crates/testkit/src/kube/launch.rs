@@ -211,7 +211,8 @@ impl<'a> Launcher<'a> {
         self.folder.join("logs").join(name)
     }
 
-    /// Starts a program that listens on ports of its own, and returns them once it listens.
+    /// Starts a program that listens on `count` free ports, and returns these once it accepts connections on the first;
+    /// if another process took one of them meanwhile, tries others.
     fn listen(
         &self,
         context: &str,
@@ -279,7 +280,8 @@ fn shown(context: &str) -> &str {
     if context.is_empty() { "the control plane" } else { context }
 }
 
-/// Starts a program of the control plane in `folder`.
+/// Starts a program of the control plane, with `folder` as its working folder and its output appended to the file
+/// `log`.
 pub(super) fn start(
     programs: &Programs,
     folder: &Path,
@@ -305,7 +307,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Copies a folder recursively.
+/// Copies a folder with all that it contains, and all permissions.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(cannot)?;

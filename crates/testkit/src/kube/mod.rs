@@ -49,7 +49,7 @@ pub struct Options {
     /// The number of bare clusters, the last ones: an API server without controllers, scheduler and nodes. That is
     /// enough to read from, and costs half the memory and a fraction of the CPU time.
     pub bare: usize,
-    /// The number of simulated nodes in each cluster.
+    /// The number of simulated nodes in each cluster that is not bare.
     pub nodes: usize,
     /// True if Flux's kinds are installed.
     pub flux_crds: bool,
@@ -127,7 +127,8 @@ impl ControlPlane {
         Ok(Self { state, programs, owned: Some(Owned { children, guard }) })
     }
 
-    /// Makes sure that a control plane of this name and shape runs, and leaves it running.
+    /// Makes sure that a control plane of this name and shape runs, and leaves it running; fails if one of another
+    /// shape runs under the name.
     ///
     /// The second value is true if it was running already.
     pub fn up(options: &Options) -> Result<(Self, bool)> {
@@ -154,7 +155,8 @@ impl ControlPlane {
         Ok((Self { state, programs, owned: None }, false))
     }
 
-    /// Returns the control plane that runs under this name; `None` if there is none.
+    /// Returns the control plane that runs under this name; `None` if there is none, or if one of its processes has
+    /// ended.
     pub fn find(name: &str) -> Result<Option<Self>> {
         let Some(state) = state::load(name)? else { return Ok(None) };
         if !state.is_running() {
@@ -202,7 +204,11 @@ impl ControlPlane {
     /// Copies the data of the store into a folder that must not exist, as the initial data of another control plane of
     /// the same shape ([`Options::store`]). The store is paused meanwhile.
     pub fn save_store(&self, target: &Path) -> Result<()> {
-        let store = self.processes().iter().find(|it| it.program == "etcd").context("no etcd runs")?;
+        let store = self
+            .processes()
+            .iter()
+            .find(|it| it.program == "etcd")
+            .context("cannot save the store: no etcd runs")?;
         let signal = |signal| process::signal(store.pid, &store.program, &self.state.folder, signal);
         signal(rustix::process::Signal::STOP)?;
         let copied = launch::copy(&self.state.folder.join("etcd"), target);
@@ -235,8 +241,8 @@ impl Drop for ControlPlane {
     }
 }
 
-/// Stops the control plane of this name and removes its folder; returns the number of stopped processes, which may be
-/// 0.
+/// Stops the control plane of this name, and removes its folder and the kept logs of a failed start; returns the number
+/// of stopped processes, which may be 0.
 pub fn down(name: &str) -> Result<usize> {
     let _lock = state::lock(name)?;
     // The logs of a failed start, kept for a person to read.

@@ -164,7 +164,7 @@ pub(super) fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Returns the last lines of a log file, or the reason it cannot be read.
+/// Returns the last 6 lines of a log file, or, in parentheses, why there are none.
 pub(super) fn log_tail(log: &Path) -> String {
     match fs::read(log) {
         Ok(text) => tail(&String::from_utf8_lossy(&text), 6),

@@ -25,7 +25,7 @@ pub struct RunState {
     /// The number of bare clusters: an API server alone.
     #[serde(default)]
     pub bare: usize,
-    /// The number of nodes in each cluster.
+    /// The number of nodes in each cluster that is not bare.
     pub nodes: usize,
     /// True if Flux's kinds are installed.
     pub flux_crds: bool,
@@ -79,7 +79,8 @@ impl RunState {
         process::is_ours(process.pid, &process.program, &self.folder)
     }
 
-    /// Returns true if it has the numbers of clusters and nodes, Flux's kinds and the kubeconfig of these options.
+    /// Returns true if it has the numbers of clusters, bare clusters and nodes of these options, Flux's kinds if they
+    /// do, and their kubeconfig if they name one.
     pub(super) fn has_shape(&self, options: &Options) -> bool {
         self.members.len() == options.clusters
             && self.bare == options.bare

@@ -163,13 +163,13 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
         eye.learn(json!(states));
         let apps = report.add(at, &shown, &states);
         let line = json!({"look": report.looks, "at": at.to_string(), "milliseconds": took.as_millis() as u64, "apps": apps});
-        writeln!(log, "{line}").context("the log cannot be written")?;
+        writeln!(log, "{line}").context("cannot write the log of the looks")?;
         // A look that takes longer than an interval skips the next ones.
         while next <= started.elapsed() {
             next += LOOK_INTERVAL;
         }
     }
-    log.flush().context("the log cannot be written")?;
+    log.flush().context("cannot write the log of the looks")?;
     Ok(report)
 }
 

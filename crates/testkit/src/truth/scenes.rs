@@ -88,7 +88,8 @@ spec:
     )
 }
 
-/// Recreates the apps; their Jobs succeed towards the end of a run of `seconds`.
+/// Recreates the apps. The tries of their Jobs fail before a share of `seconds`, the duration of the run, has passed:
+/// 30 % for `retries`, 60 % for `restarts`, all for `exhausted`.
 pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result<()> {
     apply_source(plane, context)?;
     plane.kubectl(context, &["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s"])?;

@@ -68,7 +68,7 @@ impl Watch {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()
-                .context("kubectl cannot be run")?;
+                .context("cannot run kubectl, which watches the apps")?;
             let output = child.stdout.take().context("kubectl has no output")?;
             watch.children.push(child);
             let changes = Arc::clone(&watch.changes);

@@ -630,7 +630,7 @@ fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
     assert!([0, 1].into_iter().all(|number| world.hub.observed(&id(number).app).is_some()));
     let said = world.hub.errors().iter().map(|error| format!("{}: {}", error.reason, error.message));
     let expected = [
-        "TooManyApps: only 20000 apps that other clusters declare for it are shown, and there are more",
+        "TooManyApps: only 20000 apps that other clusters declare for this one are shown, and there are more",
         "TooLong: apps with names longer than 512 bytes are not shown",
         "TooLong: Taffrail shortened 1 reports about apps, because their texts or labels are too long or too many",
     ];
