@@ -478,7 +478,8 @@ pub struct StreamFrame {
     pub pages: Vec<StreamPage>,
 }
 
-/// The changes of one page of a stream.
+/// The changes since the last frame in one page of a stream, a list of rows that the client named and filtered when it
+/// opened the stream. Leaves out what did not change.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

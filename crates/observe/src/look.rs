@@ -37,7 +37,7 @@ pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 pub struct LookRequest {
     /// The clusters to read.
     pub members: FleetMembers,
-    /// The time limits of each cluster and of each request.
+    /// The time limits: that of each cluster or of the whole answer, and that of each request.
     pub limits: TimeLimits,
     /// The query that decides what is read of each cluster.
     pub asked: ReadQuery,

@@ -28,6 +28,7 @@ pub(super) const APP_FIELDS: &[&str] = &[
     "health",
     "effective",
     "problem",
+    "problems",
     "since",
     "message",
     "worst",

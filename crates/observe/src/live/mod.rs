@@ -340,8 +340,8 @@ impl Owner {
         warm::write(cluster, &newest, &positions)
     }
 
-    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has, except those of groups
-    /// that could not be discovered. Lists a kind again if some of its objects were judged under another assumption of
+    /// Starts to watch the kinds of the settings that `discovery` has and that can be watched, in the namespaces of the
+    /// settings, and ends all other watches, except those of groups that could not be discovered. Lists a kind again if some of its objects were judged under another assumption of
     /// whether it has a status subresource.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();

@@ -666,7 +666,10 @@ async fn read_again(
     let read = cluster.get(resource, Some(&key.namespace), &key.name, Projection::Full).await;
     let found = read.map_err(|error| OperationError {
         is_late: error.reason() == Reason::Timeout,
-        ..OperationError::unreadable(format!("cannot read {name} again")).with_source(&error)
+        ..OperationError::unreadable(format!(
+            "{name} changed meanwhile and cannot be read again; this change was not written"
+        ))
+        .with_source(&error)
     })?;
     found.ok_or_else(|| OperationError::unreadable(format!("{name} was deleted meanwhile")))
 }

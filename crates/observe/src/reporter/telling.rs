@@ -17,7 +17,8 @@ use super::streams::ReportStreams;
 use crate::fleet::FleetSnapshot;
 use crate::found::MemberChanges;
 
-/// Maximum time between two computations of the facts about all clusters, even if nothing shows that they changed.
+/// The age from which a comparison of the fleet computes the facts about all clusters anew, even if nothing shows that
+/// they changed. In a quiet fleet comparisons are up to 30 s apart.
 const FACTS: Duration = Duration::from_secs(5);
 
 /// The time for which changes of a cluster are held back while evidence for them is being read.

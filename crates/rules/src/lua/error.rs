@@ -26,7 +26,7 @@ pub enum LuaProblem {
     /// A jump to another place than the end of a loop's body; holds the label.
     #[error("'goto {0}' may only jump to the end of a loop's body, to go on with its next round")]
     Goto(String),
-    /// An error that the script raised; its text.
+    /// Any other error of the running script, such as a call of `error` or an index of nil; its text.
     #[error("{0}")]
     Raised(String),
     /// A script that was stopped because it exceeded its time limit.

@@ -289,7 +289,8 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// Returns the value of the setting `key`, of a list the first one; `None` if it has no value.
+    /// Returns the value of the setting `key`, its default if it is not set; of a list the first one. `None` if it has
+    /// neither, or the list is empty.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)

@@ -92,7 +92,7 @@ fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (Str
     (name, schema)
 }
 
-/// Returns the published name of a Kubernetes message, such as `io.k8s.api.core.v1.Pod`.
+/// Returns the published name of a message of the schema: `io.k8s.api.core.v1.Pod` for `core.v1.Pod`.
 fn full_name(name: &str) -> String {
     if name.starts_with("meta.") {
         format!("io.k8s.apimachinery.pkg.apis.{name}")

@@ -63,8 +63,8 @@ pub(crate) struct DumpArguments {
     max_size: u64,
 
     /// Limit the time of the command for each cluster, such as 30s or 10m; objects that were not sent by then are
-    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it instead limits the time of
-    /// each request
+    /// recorded as not read [default: 30m]. In this release, without --request-timeout, it limits each request instead,
+    /// and each cluster has 30m, or TIME if that is longer
     #[arg(id = "whole", long = "timeout", value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
