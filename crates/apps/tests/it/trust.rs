@@ -342,7 +342,7 @@ fn a_lost_cluster_is_a_finding_about_its_apps() {
     let lost = report.items.iter().find(|finding| finding.reason == "ClusterLost").map(line);
     assert_eq!(
         lost.as_deref(),
-        Some("low unread/ClusterLost cluster 0/1 nothing is known of this cluster: refused"),
+        Some("low unread/ClusterLost cluster 0/1 what this cluster holds now is not known: refused"),
         "{:?}",
         report.items
     );

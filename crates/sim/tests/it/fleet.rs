@@ -344,7 +344,10 @@ async fn timeline_ignores_writes_to_a_deleted_namespace() {
     let cluster = fleet.cluster("one").await.unwrap();
     let error = cluster
         .apply(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "nowhere"}}));
-    assert_eq!(error.unwrap_err().to_string(), "Pod nowhere/a: namespaces \"nowhere\" not found");
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the simulated API server refused Pod nowhere/a: namespaces \"nowhere\" not found"
+    );
     let error = cluster.apply(json!({"apiVersion": "nope.io/v1", "kind": "Nope", "metadata": {"name": "a"}}));
     assert_eq!(
         error.unwrap_err().to_string(),
