@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::{CauseStep, Flags};
+use taffrail_status::assess::{CauseStep, Flags, UNJUDGED};
 use taffrail_status::rollup::{AsSubject, Counts, Subject};
 
 use crate::command::is_plain;
@@ -188,6 +188,13 @@ impl App {
     /// Returns true if the app has no problems on any axis, not even a notice.
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// Returns true if a part of the app was not judged because of a cost limit, so that the next update may judge it.
+    pub(crate) fn is_unjudged(&self) -> bool {
+        let is_open = |rule: &str| rule == UNJUDGED || rule == "cluster/budget";
+        let resources = self.resources.iter().chain(&self.speaker);
+        resources.into_iter().any(|it| is_open(&it.rule) || it.chain.iter().any(|link| is_open(&link.rule)))
     }
 
     /// Returns the worst problem on any axis; `None` if there is none.

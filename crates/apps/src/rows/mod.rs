@@ -36,7 +36,6 @@ use declarations::{is_left_out, leave_out, moved_claims, note_declared, note_par
 use graph::{Graph, Node};
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
-use taffrail_status::assess::UNJUDGED;
 use taffrail_status::{ActiveRules, Observed};
 
 use crate::app::{App, AppList, Resource};
@@ -398,7 +397,7 @@ impl Look<'_, '_> {
             else {
                 continue;
             };
-            is_bounded |= is_unjudged(&app);
+            is_bounded |= app.is_unjudged();
             self.rows.changed.note(number);
             kept.graph.set(row.node, asked);
             let is_moved = std::mem::replace(&mut row.cluster, cluster) != cluster;
@@ -414,7 +413,7 @@ impl Look<'_, '_> {
         for declaring in fresh {
             let judged = self.judged(&judge, &kept.found, &kept.groups, &declaring);
             let Some((cluster, app, asked)) = judged else { continue };
-            is_bounded |= is_unjudged(&app);
+            is_bounded |= app.is_unjudged();
             let number = u32::try_from(kept.places.len()).unwrap_or(u32::MAX);
             self.rows.changed.note(number);
             kept.places.push(None);
@@ -796,11 +795,4 @@ fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &
         apps.push(app);
         kept.rows.push(row);
     }
-}
-
-/// Returns true if a part of an app was not judged because of a cost limit, so that the next update may judge it.
-fn is_unjudged(app: &App) -> bool {
-    let is_open = |rule: &str| rule == UNJUDGED || rule == "cluster/budget";
-    let resources = app.resources.iter().chain(&app.speaker);
-    resources.into_iter().any(|it| is_open(&it.rule) || it.chain.iter().any(|link| is_open(&link.rule)))
 }

@@ -8,7 +8,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Status, assess};
 
-use super::{CheckedCluster, Concerned, TrustShape, is_green, silent};
+use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::app::{App, AppList, Resource};
 use crate::claimants::Claimants;
 use crate::command;
@@ -326,7 +326,9 @@ impl<'a> ClusterContext<'a> {
         known.then_some(pods)
     }
 
-    pub(super) fn checked(&self, asked: &BTreeSet<usize>) -> CheckedCluster {
+    /// Counts what was examined of the apps `asked`; `without_lease` are the controllers of which no Lease tells that they
+    /// run.
+    pub(super) fn checked(&self, asked: &BTreeSet<usize>, without_lease: Vec<String>) -> CheckedCluster {
         let apps = self.apps().filter(|(place, _)| asked.contains(place));
         let apps: Vec<&App> = apps.map(|(_, app)| app).collect();
         CheckedCluster {
@@ -340,7 +342,7 @@ impl<'a> ClusterContext<'a> {
                 .filter(|pod| pod.projection == Projection::Full)
                 .count(),
             leases: self.leases().count(),
-            without_lease: silent::without_lease(self),
+            without_lease,
             as_of: self.now,
         }
     }

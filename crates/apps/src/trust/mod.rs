@@ -293,7 +293,8 @@ pub fn findings(
             let findings = looks.iter().flat_map(|look| look(cluster));
             let findings = folded(findings.chain(twin).chain(unverified));
             let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
-            ClusterFindings { findings: findings.collect(), checked: cluster.checked(&asked) }
+            let findings = findings.collect();
+            ClusterFindings { findings, checked: cluster.checked(&asked, silent::without_lease(cluster)) }
         };
         contexts.iter_mut().map(of_cluster).collect()
     };
