@@ -187,7 +187,7 @@ fn non_boolean_expression_is_an_error() {
         ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
         ("status.readyReplicas == 2", "write object.status"),
         ("object.status.readyReplicas ==", "is not an expression in CEL"),
-        (&"(".repeat(300), "more than 64 brackets"),
+        (&"(".repeat(300), "more than 64 opening brackets"),
         (&format!("1{} > 0", "+1".repeat(300)), "more than 256 operators"),
     ] {
         let answer = served.wait(&["deploy/web", "-n", "shop", "--for", &format!("cel={expression}")]);
