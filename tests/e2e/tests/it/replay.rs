@@ -180,7 +180,7 @@ fn rewrite(name: &str, recorded: &str, played: &str) {
 }
 
 /// The fields that came after the first answers were recorded.
-const NEWER_FIELDS: [&str; 14] = [
+const NEWER_FIELDS: [&str; 16] = [
     "applied",
     "appsDiffer",
     "declares",
@@ -193,8 +193,10 @@ const NEWER_FIELDS: [&str; 14] = [
     "nextOfFirst",
     "object",
     "objects",
+    "problems",
     "since",
     "source",
+    "withoutLease",
 ];
 
 /// Removes the newer fields that an answer did not have when it was recorded: of rows, those that none of them had.
