@@ -205,7 +205,7 @@ mod tests {
         let told: Vec<_> = snapshot.errors().iter().map(|error| (&*error.reason, &*error.message)).collect();
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].0, "OverLimit");
-        assert!(told[0].1.starts_with("Taffrail watches only 2000 of 3000 objects"), "{told:?}");
+        assert!(told[0].1.starts_with("Taffrail watches only 2000 of the 3000 objects"), "{told:?}");
         // Where some are let go of, the rest has its turn.
         singles.recount(std::iter::empty());
         assert!(

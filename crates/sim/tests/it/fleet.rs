@@ -351,7 +351,7 @@ async fn timeline_ignores_writes_to_a_deleted_namespace() {
     let error = cluster.apply(json!({"apiVersion": "nope.io/v1", "kind": "Nope", "metadata": {"name": "a"}}));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "Nope a: no matches for kind \"Nope\" in version \"nope.io/v1\""
+        "the simulated API server refused Nope a: no matches for kind \"Nope\" in version \"nope.io/v1\""
     );
     assert!(cluster.apply_yaml("a: [").is_err());
     assert!(fleet.cluster("one").await.is_err());
