@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
+use taffrail_apps::text::moment;
 use taffrail_apps::{
     AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
     members,
@@ -234,7 +235,7 @@ impl ClusterRow {
             let well = apps.iter().filter(|app| app.health == Status::Current).count();
             let why = lost.map(|error| format!(": {}", error.message)).unwrap_or_default();
             status = Status::Unknown;
-            let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
+            let at = moment(at);
             message =
                 format!("the cluster was last seen {at}, with {well} of {} apps Ready{why}", apps.len());
         }

@@ -96,8 +96,8 @@ pub struct ResourceRow {
     /// The app that declares it; absent if none does (`--orphaned`, `--image`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// Where no known app declares it (`--image`): the clusters, and the kinds of apps in clusters, that could not be
-    /// read and whose apps may.
+    /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object, if
+    /// no known app does (`--image`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners_unread: Vec<String>,
 }

@@ -11,6 +11,10 @@ use crate::identity::{AppKey, AppRef, Delivery, UnknownDelivery};
 use crate::reads::declaring::may_declare;
 use crate::scope::{Scope, ScopeError};
 use crate::snapshot::FORBIDDEN;
+use crate::text::listed;
+
+/// Maximum number of candidates that the message about an ambiguous name lists; it counts the others.
+const MAX_LISTED_NAMES: usize = 20;
 
 /// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies in all
 /// clusters share. A name with a cluster has the namespace too, and may end in `@HOME`, the cluster that declares the
@@ -134,7 +138,7 @@ fn delivery(word: &str) -> Option<Delivery> {
 #[serde(rename_all = "camelCase")]
 pub enum FindError {
     /// The name matches several different apps.
-    #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]
+    #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates, MAX_LISTED_NAMES))]
     Ambiguous {
         /// The name as given.
         text: String,
@@ -317,17 +321,6 @@ fn are_joined(apps: &[&App]) -> bool {
                 is_joined && *known.entry(cluster).or_insert(namespace) == namespace.as_str()
             })
         })
-}
-
-/// Joins the first 20 names with commas; the number of the others follows.
-fn listed(names: &[String]) -> String {
-    const MAX_LISTED_NAMES: usize = 20;
-
-    let told = names.iter().take(MAX_LISTED_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MAX_LISTED_NAMES) {
-        0 => told,
-        more => format!("{told} and {more} more"),
-    }
 }
 
 /// Returns the name that selects only this app in a cluster: `delivery/namespace/name`.

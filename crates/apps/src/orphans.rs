@@ -13,6 +13,7 @@ use crate::delivery::labels::{claim_templates, is_claim_of};
 use crate::kinds;
 use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
+use crate::text::listed;
 
 /// The namespaces of Kubernetes itself, whose objects count as orphaned only where they are asked for by name.
 const OF_KUBERNETES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
@@ -116,17 +117,13 @@ impl AppList {
 ///
 /// [`Ownership::unread`]: crate::Ownership::unread
 fn undecided_in(namespace: String, count: usize, unread: &BTreeSet<String>) -> ScopeError {
-    let named = unread.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match unread.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = listed(unread, MAX_NAMED);
     let (objects, are) = match count {
         1 => ("object", "is not listed as an orphan"),
         _ => ("objects", "are not listed as orphans"),
     };
     let message = format!(
-        "{count} {objects} of namespace {namespace} may belong to apps of {named}{more}, which could not be read, and \
+        "{count} {objects} of namespace {namespace} may belong to apps of {named}, which could not be read, and \
          {are}"
     );
     ScopeError { scope: Scope::Namespace(namespace), reason: NOT_KNOWN.to_owned(), message }

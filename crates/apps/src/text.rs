@@ -33,6 +33,22 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
+/// Formats a time for people, in UTC: `2026-03-01 12:00:00 UTC`.
+pub fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// Joins the first `most` of `names` with commas; the number of the others follows: `a, b and 3 more`.
+pub fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>, most: usize) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<T> = names.by_ref().take(most).collect();
+    let told = first.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.count() {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}
+
 /// Returns the first line of a message that is not blank, with runs of white space replaced by one space.
 pub fn line(message: &str) -> String {
     let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

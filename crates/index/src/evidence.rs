@@ -376,7 +376,7 @@ impl ClusterState for IndexEvidence<'_> {
 /// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
 /// index's settings.
 ///
-/// As [`ClusterRules`] they return rules from the cluster that judge only objects whose bodies the index keeps and
+/// Used as [`ClusterRules`], they return rules from the cluster that judge only objects whose bodies the index keeps and
 /// objects that it does not have.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {

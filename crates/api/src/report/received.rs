@@ -186,7 +186,7 @@ pub struct Consequences {
     /// equal one or if the new one is refused; an app may stand twice.
     pub changed: Vec<AppId>,
     /// The syncs in the declared halves of the report, an entry for each half that has any and was not refused at once.
-    /// Those of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
+    /// The syncs of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
     pub syncs: Vec<ToldSyncs>,
     /// True if the report changed the facts about the cluster or its failures.
     pub is_cluster_changed: bool,

@@ -25,6 +25,7 @@ use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, shorten};
+use crate::text::listed;
 use homes::{Homes, instance_label};
 
 pub(crate) const GROUP: &str = "argoproj.io";
@@ -640,12 +641,7 @@ pub(crate) fn is_manual(object: &Object<'_>) -> bool {
 /// there are none.
 pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     const MAX_NAMED: usize = 3;
-    let names = unsynced.iter().take(MAX_NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
-    let names = names.collect::<Vec<_>>().join(", ");
-    match unsynced.len().saturating_sub(MAX_NAMED) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    }
+    listed(unsynced.iter().map(|it| format!("{} {}", it.key.kind, it.key.path())), MAX_NAMED)
 }
 
 /// Returns the problem that Argo CD calls an Application `Degraded` or `Missing`, for one whose objects report no

@@ -186,11 +186,15 @@ fn failure(object: &Object<'_>, now: Timestamp) -> Option<String> {
     }
     // For a remedied release the message is that of the failure, not of the rollback.
     let is_remedied = Condition::find(object, "Remediated").is_some_and(|it| it.is("True"));
-    let failed = ["Released", "TestSuccess"]
-        .iter()
-        .filter(|_| is_remedied)
-        .find_map(|name| Condition::find(object, name).filter(|it| it.is("False")));
+    let failed = is_remedied.then(|| failed_release(object)).flatten();
     Some(failed.map_or_else(|| verdict.message.into_owned(), |condition| condition.text("message")))
+}
+
+/// Returns the condition by which a HelmRelease reports that an installation, upgrade or test failed; `None` if none did.
+pub(super) fn failed_release<'a>(object: &Object<'a>) -> Option<Condition<'a>> {
+    let mut conditions =
+        ["Released", "TestSuccess"].into_iter().filter_map(|name| Condition::find(object, name));
+    conditions.find(|condition| condition.is("False"))
 }
 
 /// Returns the last transition of the condition `Ready` of a Kustomization or HelmRelease; `None` if the condition is

@@ -166,8 +166,7 @@ fn of_helm_release(object: &Object<'_>) -> Vec<SyncAttempt> {
 /// Returns the message of the failed release that a HelmRelease remedied, and behind it that of the rollback or
 /// uninstallation; `None` unless the condition `Ready` has the message of that remedy alone.
 fn remedied(object: &Object<'_>) -> Option<String> {
-    let failed = ["Released", "TestSuccess"].into_iter().filter_map(|name| Condition::find(object, name));
-    let failure = failed.into_iter().find(|condition| condition.is("False"))?.text("message");
+    let failure = flux::failed_release(object)?.text("message");
     let remedy = Condition::find(object, "Remediated")?.text("message");
     let is_told = Condition::find(object, "Ready")?.text("message") == remedy;
     (is_told && !failure.is_empty()).then(|| format!("{failure}; {remedy}"))

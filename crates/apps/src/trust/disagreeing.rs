@@ -125,7 +125,7 @@ const BAD_WHEN_FALSE: [&str; 9] = [
 ];
 
 /// Finds objects that are Ready by a rule that is not built in, although a usual field or condition reports a failure.
-/// Of the API's own kinds only PersistentVolumes are examined.
+/// Leaves out the API's own kinds but PersistentVolumes.
 fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {

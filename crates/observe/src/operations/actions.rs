@@ -81,7 +81,7 @@ impl ActionScripts {
     }
 
     /// Returns the actions of an object, sorted by name with the cluster's last, and the errors of scripts that failed.
-    /// Of actions with one name the user's counts, else Taffrail's.
+    /// An action of the user replaces Taffrail's of the same name.
     ///
     /// # Errors
     /// Fails if the server sent something else than an object.

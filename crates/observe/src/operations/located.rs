@@ -4,6 +4,7 @@
 use futures::future::join;
 use jiff::Timestamp;
 use taffrail_apps::argo_objects::{BINDING, CONTROLLERS, PARAMETERS, ROLE, SETTINGS, WORKLOADS};
+use taffrail_apps::text::listed;
 use taffrail_apps::{Objects, Read, Snapshot, Standing, Target, argo_delivers, argo_names, argo_standing};
 use taffrail_cluster::{ApiResource, Cluster, Discovery, ReadError, chain};
 use taffrail_object::json::{OwnedDocument, Value};
@@ -329,11 +330,11 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
 
 /// The namespaces of the Argo CDs with actions in a cluster.
 struct Argos {
-    /// Those of trusted Argo CDs, at most [`MAX_ARGOS`].
+    /// The namespaces of trusted Argo CDs, at most [`MAX_ARGOS`].
     known: Vec<String>,
-    /// Those of further trusted Argo CDs, which are left out.
+    /// The namespaces of further trusted Argo CDs, which are left out.
     left_out: Vec<String>,
-    /// Those without a trusted Argo CD.
+    /// The namespaces without a trusted Argo CD.
     others: Vec<String>,
 }
 
@@ -345,15 +346,6 @@ impl Argos {
         let left_out = known.split_off(known.len().min(MAX_ARGOS));
         Argos { known, left_out, others }
     }
-}
-
-/// Returns the first [`MAX_NAMED`] of `names`, and the number of the others in words, which is empty for none.
-fn named(names: &[String]) -> (String, String) {
-    let more = match names.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        number => format!(" and {number} more"),
-    };
-    (names[..names.len().min(MAX_NAMED)].join(", "), more)
 }
 
 /// Returns the scripts of trusted Argo CDs for an object, and notes that name the ConfigMaps whose Argo CDs are not
@@ -373,17 +365,18 @@ fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (Loca
         scripts.delivered_by.extend(own.map(|own| (own, called)));
     }
     let unproven = (!others.is_empty()).then(|| {
-        let (named, more) = named(&others);
+        let first = others.get(..MAX_NAMED).unwrap_or(&others).join(", ");
         format!(
-            "actions of the ConfigMap {SETTINGS} in {named}{more} are not offered: cannot tell whether an Argo CD runs \
-             there; the setting argocd: [{named}] confirms it"
+            "actions of the ConfigMap {SETTINGS} in {} are not offered: cannot tell whether an Argo CD runs there; the \
+             setting argocd: [{first}] confirms it",
+            listed(&others, MAX_NAMED)
         )
     });
     let beyond = (!left_out.is_empty()).then(|| {
-        let (named, more) = named(&left_out);
         format!(
-            "actions of the ConfigMap {SETTINGS} in {named}{more} are not offered: Taffrail reads those of at most \
-             {MAX_ARGOS} Argo CDs in a cluster"
+            "actions of the ConfigMap {SETTINGS} in {} are not offered: Taffrail reads those of at most {MAX_ARGOS} \
+             Argo CDs in a cluster",
+            listed(&left_out, MAX_NAMED)
         )
     });
     (scripts, unproven.into_iter().chain(beyond).collect())

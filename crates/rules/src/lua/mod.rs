@@ -146,7 +146,7 @@ impl Customizations {
 
     /// Lists the actions of an object, sorted by name, from the discovery scripts for its kind; none if it has no such
     /// script. The folder's script runs only if `argocd-cm` has no actions for the kind, or merges the built-in ones.
-    /// Of two actions with the same name that of `argocd-cm` counts.
+    /// An action of `argocd-cm` replaces one of the same name.
     ///
     /// # Errors
     /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.

@@ -172,7 +172,7 @@ fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     assert!(said[0].starts_with("readyExpr is not true of Kustomization tenant/d0"), "{}", said[0]);
 }
 
-/// What cannot be evaluated is not met.
+/// An expression that cannot be evaluated is not met.
 #[test]
 fn ready_exprs_of_an_object_that_nests_too_deep_are_unmet() {
     let rules = RuleSet::bare().teachable(reading);

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use taffrail_api::diff::Comparable;
 use taffrail_api::question::{AppAnswer, AppOfView, AppView};
 use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
+use taffrail_apps::text::moment;
 use taffrail_apps::{Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -151,7 +152,7 @@ fn print(
 
     say!(out, "\n{}Reconciliation details:{:#}", bold, bold)?;
     let last = match app.sync.last_success {
-        Some(at) => format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%S UTC"), text::ago(at, now)),
+        Some(at) => format!("{} ({})", moment(at), text::ago(at, now)),
         None => text::NONE.to_owned(),
     };
     say!(out, "Last successful reconciliation: {}", printable(&last))?;

@@ -11,6 +11,7 @@ use taffrail_api::question::{
 };
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, List, ListItem, ResourceRow};
 use taffrail_apps::command::quoted;
+use taffrail_apps::text::listed;
 use taffrail_apps::{AppError, Scope, round_robin};
 use taffrail_status::Status;
 
@@ -281,7 +282,7 @@ struct Shown<'s, T> {
     list: &'s List<T>,
     /// The rows, with those that only filters on their state leave out; empty without such filters.
     left_out: &'s [T],
-    /// What could not be read of the clusters that are listed.
+    /// The clusters of the list that could not be read, and if parts could not.
     unread: Unread<'s>,
     console: &'s Console,
 }
@@ -320,13 +321,9 @@ impl<'e> Unread<'e> {
             let but = if *has_parts { ", but not everything could be read" } else { "" };
             return format!("{found}{but}.");
         }
-        let named = clusters.iter().take(MAX_UNREAD).copied().collect::<Vec<_>>().join(", ");
-        let more = match clusters.len().saturating_sub(MAX_UNREAD) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let named = listed(clusters, MAX_UNREAD);
         let plural = if clusters.len() == 1 { "" } else { "s" };
-        format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
+        format!("{found}, but cluster{plural} {named} could not be read: its objects are unknown.")
     }
 }
 

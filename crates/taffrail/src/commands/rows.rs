@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
+use taffrail_apps::text::{listed, moment};
 use taffrail_apps::{Delivery, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -283,7 +284,7 @@ pub(super) fn lost_row(error: &ErrorRow) -> Option<Row> {
 /// Returns the cells of a row about a cluster that is not live and was last observed at `at`: of such a cluster only
 /// what its apps declare is known, as it was then.
 pub(super) fn partial_row(cluster: &str, at: Timestamp) -> Row {
-    let at = at.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let at = moment(at);
     BTreeMap::from([
         ("CLUSTER", Cell::new(cluster)),
         (STATUS, Cell::styled(Status::Unknown.word(), style(Status::Unknown))),
@@ -322,13 +323,7 @@ fn not_live(scopes: &[NotLiveRow]) -> String {
     for scope in scopes.iter().filter(|scope| scope.state != NotLiveState::Absent) {
         states.entry(scope.state.as_str()).or_default().insert(&scope.scope);
     }
-    let told = states.into_iter().map(|(state, scopes)| {
-        let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        match scopes.len().saturating_sub(NAMED) {
-            0 => format!("{state}: {named}"),
-            more => format!("{state}: {named} and {more} more"),
-        }
-    });
+    let told = states.into_iter().map(|(state, scopes)| format!("{state}: {}", listed(scopes, NAMED)));
     told.collect::<Vec<_>>().join("; ")
 }
 

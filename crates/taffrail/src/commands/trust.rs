@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_api::question::{FleetFacts, TrustAnswer, TrustView};
 use taffrail_api::{AppOfHome, TrustFinding, TrustReport, text};
+use taffrail_apps::text::moment;
 use taffrail_apps::trust::{CheckedCluster, Severity};
 
 use super::changes::Printed;
@@ -295,7 +296,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
     } else {
         let line = |it: &CheckedCluster| {
             let place = if several { format!(" {}", it.cluster) } else { String::new() };
-            let at = it.as_of.strftime(" as of %Y-%m-%d %H:%M:%S UTC");
+            let at = format!(" as of {}", moment(it.as_of));
             format!("Checked{place}{at}: {}.", words(&|field| field(it)))
         };
         checked.iter().map(line).collect()

@@ -37,7 +37,7 @@ const TURN: Duration = Duration::from_secs(2);
 const SENDING: Duration = Duration::from_millis(500);
 
 /// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes.
-/// Of further such clusters the answer tells only that they do not answer.
+/// The answer tells of further such clusters only that they do not answer.
 const MAX_COPIED: u64 = 64 << 20;
 
 /// The time by which the clusters must have answered a question.
