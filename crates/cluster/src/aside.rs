@@ -12,10 +12,11 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Size of a response in bytes from which it is parsed as blocking work, because that takes long.
+/// Size of JSON texts in bytes from which work on them is blocking work, because that takes long.
 const LARGE: usize = 256 << 10;
 
-/// Runs `work` on a response of `bytes` bytes: as blocking work if it is large, at once otherwise.
-pub(crate) fn aside_if_large<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+/// Runs `work` on JSON texts of `bytes` bytes in all: like [`aside`] if they are large, at once otherwise, because
+/// handing the other tasks to another thread costs more than they would wait.
+pub fn aside_if_large<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes < LARGE { work() } else { aside(work) }
 }

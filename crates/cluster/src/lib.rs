@@ -32,7 +32,7 @@ mod traffic;
 mod watcher;
 mod write;
 
-pub use aside::aside;
+pub use aside::{aside, aside_if_large};
 pub use clock::{BootClock, Moment};
 pub use connect::Cluster;
 pub use connection_pool::Protocol;

@@ -1,6 +1,7 @@
 //! A single HTTP request: counted, timed, retried where that is safe, and bounded by its time limit and the deadline.
 
 use std::fmt;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -228,29 +229,32 @@ impl Cluster {
         let sent = traffic.send();
         let (mut status, mut bytes) = (None, 0);
         let mut phase = Phase::Headers;
-        let exchange = async {
-            let response = self.shared.pool.first.client.send(request).await?;
-            phase = Phase::Body;
-            status = Some(response.status());
-            traffic.compare_clocks(response.headers(), Timestamp::now());
-            let (head, mut body) = response.into_parts();
-            let mut whole = Vec::new();
-            while let Some(frame) = body.frame().await {
-                // Decompressed data is ready at once, again and again: yield so that the deadline and other tasks get a
-                // turn.
-                tokio::task::consume_budget().await;
-                let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
-                bytes += data.len() as u64;
-                let taken = self.take_in(&ask.what, whole.len(), data.len());
-                if let Err(over) = taken {
-                    self.charge.give_back(whole.len() as u64);
-                    return Ok(Err(over));
+        let outcome = {
+            // Pinned here, so that what limits and traces it holds no copies: dozens of requests run at once.
+            let exchange = pin!(async {
+                let response = self.shared.pool.first.client.send(request).await?;
+                phase = Phase::Body;
+                status = Some(response.status());
+                traffic.compare_clocks(response.headers(), Timestamp::now());
+                let (head, mut body) = response.into_parts();
+                let mut whole = Vec::new();
+                while let Some(frame) = body.frame().await {
+                    // Decompressed data is ready at once, again and again: yield so that the deadline and other tasks get a
+                    // turn.
+                    tokio::task::consume_budget().await;
+                    let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
+                    bytes += data.len() as u64;
+                    let taken = self.take_in(&ask.what, whole.len(), data.len());
+                    if let Err(over) = taken {
+                        self.charge.give_back(whole.len() as u64);
+                        return Ok(Err(over));
+                    }
+                    whole.extend_from_slice(&data);
                 }
-                whole.extend_from_slice(&data);
-            }
-            Ok::<_, kube::Error>(Ok(Answer { status: head.status, headers: head.headers, body: whole }))
+                Ok::<_, kube::Error>(Ok(Answer { status: head.status, headers: head.headers, body: whole }))
+            });
+            self.deadline.limit_request(exchange).instrument(span.clone()).await
         };
-        let outcome = self.deadline.limit_request(exchange).instrument(span.clone()).await;
         let took = traffic.end(sent, bytes, status.is_some());
         let (round, at) = (sent.round, sent.at);
         span.in_scope(|| match status {

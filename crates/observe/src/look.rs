@@ -13,7 +13,7 @@ use taffrail_apps::{
     Answer, KindCatalog, Objects, Read, ReadMode, ReadQuery, Rounds, Sameness, Scope, ScopeError, ServedKind,
     Snapshot, Target, Turns, elsewhere, plan_reads, still_wanted,
 };
-use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, chain};
+use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, aside_if_large, chain};
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
@@ -287,7 +287,7 @@ pub(crate) async fn read(
     let mut snapshot = begun(name, cluster, now);
 
     // What declares apps has well-known names: it is asked for before discovery says that it is there.
-    let reads = aside(|| plan_reads(&snapshot, asked, rules, &mut Rounds::default()));
+    let reads = plan_reads(&snapshot, asked, rules, &mut Rounds::default());
     let (discovery, version, answers) =
         join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
     if let Ok(version) = version {
@@ -417,7 +417,11 @@ async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
 
 /// Applies the results of reads to the snapshot.
 fn take_all(snapshot: &mut Snapshot, reads: &[Read], outcomes: Vec<Outcome>) {
-    aside(|| reads.iter().zip(outcomes).for_each(|(read, outcome)| take(snapshot, read, outcome)));
+    let documents = outcomes.iter().flatten().flatten().flat_map(|(documents, _)| documents);
+    let size = documents.map(|document| document.text().len()).sum();
+    aside_if_large(size, || {
+        reads.iter().zip(outcomes).for_each(|(read, outcome)| take(snapshot, read, outcome));
+    });
 }
 
 pub(crate) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {

@@ -17,8 +17,6 @@ pub struct Layer {
     /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
     /// longest suffix first.
     endings: Vec<(Box<str>, Group)>,
-    /// False if no file of the layer contains the word `children`, so that no rules of it read them.
-    may_read_children: bool,
 }
 
 /// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
@@ -27,6 +25,8 @@ struct Group {
     /// The texts of the files of the group.
     texts: Vec<Cow<'static, str>>,
     rules: OnceLock<GroupRules>,
+    /// True if a text has the word [`CHILDREN`]; found at the first use, because few groups are ever used.
+    names_children: OnceLock<bool>,
 }
 
 /// The rules for a kind, with the names under which they are filed.
@@ -94,6 +94,10 @@ impl Group {
         self.rules.get_or_init(|| yaml_rules::read("", self.texts.first().map_or("", |text| text)).0)
     }
 
+    fn names_children(&self) -> bool {
+        *self.names_children.get_or_init(|| self.texts.iter().any(|text| text.contains(CHILDREN)))
+    }
+
     fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> Found<'l> {
         Found { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
     }
@@ -101,7 +105,7 @@ impl Group {
 
 impl Layer {
     fn empty(origin: Origin) -> Layer {
-        Layer { origin, groups: FxHashMap::default(), endings: Vec::new(), may_read_children: false }
+        Layer { origin, groups: FxHashMap::default(), endings: Vec::new() }
     }
 
     /// Parses rules files, given as pairs of file name and text.
@@ -139,7 +143,10 @@ impl Layer {
     pub(crate) fn lazy(origin: Origin, groups: &[(&'static str, &'static str)]) -> Layer {
         let mut layer = Layer::empty(origin);
         for &(name, text) in groups {
-            layer.place(name, Group { texts: vec![text.into()], rules: OnceLock::new() });
+            layer.place(
+                name,
+                Group { texts: vec![text.into()], rules: OnceLock::new(), names_children: OnceLock::new() },
+            );
         }
         layer
     }
@@ -150,20 +157,22 @@ impl Layer {
             Some(ending) => self.endings.iter_mut().find(|(it, _)| **it == *ending).map(|(_, group)| group),
             None => self.groups.get_mut(&name),
         };
-        self.may_read_children |= text.contains(CHILDREN);
         let text = text.to_owned().into();
         if let Some(group) = before {
             group.texts.push(text);
+            group.names_children.take();
             if let Some(group) = group.rules.get_mut() {
                 rules.kinds.into_iter().for_each(|(kind, rules)| drop(group.add(&kind, rules)));
             }
             return;
         }
-        self.place(&name, Group { texts: vec![text], rules: OnceLock::from(rules) });
+        self.place(
+            &name,
+            Group { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
+        );
     }
 
     fn place(&mut self, name: &str, group: Group) {
-        self.may_read_children |= group.texts.iter().any(|text| text.contains(CHILDREN));
         match name.strip_prefix('*') {
             Some(ending) => {
                 self.endings.push((ending.into(), group));
@@ -181,9 +190,7 @@ impl Layer {
     /// Returns the first rules that match: those for `group` before those for its suffixes, the longest first; and in
     /// each, those for `kind` before those for a pattern or `*`. `None` if no rules match.
     pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
-        let own = self.groups.get(group).into_iter();
-        let alike = self.endings.iter().filter(|(ending, _)| group.ends_with(&**ending));
-        own.chain(alike.map(|(_, group)| group)).find_map(|group| {
+        self.candidates(group).find_map(|group| {
             let (kind, found) = group.rules().kind(kind)?;
             Some(group.of(self.origin, kind, found))
         })
@@ -191,7 +198,15 @@ impl Layer {
 
     /// Returns true if the rules of this layer for a kind read the objects that name its objects as owner.
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
-        self.may_read_children && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
+        self.candidates(group).any(Group::names_children)
+            && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
+    }
+
+    /// Returns the rules of `group`, then those of its suffixes, the longest first.
+    fn candidates(&self, group: &str) -> impl Iterator<Item = &Group> {
+        let own = self.groups.get(group).into_iter();
+        let alike = self.endings.iter().filter(move |(ending, _)| group.ends_with(&**ending));
+        own.chain(alike.map(|(_, group)| group))
     }
 
     /// Lists the rules of all kinds, sorted by group and kind.
