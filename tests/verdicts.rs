@@ -250,7 +250,7 @@ impl<'m> Moment<'m> {
                 compared.differences.push(format!("{label}: {key}\n  asked {asked:?}\n  look  {look:?}"));
             }
             let mut resources = explained.apps.iter().flat_map(|app| &app.resources);
-            let Some(resource) = resources.find(|resource| resource.key == *key) else {
+            let Some(resource) = resources.find(|resource| *resource.key == *key) else {
                 compared.differences.push(format!("{label}: {key} is not explained"));
                 continue;
             };

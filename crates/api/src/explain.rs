@@ -164,7 +164,7 @@ impl Flagged {
     fn of(resource: &Resource) -> Option<Flagged> {
         let flags = [(resource.flags.suspended, Flag::Suspended), (resource.flags.paused, Flag::Paused)];
         let flags: Vec<_> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect();
-        (!flags.is_empty()).then(|| Flagged { object: resource.key.clone(), flags })
+        (!flags.is_empty()).then(|| Flagged { object: (*resource.key).clone(), flags })
     }
 }
 
@@ -185,7 +185,7 @@ impl Explanation {
             listed_by: Vec::new(),
             marked_for: Vec::new(),
             owners_unread: Vec::new(),
-            object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).cloned(),
+            object: speaker.map(|speaker| &*speaker.key).or(app.declaring.as_ref()).cloned(),
             health: app.health,
             effective: app.effective(),
             sync,
@@ -406,7 +406,7 @@ fn next(app: &App, cause: Option<&CauseStep>, context: Option<&str>) -> Vec<Stri
         (None, None, Some(home)) => vec![home],
         (None, None, None) => declared.into_iter().collect(),
         (Some(cause), None, home) => {
-            let is_there = app.resources.iter().any(|own| Some(&own.key) == app.worst.as_ref());
+            let is_there = app.resources.iter().any(|own| Some(&*own.key) == app.worst.as_ref());
             match home.filter(|_| !is_there) {
                 Some(home) => vec![home],
                 None => next_of(cause, context),

@@ -219,7 +219,7 @@ impl Filter {
             let wanted = |resource: &Resource| {
                 let kind = |word: &String| names_kind(word, &resource.key.group, &resource.key.kind);
                 let status = freshness.effective(resource.status);
-                let is_pressing = unsynced.contains(&resource.key);
+                let is_pressing = unsynced.contains(&*resource.key);
                 self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, is_pressing))
                     && self.admits_namespace(&resource.key)
                     && (self.kinds.is_empty() || self.kinds.iter().any(kind))

@@ -24,7 +24,7 @@ impl From<&AppList> for ResourceList {
             let syncs = app.syncs();
             let inner = &inner;
             app.resources.iter().map(move |resource| {
-                row(app, resource, inner.get(app, resource), syncs.get(&resource.key).copied())
+                row(app, resource, inner.get(app, resource), syncs.get(&*resource.key).copied())
             })
         });
         List::of(rows.collect(), &list.errors)

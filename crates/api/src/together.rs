@@ -239,7 +239,7 @@ impl Alikes {
         let others = others.map(|other| {
             let names = Generated::of(&other.chain);
             let place = number(&mut self.names, names.clone());
-            (other.key.clone(), other.status, self.words(&other.message, &names, place))
+            ((*other.key).clone(), other.status, self.words(&other.message, &names, place))
         });
         let others = others.collect();
         let mut own = Explanation {

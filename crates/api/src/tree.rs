@@ -406,7 +406,7 @@ impl<'a> Forest<'a> {
         let cluster = &*app.app.target;
         let ground = self.clusters.get(cluster);
         let asked = app.resources.iter().filter(|resource| resource.unconfirmed == unconfirmed);
-        let mut waiting: Vec<ObjectKey> = asked.map(|resource| resource.key.clone()).collect();
+        let mut waiting: Vec<ObjectKey> = asked.map(|resource| (*resource.key).clone()).collect();
         while let Some(key) = waiting.pop() {
             if !walked.objects.insert((cluster, key.clone())) {
                 continue;
@@ -486,15 +486,16 @@ impl<'a> Forest<'a> {
         }
         let cluster = &*app.app.target;
         let ground = self.clusters.get(cluster).filter(|_| app.in_reach);
-        let declared: HashSet<_> = app.resources.iter().map(|resource| resource.key.as_ref()).collect();
+        let declared: HashSet<_> =
+            app.resources.iter().map(|resource| ObjectKey::as_ref(&resource.key)).collect();
         let syncs = app.syncs();
         for resource in &app.resources {
             // An app that delivers its own declaring object is the root of the tree, not a branch.
-            let is_self = Some(&resource.key) == app.declaring.as_ref() && app.app.home == cluster;
+            let is_self = Some(&*resource.key) == app.declaring.as_ref() && app.app.home == cluster;
             if is_self && app.in_reach {
                 continue;
             }
-            let sync = syncs.get(&resource.key).copied();
+            let sync = syncs.get(&*resource.key).copied();
             let inner = ground.and_then(|_| self.declaring.get(&(cluster, &resource.key)));
             if let Some(inner) = inner {
                 node.children.push(self.app(inner, Relation::Declared, seen, depth + 1).with(sync));
@@ -504,7 +505,7 @@ impl<'a> Forest<'a> {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at);
                     if let Some(observed) = &observed
-                        && seen.add(cluster, resource.key.as_ref(), false)
+                        && seen.add(cluster, ObjectKey::as_ref(&resource.key), false)
                     {
                         let below = Below { forest: self, app, ground, declared: &declared };
                         below.add(&mut child, observed, seen, depth + 1);
@@ -588,7 +589,7 @@ const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource) -> TreeNode {
     TreeNode {
-        object: Some(resource.key.clone()),
+        object: Some((*resource.key).clone()),
         message: resource.message.clone(),
         since: resource.since,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),

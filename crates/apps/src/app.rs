@@ -33,7 +33,7 @@ pub const UNREADABLE: &str = "Unreadable";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     /// The object.
-    pub key: ObjectKey,
+    pub key: Arc<ObjectKey>,
     /// The status of the object, with the evidence about it considered.
     pub status: Status,
     /// The message in one line; for an object that is not well, the message of its root cause.
@@ -54,13 +54,13 @@ pub struct Resource {
 impl Resource {
     /// Iterates over the objects that decide the status: the object itself, and those of its cause chain.
     pub(crate) fn grounds(&self) -> impl Iterator<Item = &ObjectKey> {
-        std::iter::once(&self.key).chain(self.chain.iter().map(|link| &link.object))
+        std::iter::once(&*self.key).chain(self.chain.iter().map(|link| &link.object))
     }
 
-    pub(crate) fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
+    pub(crate) fn unjudged(key: Arc<ObjectKey>, status: Status, message: String) -> Resource {
         let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
         let link = CauseStep {
-            object: key.clone(),
+            object: (*key).clone(),
             status,
             reason: reason.to_owned(),
             message: message.clone(),
@@ -69,7 +69,7 @@ impl Resource {
             facts: Vec::new(),
         };
         Resource {
-            key: key.clone(),
+            key,
             status,
             message: message.into(),
             rule: Cow::Borrowed(""),
@@ -83,7 +83,7 @@ impl Resource {
     /// Makes the entry for an object in a cluster that was not queried, with status Unknown.
     ///
     /// `place` describes that cluster; `said` is the health that the delivery tool reports for the app.
-    pub(crate) fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
+    pub(crate) fn out_of_reach(key: Arc<ObjectKey>, place: &str, said: Option<&str>) -> Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
         // Users copy it, and it comes from outside.
@@ -103,14 +103,14 @@ impl Resource {
 
     /// Replaces status and message of the entry, and its cause chain by a single step: the object itself.
     pub(crate) fn turned(self, status: Status, message: &str) -> Resource {
-        let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
+        let own = Resource::unjudged(self.key.clone(), status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
     }
 }
 
 impl AsSubject for Resource {
     fn subject(&self) -> Subject<'_> {
-        Subject { status: self.status, since: self.since, key: self.key.as_ref() }
+        Subject { status: self.status, since: self.since, key: ObjectKey::as_ref(&self.key) }
     }
 }
 

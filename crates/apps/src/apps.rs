@@ -146,9 +146,9 @@ pub(crate) struct Judge<'f, 'a> {
     now: Timestamp,
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
     /// them.
-    judged: Vec<Memo<ObjectKey, Resource>>,
+    judged: Vec<Memo<Arc<ObjectKey>, Resource>>,
     /// The judged entries that apps with equal [`Case`] share, by case and object.
-    remembered: Memo<(Case, ObjectKey), Resource>,
+    remembered: Memo<(Case, Arc<ObjectKey>), Resource>,
     /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,
     large: LargeMarks,
@@ -170,7 +170,7 @@ struct Lesson {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     cluster: usize,
-    key: &'a ObjectKey,
+    key: &'a Arc<ObjectKey>,
     found: &'a Presence<'a>,
     /// The account of the app that pays for judging the object, see [`Judge::payer`]; `None` if a mark on the object,
     /// or its namespace, confirms the app's claim.
@@ -220,9 +220,9 @@ impl<'f, 'a> Judge<'f, 'a> {
             of_doubted.as_deref().map_or(*self.rules, |rules| ActiveRules { rules, ..*self.rules });
         let lesson = self.lesson(&app, &teachers);
         let said = self.tool_says(&app);
-        let resource = |key: &ObjectKey| match &app.destination {
+        let resource = |key: &Arc<ObjectKey>| match &app.destination {
             Destination::Cluster(cluster) => {
-                let found = self.fleet.objects(*cluster).get(key.as_ref());
+                let found = self.fleet.objects(*cluster).get(ObjectKey::as_ref(key));
                 let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found, &self.large);
                 // The rules that an app brings apply only to its own objects.
                 let is_doubted = unconfirmed
@@ -237,9 +237,9 @@ impl<'f, 'a> Judge<'f, 'a> {
                 };
                 Resource { unconfirmed, ..judged }
             }
-            Destination::OutOfReach(place) => Resource::out_of_reach(key, place, said.as_deref()),
+            Destination::OutOfReach(place) => Resource::out_of_reach(key.clone(), place, said.as_deref()),
         };
-        let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
+        let resources: Vec<Resource> = app.objects.shared().iter().map(resource).collect();
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
         let unreadable = self.unknown_objects(&app);
@@ -280,7 +280,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             home_freshness,
             source: app.source.map(Source::without_password),
             delivered_by: None,
-            worst: not_well.map(|speaker| speaker.key.clone()),
+            worst: not_well.map(|speaker| (*speaker.key).clone()),
             speaker: not_well.cloned(),
             unheard,
             unreadable: app.unreadable.map(|(key, _)| key),
@@ -330,7 +330,7 @@ impl<'f, 'a> Judge<'f, 'a> {
     /// are known.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
-            let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
+            let mut own = Resource::unjudged(key.clone().into(), Status::Unknown, message.clone());
             let found = self.fleet.objects(app.home).get(key.as_ref());
             if matches!(found, Presence::Present(observed) if observed.projection == Projection::Full) {
                 own = own.because(UNREADABLE);
@@ -342,7 +342,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
         match (&app.destination, &app.declaring) {
             (Destination::OutOfReach(place), Some(key)) if app.objects.is_empty() => {
-                Some(Resource::out_of_reach(key, place, self.tool_says(app).as_deref()))
+                Some(Resource::out_of_reach(key.clone().into(), place, self.tool_says(app).as_deref()))
             }
             _ => None,
         }
@@ -350,6 +350,7 @@ impl<'f, 'a> Judge<'f, 'a> {
 
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
         let found = self.fleet.objects(app.home).get(key.as_ref());
+        let key = &Arc::new(key.clone());
         let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
         if app.never_reconciled && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
@@ -417,22 +418,22 @@ impl<'f, 'a> Judge<'f, 'a> {
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 return Resource::unjudged(
-                    key,
+                    key.clone(),
                     Status::NotFound,
                     format!("{} {} not found", key.kind, key.path()),
                 );
             }
             Presence::Unobserved(why) => {
                 let message = format!("{} {} was not observed: {why}", key.kind, key.path());
-                return Resource::unjudged(key, Status::Unknown, message);
+                return Resource::unjudged(key.clone(), Status::Unknown, message);
             }
         };
         if !suffices(observed) {
-            let why = why_unread(self.fleet.objects(cluster), key.as_ref())
+            let why = why_unread(self.fleet.objects(cluster), ObjectKey::as_ref(key))
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
-            return Resource::unjudged(key, Status::Unknown, message);
+            return Resource::unjudged(key.clone(), Status::Unknown, message);
         }
         let (objects, costs) = (self.fleet.objects(cluster), &self.costs[cluster]);
         let evidence = Evidence::of(objects).at_cost(costs);

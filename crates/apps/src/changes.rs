@@ -77,7 +77,7 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
     let Some((cluster, Presence::Present(observed))) =
-        cluster.map(|cluster| (cluster, cluster.get(only.key.as_ref())))
+        cluster.map(|cluster| (cluster, cluster.get(ObjectKey::as_ref(&only.key))))
     else {
         return Vec::new();
     };

@@ -14,6 +14,7 @@ use crate::claimants::contenders;
 use crate::declaration::Declaration;
 use crate::fleet::Fleet;
 use crate::noting::metadata_of;
+use crate::object_keys::ObjectKeys;
 use crate::round_robin::round_robin;
 use crate::scope::{Scope, ScopeError};
 
@@ -56,7 +57,7 @@ impl ClaimIndex {
         let mut labels = BTreeSet::new();
         for (place, app) in apps.iter().enumerate() {
             let Some(cluster) = app.cluster() else { continue };
-            let claims = |keys: &[ObjectKey]| -> Vec<Claim> {
+            let claims = |keys: &ObjectKeys| -> Vec<Claim> {
                 let numbered = (0_u32..).zip(keys);
                 let number = u32::try_from(place).unwrap_or(u32::MAX);
                 numbered.map(|(at, key)| (index.number(cluster, key.as_ref()), number, at)).collect()

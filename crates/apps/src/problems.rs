@@ -120,7 +120,7 @@ pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
         first.key.path()
     );
     let problem = Problem::new(Axis::Health, "Unconfirmed", ProblemSeverity::Notice);
-    Some(problem.says(message).about(&first.key))
+    Some(problem.says(message).about(&*first.key))
 }
 
 /// Returns the notice that Argo CD's health scripts could not be read, so that an object that they call unhealthy
@@ -140,7 +140,7 @@ pub fn health_problem(worst: &Resource) -> Problem {
     };
     let since = worst.since.or_else(|| worst.chain.iter().find_map(|link| link.since));
     let problem = Problem::new(Axis::Health, worst.status.as_str(), severity);
-    problem.since(since).says(worst.message.clone()).about(&worst.key)
+    problem.since(since).says(worst.message.clone()).about(&*worst.key)
 }
 
 /// Returns the problems that the delivery tool, the sources and the controllers of an app report. A problem of a source

@@ -78,7 +78,7 @@ impl FleetSnapshot {
             let named: HashMap<&ObjectKey, String> =
                 orphans.iter().map(|orphan| (&orphan.key, orphan.remarks.join("; "))).collect();
             for resource in app.resources.iter_mut().filter(|it| it.status == Status::Current) {
-                let named = named.get(&resource.key).filter(|named| !named.is_empty());
+                let named = named.get(&*resource.key).filter(|named| !named.is_empty());
                 resource.message = named
                     .map_or(resource.message.clone(), |named| format!("carries the mark of {named}").into());
             }
@@ -129,7 +129,7 @@ fn doubt_absence(app: &mut App, dump: &Snapshot) {
     let App { resources, speaker, message, worst, .. } = app;
     let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);
     for resource in missing {
-        let ObjectKey { group, kind, .. } = &resource.key;
+        let ObjectKey { group, kind, .. } = &*resource.key;
         if dump.of_kind(group, kind, None).next().is_some() {
             continue;
         }

@@ -124,17 +124,17 @@ impl ExplainedSubject {
 
     fn new(app: &App, tells_owners: bool, explanation: Explanation) -> ExplainedSubject {
         let object = match (app.app.delivery, app.resources.as_slice()) {
-            (Delivery::Taffrail, [only]) => Some(only.key.clone()),
+            (Delivery::Taffrail, [only]) => Some((*only.key).clone()),
             _ => None,
         };
         let is_other = |resource: &&Resource| {
-            Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current
+            Some(&*resource.key) != app.worst.as_ref() && resource.status != Status::Current
         };
         let mut others: Vec<&Resource> = app.resources.iter().filter(is_other).collect();
         others.sort_by_key(|other| other.status);
         let other_count = others.len();
         let told = |other: &Resource| OtherObject {
-            object: other.key.clone(),
+            object: (*other.key).clone(),
             status: other.status,
             message: other.message.clone(),
         };
@@ -252,7 +252,7 @@ impl ExplainView {
     /// declared one, else its home; `None` unless `contexts` is set.
     fn context(&self, app: &App) -> Option<String> {
         // The declaring object may be in another cluster than the app's objects.
-        let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
+        let is_there = app.resources.iter().any(|resource| Some(&*resource.key) == app.worst.as_ref());
         self.contexts.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     }
 
@@ -281,7 +281,8 @@ impl<'l> Grounds<'l> {
                 continue;
             }
             let here = self.list.apps.iter().filter(|app| app.app.target == cluster.name());
-            let declared_here = here.flat_map(|app| app.resources.iter().map(|own| own.key.as_ref()));
+            let declared_here =
+                here.flat_map(|app| app.resources.iter().map(|own| ObjectKey::as_ref(&own.key)));
             let there = cluster.all().map(|observed| observed.key);
             let named = declared_here.chain(there).chain(name.key().map(ObjectKey::as_ref));
             let mut keys: Vec<ObjectKeyRef<'_>> =

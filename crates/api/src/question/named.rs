@@ -204,7 +204,7 @@ pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     }
     // An app may list thousands of objects, and as many of them may not be synced.
     let there = app.resources.iter().filter(|resource| resource.status != Status::NotFound);
-    let there: HashSet<&ObjectKey> = there.map(|resource| &resource.key).collect();
+    let there: HashSet<&ObjectKey> = there.map(|resource| &*resource.key).collect();
     let is_meant = |own: &&&ObjectSync| own.state == ObjectSyncState::OutOfSync && there.contains(&own.key);
     let differing: Vec<_> = unsynced.iter().filter(is_meant).collect();
     let told = differing.iter().filter(|own| !own.differs.is_empty()).count();

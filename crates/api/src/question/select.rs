@@ -165,11 +165,11 @@ impl<'l> Places<'l> {
         for app in apps {
             for cluster in BTreeSet::from([&*app.app.target, &*app.app.home]) {
                 places.clusters.insert(cluster);
-                let own = app.resources.iter().map(|own| &own.key);
+                let own = app.resources.iter().map(|own| &*own.key);
                 let problems = app.problems.iter().filter_map(|problem| problem.object.as_ref());
                 let read = own.chain(&app.declaring).chain(&app.unreadable).chain(problems);
                 places.objects.extend(read.map(|key| (cluster, key)));
-                let unjudged = app.resources.iter().filter(|own| own.rule == UNJUDGED).map(|own| &own.key);
+                let unjudged = app.resources.iter().filter(|own| own.rule == UNJUDGED).map(|own| &*own.key);
                 places
                     .namespaces
                     .extend(unjudged.chain(&app.declaring).map(|key| (cluster, &*key.namespace)));

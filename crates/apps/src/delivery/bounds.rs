@@ -149,8 +149,8 @@ mod tests {
     fn check_shared(apps: &[&Declaration]) {
         let full: Vec<_> = apps.iter().filter(|app| !app.objects.is_empty()).collect();
         assert_eq!(full.len(), MAX_OBJECTS_PER_NAMESPACE / LISTED);
-        let first = full.first().map(|app| app.objects.as_ptr());
-        assert!(full.iter().all(|app| Some(app.objects.as_ptr()) == first), "a list was copied");
+        let first = full.first().map(|app| app.objects.shared().as_ptr());
+        assert!(full.iter().all(|app| Some(app.objects.shared().as_ptr()) == first), "a list was copied");
         assert!(apps.iter().all(|app| app.objects.is_empty() == app.unreadable.is_some()));
     }
 

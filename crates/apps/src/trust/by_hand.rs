@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use taffrail_object::ObjectKey;
+
 use super::cluster_context::ClusterContext;
 use super::{CHANGED_BY_HAND, Finding, FindingCategory, Severity};
 use crate::command;
@@ -28,7 +30,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let deliveries: BTreeSet<Delivery> = claimants().map(|app| app.app.delivery).collect();
         let steps = steps.entry(&resource.key.namespace).or_insert(MAX_STEPS_OF_NAMESPACE);
         let Some(since) = changed_by_hand(&observed.object, &deliveries, steps) else { continue };
-        let key = &resource.key;
+        let key: &ObjectKey = &resource.key;
         let kind = command::resource(&key.group, &key.kind);
         let shown = ["get", &*kind, &*key.name, "-o", "yaml", "--show-managed-fields"];
         let next = cluster.kubectl(&shown, &key.namespace);

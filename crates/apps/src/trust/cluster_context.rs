@@ -107,7 +107,7 @@ impl<'a> ClusterContext<'a> {
         let mut places: HashMap<&ObjectKey, usize> = HashMap::new();
         let mut once: Vec<&Resource> = Vec::new();
         for resource in self.apps().flat_map(|(_, app)| &app.resources) {
-            match places.get(&resource.key) {
+            match places.get(&*resource.key) {
                 Some(&place) if rank(resource) < rank(once[place]) => once[place] = resource,
                 Some(_) => {}
                 None => {

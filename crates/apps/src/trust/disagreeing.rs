@@ -76,7 +76,7 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         );
         let since: Option<Timestamp> = others.iter().filter_map(|pod| since(&pod.object)).min();
         let next = cluster.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
-        let finding = finding(Severity::High, "PodsDiffer").object(&resource.key, since);
+        let finding = finding(Severity::High, "PodsDiffer").object(&*resource.key, since);
         findings.push(finding.says(message).of(apps).next(next));
     }
     findings
@@ -144,7 +144,7 @@ fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let message = format!(
             "the object is Ready by rule {rule}, which does not read this part of its status: {says}"
         );
-        let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
+        let finding = finding(Severity::High, "SaysOtherwise").object(&*resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
@@ -191,7 +191,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let said = crate::text::line(&text("message"));
         let message = format!("the certificate is valid, but its renewal failed: {said}");
         let since = delivery::time(issuing.get("lastTransitionTime"));
-        let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
+        let finding = finding(Severity::Medium, "RenewalFailed").object(&*resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
@@ -208,7 +208,7 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             "the CronJob keeps no successful Job, so nothing proves that its run of {run} succeeded; keep one \
              (spec.successfulJobsHistoryLimit) for at least a minute"
         );
-        let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
+        let finding = finding(Severity::Low, "SuccessUnseen").object(&*resource.key, Some(run));
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings

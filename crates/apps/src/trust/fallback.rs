@@ -60,7 +60,7 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let (objects, all) = if says { &mut unread } else { &mut mute }.entry(key.group_kind()).or_default();
-        objects.push((key.clone(), None));
+        objects.push(((**key).clone(), None));
         all.extend(apps);
     }
     let unread = unread.into_iter().map(|(kind, (objects, apps))| {

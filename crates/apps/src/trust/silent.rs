@@ -262,7 +262,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let is_old = created.is_none_or(|created| cluster.age(created) >= MAX_REACTION_TIME);
         if is_old && status_is_served(cluster, object) == Some(true) {
             let (objects, all) = mute.entry(resource.key.group_kind()).or_default();
-            objects.push((resource.key.clone(), created));
+            objects.push(((*resource.key).clone(), created));
             all.extend(apps);
         }
     }

@@ -172,7 +172,7 @@ fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             let (all, objects, says) = off.entry(place).or_default();
             message.clone_into(says);
             all.extend(&apps);
-            objects.push((resource.key.clone(), since));
+            objects.push(((*resource.key).clone(), since));
         }
     }
     let made = |((reason, _), (apps, objects, message)): ((&'static str, String), Found)| {

@@ -15,7 +15,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         for resource in app.resources.iter().filter(|resource| resource.unconfirmed) {
             let (places, objects) = unconfirmed.entry(app.app.delivery).or_default();
             places.insert(place);
-            objects.push((resource.key.clone(), None));
+            objects.push(((*resource.key).clone(), None));
         }
     }
     let made = |(delivery, (places, mut objects)): (Delivery, (BTreeSet<usize>, Concerned))| {

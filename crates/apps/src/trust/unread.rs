@@ -256,7 +256,7 @@ impl<'a> Index<'a> {
     fn of(cluster: &ClusterContext<'a>) -> Index<'a> {
         let mut index = Index::default();
         for (place, app) in cluster.apps() {
-            for ObjectKey { group, kind, namespace, .. } in app.resources.iter().map(|it| &it.key) {
+            for ObjectKey { group, kind, namespace, .. } in app.resources.iter().map(|it| &*it.key) {
                 index.kinds.entry((group, kind)).or_default().entry(namespace).or_default().insert(place);
                 index.groups.entry(group).or_default().insert(place);
                 if is_workload(group, kind) {
@@ -299,7 +299,7 @@ fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             if !is_known && is_namespaced(&key.group, &key.kind).is_none() {
                 let (apps, objects) = unknown.entry(key.group_kind()).or_default();
                 apps.insert(place);
-                objects.push((key.clone(), None));
+                objects.push(((**key).clone(), None));
             }
         }
     }
@@ -333,7 +333,7 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
             && is_workload(&resource.key.group, &resource.key.kind)
             && !cluster.has_pods(&resource.key.namespace)
         {
-            objects.push((resource.key.clone(), None));
+            objects.push(((*resource.key).clone(), None));
             apps.extend(of);
         }
     }

@@ -271,7 +271,7 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
             && other.app.target == app.app.home
             // Any author can list it.
             && other.resources.iter().any(|resource| {
-                Some(&resource.key) == app.declaring.as_ref() && !resource.unconfirmed
+                Some(&*resource.key) == app.declaring.as_ref() && !resource.unconfirmed
             })
     };
     let parent = list.apps.iter().find(declares)?;

@@ -237,8 +237,8 @@ impl Bench<'_> {
     }
 
     fn object(&self, resource: &Resource) -> Judgement {
-        let subject = Subject::Object(resource.key.clone());
-        let observed = match self.snapshot.get(resource.key.as_ref()) {
+        let subject = Subject::Object((*resource.key).clone());
+        let observed = match self.snapshot.get(ObjectKey::as_ref(&resource.key)) {
             Presence::Present(_) if !freshness_of(self.snapshot, resource.grounds()).is_live() => {
                 let why = format!("the object {}", FreshnessState::Stale.predicate());
                 return self.said(subject, None, Opinion::unobserved(why));

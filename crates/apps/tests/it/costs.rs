@@ -388,7 +388,7 @@ fn single_objects_share_the_facts_of_their_cluster() {
         let key = |at: usize| ObjectKey::new("", "PersistentVolumeClaim", "shop", format!("c{at}"));
         let keys: Vec<ObjectKey> = (0..count).map(key).collect();
         let own = declared_each(&counting, &keys, &ActiveRules::default(), NOW);
-        let shown: Vec<&ObjectKey> = own.apps.iter().map(|app| &app.resources[0].key).collect();
+        let shown: Vec<&ObjectKey> = own.apps.iter().map(|app| &*app.resources[0].key).collect();
         assert_eq!(shown, keys.iter().collect::<Vec<_>>());
         counting.looks()
     };

@@ -110,7 +110,7 @@ fn objects_are_filtered_by_kind_status_and_image() {
         let uses = ImageUses::of(&filter.images, &[&prod]);
         filter.resources(&mut list, Some(&uses).filter(|_| !filter.images.is_empty()));
         let resources = list.apps.into_iter().flat_map(|app| app.resources);
-        resources.map(|resource| resource.key.name).collect::<Vec<_>>()
+        resources.map(|resource| resource.key.name.clone()).collect::<Vec<_>>()
     };
     let of_kind = |kind: &str| names(Filter { kinds: vec![kind.to_owned()], ..Filter::default() });
     assert_eq!(of_kind("deploy"), ["web"]);

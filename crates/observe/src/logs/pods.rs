@@ -107,7 +107,7 @@ pub async fn pods_of_object(cluster: &Cluster, request: &PodsRequest) -> Result<
 pub fn pods_of_app(fleet: &FleetSnapshot, app: &App) -> Vec<OwnedDocument> {
     let snapshot = fleet.snapshots.iter().find(|snapshot| snapshot.name() == app.app.target);
     let Some(snapshot) = snapshot.filter(|_| app.in_reach) else { return Vec::new() };
-    let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| resource.key.clone()).collect();
+    let mut waiting: Vec<ObjectKey> = app.resources.iter().map(|resource| (*resource.key).clone()).collect();
     let mut seen = HashSet::new();
     let mut pods = Vec::new();
     while let Some(key) = waiting.pop() {

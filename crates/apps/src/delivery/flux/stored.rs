@@ -84,7 +84,7 @@ impl DeclaredRelease {
                 let own = fleet.definitions.of(fleet.objects(cluster), cluster, &app.namespace, &app.name);
                 app.objects = release.objects.clone();
                 if !own.is_empty() {
-                    let mut keys = [&release.objects[..], &own].concat();
+                    let mut keys: Vec<_> = release.objects.iter().chain(&own).cloned().collect();
                     dedup(&mut keys);
                     app.objects = keys.into();
                 }

@@ -455,7 +455,7 @@ enum Missing {
 
 /// Returns each object with the file that declares it, by Config Sync's annotation (empty without it), or with the
 /// reason why the file is not known.
-fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, Missing>)> {
+fn files(objects: &dyn Objects, keys: &ObjectKeys) -> Vec<(ObjectKey, Result<String, Missing>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
             Ok(folder(&observed.object.text(&["metadata", "annotations", SOURCE_PATH])).to_owned())
