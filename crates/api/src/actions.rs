@@ -59,8 +59,9 @@ pub struct ActionRow {
     pub namespace: String,
     /// Name of the declaring object.
     pub name: String,
-    /// One word: `Ready`, `Failed`, `Timeout`; `Requested`, `Suspended`, `Resumed` if nothing was waited for;
-    /// `Unchanged`, `Refused`, `Error`; for dry runs `Planned` and `Accepted`.
+    /// One word: `Ready`, `Failed`, `Timeout`; `Unobservable` if the cluster of the app's objects cannot be read;
+    /// `Requested`, `Suspended`, `Resumed` if nothing was waited for; `Unchanged`, `Refused`, `Error`; for dry runs
+    /// `Planned` and `Accepted`.
     pub result: Cow<'static, str>,
     /// The reason for the result, or the message of the delivery tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -68,7 +69,7 @@ pub struct ActionRow {
     /// The next step for the user; left out if there is nothing to suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Seconds from the start until the result was known; left out if the command did not wait.
+    /// Seconds from the start until the result was known; left out unless that is `Ready`, `Failed` or `Timeout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// The patches that were or would be written, in order.

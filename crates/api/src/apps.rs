@@ -18,7 +18,8 @@ use crate::{AppName, AppOfHome, List, ListItem, text};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
-    /// A text that identifies the app; copies of the app in other clusters have the same key.
+    /// A text that identifies the app in all clusters: the name in its annotation `taffrail.dev/app`, its
+    /// ApplicationSet or its package, or else its delivery, namespace and name.
     pub key: String,
     /// Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried.
     pub cluster: String,
@@ -45,16 +46,17 @@ pub struct AppRow {
     /// The time at which `problem` began; left out if that is not known, or there is no problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The message of `worst` or, if that is left out, of the delivery tool; in one line.
+    /// The message of `worst` or, if that is left out, of the delivery tool or (of a hub) that the objects were never
+    /// reported; in one line.
     pub message: Words,
     /// The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones;
-    /// left out if `health` is Ready.
+    /// left out if `health` is Ready, or if a hub was never told of the objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectKey>,
     /// True if `worst` is an object on which the claim of this app is unconfirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worst_unconfirmed: bool,
-    /// Number of declared objects by status.
+    /// Number of declared objects by the status that was last observed.
     pub counts: Counts,
     /// Number of declared objects.
     pub objects: usize,
@@ -64,7 +66,8 @@ pub struct AppRow {
     pub unconfirmed: usize,
     /// The sync state and the revisions of the app.
     pub sync: SyncRow,
-    /// True if the app is suspended in its delivery tool.
+    /// True if the app is suspended in its delivery tool: by `spec.suspend` of Flux, or because Argo CD skips it or its
+    /// policy for automated sync is switched off.
     pub suspended: bool,
     /// The freshness of the observation of the app's objects: that of their cluster, or of the least fresh kind among
     /// them.
@@ -97,10 +100,10 @@ impl AppRow {
         text::silence(self.freshness, self.problem.as_ref())
     }
 
-    /// Returns the status for a table cell: the health while it counts, else `Unknown (was Ready, 12 min ago)`, or
-    /// `Unknown` if it was never observed. After it comes, if it is Ready now, the worst problem if the status does not
-    /// show that: `Ready, sync failed`; otherwise `, unconfirmed` if the worst object carries no mark of the app. A
-    /// suspended app has ` (suspended)` at the end.
+    /// Returns the status for a table cell: the health while the observation is live, else `Unknown (was Ready, 12 min
+    /// ago)`, or `Unknown` if it was never observed. After it comes, if it is Ready now, the worst problem if the
+    /// status does not show that: `Ready, sync failed`; otherwise `, unconfirmed` if the worst object carries no mark
+    /// of the app. A suspended app has ` (suspended)` at the end.
     pub fn words(&self, now: Timestamp) -> String {
         let seen = text::status(self.health, self.freshness, now);
         let is_ready = self.effective == Status::Current;

@@ -18,10 +18,10 @@ const MAX_FULL_LINKS: usize = 10;
 /// The length, in bytes, to which the message of a cause step is cut in rows that do not show it in full.
 const MAX_SHORT_MESSAGE: usize = 200;
 
-/// The number of rows that showed each cause step so far, by step and namespace of the app.
+/// The number of rows so far that contain each cause step, by the address of the step and the namespace of the app.
 ///
-/// The count is per namespace so that an author who lists the objects of others does not shorten the chains
-/// of their apps.
+/// The count is per namespace so that an author who lists the objects of others does not shorten the chains of their
+/// apps.
 #[derive(Default)]
 struct Told(HashMap<(ByAddress<CauseStep>, Rc<str>), Times>);
 
@@ -33,9 +33,9 @@ struct Times {
 }
 
 impl Told {
-    /// Shortens those steps of the cause chain of a row that [`MAX_FULL_LINKS`] rows about `namespace` have shown
-    /// before: the first and the last step of the chain get a short message and no facts, others are left out. The last
-    /// step that stays then gets a fact that names the first row that showed them. `whose` names this row.
+    /// Shortens those steps of the cause chain of a row that [`MAX_FULL_LINKS`] earlier rows about `namespace` contain:
+    /// the first and the last step of the chain get a short message and no facts, others are left out. The last step
+    /// that stays then gets a fact that names the first row with the first of these steps. `whose` names this row.
     fn tell(&mut self, chain: &mut Vec<Arc<CauseStep>>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;

@@ -39,7 +39,8 @@ impl ClusterRow {
 }
 
 impl ClusterList {
-    /// Makes one row for each of `clusters`, whose apps are in `list`.
+    /// Makes one row for each of `clusters`, whose apps are in `list`; a cluster with several names gets one row under
+    /// its first name.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
         let mut of_cluster: HashMap<&str, (Vec<AppRow>, usize)> = HashMap::new();
         for app in &list.apps {
@@ -73,15 +74,16 @@ pub struct ClusterRow {
     /// False if the TLS certificate of the server was not verified; left out if it was.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub verified: bool,
-    /// The UID of the `kube-system` Namespace; with the server address appended if another cluster has the
-    /// same UID.
+    /// The UID of the `kube-system` Namespace, with `@` and the server's address (or the name, if no address is known)
+    /// appended if an earlier cluster has the same UID and nothing proves that the two are one. Left out if it is not
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
-    /// live. `Unknown` if the cluster was never observed.
+    /// live. `Unknown` if the cluster was never observed, or is not live and has no apps.
     pub health: Status,
     /// The worst status of the cluster's apps now; Current without apps. Apps that may be missing because of a failed
     /// read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, and for a
@@ -127,7 +129,7 @@ pub struct ReadingView {
     pub lists: Cow<'static, str>,
     /// The HTTP version, such as `HTTP/2`.
     pub protocol: Cow<'static, str>,
-    /// The network round trip to the server, in microseconds.
+    /// An upper bound of the network round trip to the server, in microseconds.
     pub round_trip_micros: u64,
     /// Number of requests so far; left out if it was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -30,12 +30,13 @@ pub struct AppDetail {
     /// The row of the app as in `get apps`, but in `counts` an object that declares another app counts with the health
     /// of that app.
     pub app: AppRow,
-    /// The source of the app (URL, revision to follow, path, content type), as its delivery tool declares it.
+    /// The source of the app (URL, revision to follow, path, content type), as its delivery tool declares it, and the
+    /// URL of the source of the app that delivers its declaring object.
     pub application: ApplicationDetails,
-    /// The objects by which a delivery tool delivers the app, such as a Kustomization and its source, with their
-    /// readiness.
+    /// The time of the last successful sync, and the objects by which a delivery tool delivers the app, such as a
+    /// Kustomization and its source, with their readiness.
     pub reconciliation: ReconciliationDetails,
-    /// The objects that the delivery tool reports as not synced.
+    /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
     /// The declared objects of the app, each with its dependents as children.

@@ -40,10 +40,10 @@ pub struct EventRow {
     pub message: String,
     /// Number of times that the event occurred.
     pub count: i64,
-    /// The time of the first occurrence.
+    /// The time of the first occurrence; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<Timestamp>,
-    /// The time of the last occurrence.
+    /// The time of the last occurrence; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
     /// Name of the workload after which the Pod, or the object that is gone, was named; left out for others, and if it
@@ -172,8 +172,8 @@ impl EventList {
         List::of(rows, &list.errors)
     }
 
-    /// Joins equal warnings: those in several clusters about the same object of the same app, and those about
-    /// several Pods of one workload, which keep the message of the newest.
+    /// Joins equal warnings: those in several clusters about the same object of the same app, and those about several
+    /// Pods of one workload, or objects of it that are gone. A joined one keeps the message of the newest.
     #[must_use]
     pub fn together(self) -> EventList {
         let like = |row: &EventRow| (row.place.first().to_owned(), row.likeness());
@@ -241,8 +241,8 @@ fn nameless(message: &str, name: &str) -> String {
     likeness(&without_uids(&words.collect::<Vec<_>>().join(" ")))
 }
 
-/// Returns the name of the topmost controller of a Pod with which the Pod's name begins, such as its
-/// Deployment; `None` if unknown.
+/// Returns the name of the topmost controller of a Pod with which the Pod's name begins, such as its Deployment; `None`
+/// for other kinds, and if there is none.
 fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     let is_pod = (&*pod.group, &*pod.kind) == ("", "Pod");
     is_pod.then(|| named_after(objects, pod)).flatten()

@@ -41,7 +41,7 @@ pub struct Explanation {
     /// its controllers that has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<OwningApp>,
-    /// For a named object: the app that it declares; left out if it declares none.
+    /// For a named object: the first app that it declares; left out if it declares none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declares: Option<AppOfHome>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
@@ -51,8 +51,8 @@ pub struct Explanation {
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// For a named object that belongs to no known app: the clusters, and the kinds of apps in clusters, that could not
-    /// be read and whose apps may declare it.
+    /// For a named object that neither belongs to a known app nor declares one: the clusters, and the kinds of apps in
+    /// clusters, that could not be read and whose apps may declare it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners_unread: Vec<String>,
     /// The object whose status is `health`; if that is Ready, the declaring object or the one that the user named; left
@@ -70,7 +70,7 @@ pub struct Explanation {
     /// The problems on all axes, the worst first; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// The objects that the delivery tool reports as not synced.
+    /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
     /// The declared objects that users suspended or paused, in part or whole.
@@ -84,7 +84,7 @@ pub struct Explanation {
     pub message: Words,
     /// The cause chain, from the object to the root cause; empty if `health` is Ready.
     pub chain: Vec<Arc<CauseStep>>,
-    /// The last changes before the app or object became unhealthy, at most three, the latest first.
+    /// The last changes in the hour before the app or object became unhealthy, at most three, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
     /// For a named object: the last change of it, or of its top controller, by each field manager, labels and
@@ -95,11 +95,12 @@ pub struct Explanation {
     /// tool and the objects disagree; without those that a problem of the app tells already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
-    /// With `--logs`, the last lines of the container with the worst status in the Pods of the cause; left out if there
-    /// are no Pods, or they could not be read.
+    /// With `--logs`, the last lines of the container with the worst status in the Pods of the cause, or the reason why
+    /// they could not be read; left out if there are no Pods, or the Pods could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<CauseLog>,
-    /// Command lines that show more of the cause.
+    /// Command lines to run next: they show more of the cause or the worst problem, or make the app's tool resume or
+    /// sync it.
     pub next: Vec<String>,
 }
 
@@ -151,7 +152,7 @@ pub enum Flag {
 }
 
 impl Flag {
-    /// Returns the word for the switch in JSON and tables.
+    /// Returns `suspended` or `paused`, as JSON and tables show the switch.
     pub fn as_str(self) -> &'static str {
         match self {
             Flag::Suspended => "suspended",
@@ -169,7 +170,8 @@ impl Flagged {
 }
 
 impl Explanation {
-    /// Makes the explanation of an app. With a `context`, its commands name that context.
+    /// Makes the explanation of an app, without what other methods set: the belonging of a named object, changes,
+    /// doubts, suspension and logs. With a `context`, its commands name that context.
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
         let speaker = app.speaker.as_ref();
         let chain = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
@@ -228,7 +230,8 @@ impl Explanation {
         self
     }
 
-    /// Sets who suspended the app, and when; `None` if that is not known or the app is not suspended.
+    /// Sets the field manager that suspended the app, and the time; `None` if that is not known or the app is not
+    /// suspended.
     #[must_use]
     pub fn suspended(self, suspension: Option<Suspension>) -> Explanation {
         Explanation { suspension, ..self }
@@ -241,7 +244,7 @@ impl Explanation {
         Explanation { unsynced, ..self }
     }
 
-    /// Adds `changed`, the last changes before the app became unhealthy, to the explanation.
+    /// Sets `changed` as the last changes before the app became unhealthy.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {
         Explanation { changed: changed.to_vec(), ..self }
@@ -268,7 +271,7 @@ impl Explanation {
         Explanation { doubts, ..self }
     }
 
-    /// Adds `last`, the last changes of the object that the user named, by field manager.
+    /// Sets `last` as the last changes of the object that the user named, by field manager.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
         Explanation { last_changed: last.to_vec(), ..self }
@@ -305,7 +308,7 @@ pub struct Answer {
     /// The explanation of the app or object.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -366,7 +369,7 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
 }
 
 /// Returns the command that describes the declaring object of an app or, without one, shows the history of its Helm
-/// release; `None` if there is neither, or a name could be taken for an option.
+/// release; `None` if there is neither, or a name could be taken for an option. With a `context` the command names it.
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
@@ -382,9 +385,10 @@ fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// Returns the commands that show more about the state of an app: about the connection if its target or, without an
-/// object to show, its home is lost; else about `cause`, the last step of its cause chain; without one about its worst
-/// problem.
+/// Returns the commands that show more about the state of an app. If its target is lost, about that connection, and
+/// also about its worst problem if another cluster, which is not lost, declares it; if its home is lost and the worst
+/// object is none of its declared ones, about that connection; else about `cause`, the last step of its cause chain, or
+/// without one about its worst problem. With a `context` they name it.
 fn next(app: &App, cause: Option<&CauseStep>, context: Option<&str>) -> Vec<String> {
     let lost = |cluster: &str, freshness: Freshness| {
         let is_lost = freshness.state == FreshnessState::Lost;

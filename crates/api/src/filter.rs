@@ -168,7 +168,8 @@ pub struct Filter {
     pub sync: Option<SyncFilter>,
     /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
-    /// True to keep only apps whose delivery is suspended.
+    /// True to keep only apps that are suspended in their delivery tool, as
+    /// [`AppRow::suspended`](crate::AppRow::suspended) tells.
     pub suspended: bool,
     /// The selector for labels of the declaring object, or, for an app known by labels, for the labels that all its
     /// objects share; `None` for any.
@@ -248,8 +249,8 @@ impl Filter {
         self.problems.as_ref().is_none_or(|axes| axes.is_empty() || axes.contains(&problem.axis))
     }
 
-    /// Returns true if an app has a problem, other than a notice, on one of the wanted axes. `--exit-status` then
-    /// fails.
+    /// Returns true if an app has a problem, other than a notice, on one of the axes of `problems`, or on any if these
+    /// do not restrict the axes. `--exit-status` then fails.
     pub fn is_pressing(&self, app: &App) -> bool {
         app.problems.iter().any(|problem| problem.is_pressing() && self.judges(problem))
     }
@@ -312,7 +313,7 @@ fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objec
     clusters.iter().copied().find(|cluster| cluster.name() == name)
 }
 
-/// Returns the names and aliases of all clusters, any of which selects its cluster.
+/// Returns the names of all clusters, each followed by its aliases.
 pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     let members = members(clusters);
     let names = members.into_iter().flat_map(|member| {
@@ -330,7 +331,8 @@ pub enum SortField {
     /// By name, then by namespace.
     Name,
     /// By status, the worst first; apps and clusters of one status by the severity of their worst problem, the worst
-    /// first; then apps and objects by the time at which they stopped being well, the earliest first.
+    /// first; then apps by the time at which that began, and objects by the time since when they are not well, the
+    /// earliest first.
     Status,
     /// By the name of the cluster.
     Cluster,

@@ -44,7 +44,7 @@ pub struct PageExtent {
     pub next: Option<String>,
 }
 
-/// The part of the fleet that an answer covers.
+/// The clusters that an answer is about, and those that it misses or knows only by old observations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -56,7 +56,8 @@ pub struct Coverage {
     /// Number of clusters that the answer is about, whether or not they are missing; names that the hub does not know
     /// do not count.
     pub clusters: usize,
-    /// The clusters that are missing in whole or in part, or of which only old observations are known.
+    /// The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names
+    /// that the request gives and the hub does not know are among them. Empty in answers about a past time.
     pub missing: Vec<MissingCluster>,
     /// Number of further such clusters, which `missing` leaves out; left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -152,7 +153,7 @@ pub struct Matrix {
     pub columns_omitted: usize,
     /// The apps of this page, sorted by key.
     pub rows: Vec<MatrixRow>,
-    /// The meaning of each character that the rows contain.
+    /// The meaning of each character that the rows contain, except `.`.
     pub legend: Vec<MatrixLegend>,
     /// The earliest time that the history reaches back to; left out unless the answer is about a past time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,7 +193,7 @@ pub struct MatrixRow {
     /// The key that the app has in all clusters.
     pub key: String,
     /// One character for each column; see `legend`. `.` stands for a cluster without the app. Of several apps with one
-    /// key in a cluster it is that of the worst present status, with a problem before without.
+    /// key in a cluster it is that of one with a problem before one without, and of these of the worst present status.
     pub cells: String,
 }
 
@@ -207,13 +208,13 @@ pub struct MatrixLegend {
     pub health: Status,
     /// The status now: Unknown unless the observation is live.
     pub effective: Status,
-    /// The freshness of the observation.
+    /// The freshness of the observation of the app's objects.
     pub freshness: FreshnessState,
-    /// True if the app has a problem that is more than a notice, on any axis.
+    /// True if the app has a problem that is more than a notice, on any axis; at a past time also if it has a notice.
     pub problem: bool,
 }
 
-/// The problems of a fleet by cause, as an answer.
+/// The worst problem of each app of a fleet, even a notice, grouped by cause, as an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -227,7 +228,7 @@ pub struct Attention {
     pub items: Vec<AttentionEntry>,
     /// Number of causes, including those that `items` leaves out.
     pub total: usize,
-    /// Number of rows of the fleet that were looked at: apps in clusters.
+    /// Number of rows that match the filter of the request: apps in clusters.
     pub apps: usize,
     /// Number of these rows with a problem that is more than a notice.
     pub problems: usize,
@@ -241,8 +242,9 @@ impl Attention {
     pub const KIND: &'static str = "Attention";
 }
 
-/// A cause of problems, with the apps and clusters that it concerns. Two problems have the same cause if they have the
-/// same severity, axis and state, and texts that are equal apart from numbers, durations and the name of the cluster.
+/// A cause of problems, with the apps whose worst problem has it and their clusters. Two problems have the same cause
+/// if they have the same severity, axis and state, and texts that are equal apart from numbers, durations and the name
+/// of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -253,7 +255,7 @@ pub struct AttentionEntry {
     pub axis: Axis,
     /// The state on that axis, such as `Failed`, `OutOfSync`, `Lost`.
     pub state: String,
-    /// The message of the first of these problems.
+    /// The message of the first of these problems; of clusters that are not live without their names.
     pub message: String,
     /// The object that shows the problem, if it is the same in all clusters; else left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,7 +287,7 @@ pub struct PairState {
     /// The sync state that views showed.
     pub sync: SyncState,
     /// The worst problem in a few words, such as `sync failed`; `lost`, `stale`, `home lost` or `home stale` while a
-    /// cluster was not live; `null` if the app had no problem.
+    /// cluster was not live; `not recorded` for a time without a record; `null` if the app had no problem.
     pub problem: Option<String>,
 }
 
@@ -402,7 +404,7 @@ pub struct PastList<T> {
     pub kind: Cow<'static, str>,
     /// The rows of the page.
     pub items: Vec<T>,
-    /// The earliest time that the history reaches back to; null if nothing is recorded yet.
+    /// The earliest time that the history reaches back to; never null, as a hub without a history refuses the request.
     pub history_since: Option<Timestamp>,
     /// The number of rows on all pages, and the cursor of the next page.
     #[serde(flatten)]
@@ -440,7 +442,7 @@ pub struct PastApp {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PastCluster {
-    /// Name of the cluster.
+    /// Name of the cluster; its identity if the hub no longer knows it.
     pub cluster: String,
     /// Number of apps that match the filters of the request.
     pub apps: usize,

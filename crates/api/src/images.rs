@@ -103,9 +103,9 @@ impl<'f> ImageUses<'f> {
         all.into_iter().take(MAX_IMAGES).map(of_image).collect()
     }
 
-    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod with one that belongs to
-    /// no app the topmost of its controllers that was read, or else the Pod. With `pods` returns instead all Pods with
-    /// a wanted image. `belongings` are those of all apps of `fleet`.
+    /// Returns objects that run a wanted image, judged as one app in each cluster: of each Pod with one that no app
+    /// declares, even unconfirmed, the topmost of its controllers that was read, or else the Pod. With `pods` returns
+    /// instead all Pods with a wanted image. `belongings` are those of all apps of `fleet`.
     pub(crate) fn beside(&self, fleet: &dyn AskedFleet, belongings: &Ownerships<'_>, pods: bool) -> AppList {
         let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));

@@ -73,7 +73,7 @@ pub struct List<T> {
     pub kind: Cow<'static, str>,
     /// The rows of the answer.
     pub items: Vec<T>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default)]
     pub errors: Vec<ErrorRow>,
 }
@@ -99,7 +99,8 @@ impl<T: ListItem> List<T> {
 pub struct ErrorRow {
     /// Name of the cluster that the error is about.
     pub cluster: String,
-    /// The scope that could not be read, or that is invalid: `cluster`, a kind, or an object.
+    /// The scope that could not be read, or that is invalid: `cluster`, a dump, an API group, a kind, a namespace or an
+    /// object.
     pub scope: String,
     /// The reason in one CamelCase word.
     pub reason: String,

@@ -104,7 +104,7 @@ impl ActionRun {
 pub struct ActionRunRow {
     /// Name of the cluster that has the object.
     pub cluster: String,
-    /// The object on which the action was run.
+    /// The object for which the action was requested, even if it was refused.
     pub object: ObjectKey,
     /// The origin of the action's script: `user`, `cluster` or `shipped`; left out if the action was refused before a
     /// script was chosen.

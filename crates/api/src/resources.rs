@@ -40,7 +40,7 @@ impl ResourceList {
     }
 }
 
-/// A declared object of an app.
+/// A declared object of an app, or an object that no app declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -80,7 +80,7 @@ pub struct ResourceRow {
     /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
-    /// True if a user suspended the object.
+    /// True if a user suspended the object: `spec.suspend` is set, or the rules of its kind find so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     /// True if the object exists outside of the author's own namespace and carries no mark of the app that claims it.
@@ -113,7 +113,9 @@ impl ResourceRow {
         text::with_sync(seen, self.status, self.sync)
     }
 
-    /// Returns the message for a table cell, see [`text::object_message`] and [`text::last_message`].
+    /// Returns the message for a table cell: that of the object with that of the tool's last operation, as
+    /// [`text::object_message`] joins them; if the app's cluster is not live, that cluster and these behind it, as
+    /// [`text::last_message`] does.
     pub fn told(&self) -> String {
         let last = text::object_message(self.health, &self.message, &self.sync_message);
         text::last_message(&last, self.problem.as_ref(), true).into_owned()
@@ -189,7 +191,8 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
     }
 }
 
-/// Returns the freshness of the objects of an app and the problem with it; `None` for both while it is live.
+/// Returns the freshness of the objects of an app and its worst problem if that is on the axis freshness; `None` for
+/// the second if it is not, and for both while the objects are live.
 fn not_live(app: &App) -> (Option<Freshness>, Option<Problem>) {
     let freshness = Some(app.freshness).filter(|freshness| !freshness.is_live());
     (freshness, text::silence(app.freshness, app.problem()).cloned())

@@ -18,7 +18,7 @@ pub type RuleList = List<RuleRow>;
 pub struct RuleRow {
     /// The API group of the kind; `*.` at its beginning stands for any prefix.
     pub group: String,
-    /// The kind; `*` stands for all other kinds of the group.
+    /// The kind, or a pattern of kinds with `*`; `*` alone stands for all other kinds of the group.
     pub kind: String,
     /// The origin of the rules: `user`, `shipped` or `builtin`.
     pub origin: Cow<'static, str>,

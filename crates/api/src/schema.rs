@@ -38,8 +38,9 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Returns the JSON Schema of the answer `T`, with `kind` as its title and as the only value of its field `kind`.
-/// Fields that are always written are required, even if readers accept an answer without them.
+/// Returns the JSON Schema of the answer `T`, with `kind` as its title and as the only value of its field `kind`, and
+/// [`API_VERSION`] as that of `apiVersion`. Fields that are always written are required, even if readers accept an
+/// answer without them.
 fn schema<T: JsonSchema>(kind: &str) -> Schema {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12().for_serialize());
     let mut schema = generator.into_root_schema_for::<T>();

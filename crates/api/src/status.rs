@@ -29,7 +29,7 @@ pub struct StatusRow {
     /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// True if a user suspended the object.
+    /// True if a user suspended the object: `spec.suspend` is set, or the rules of its kind find so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     /// The reason why the object or input could not be read or judged; left out if it was judged.

@@ -79,7 +79,8 @@ pub fn images(row: &ResourceRow) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns who suspended an app and when, to follow a word: ` by kubectl-patch, 5 min ago`.
+/// Returns who suspended an app and when, to follow a word: ` by kubectl-patch, 5 min ago`, without the part that is
+/// not known.
 pub fn by_at(suspension: &Suspension, now: Timestamp) -> String {
     let by = suspension.by.as_ref().map(|by| format!(" by {by}"));
     let at = suspension.at.map(|at| format!(", {}", ago(at, now)));

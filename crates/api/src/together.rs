@@ -148,7 +148,7 @@ pub(super) fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<
 }
 
 /// Returns a message in which each word that is a number or a duration, such as `5m0s`, is replaced by `#`, and each
-/// white space by one blank.
+/// run of white space by one blank.
 pub fn likeness(message: &str) -> String {
     let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
     let is_span =
@@ -170,9 +170,9 @@ struct Alike {
     others: Vec<(ObjectKey, Status, usize)>,
 }
 
-/// Joins explanations of one app in different clusters that are equal but for times, generated names and numbers. The
-/// details of a joined one are those of the cluster in which the problem began first. Returns each explanation with the
-/// index in `explained` of the one whose details it has.
+/// Joins explanations of one app in different clusters that are equal but for times, commands, numbers, generated names
+/// and UIDs. The details of a joined one are those of the cluster in which the problem began first. Returns each
+/// explanation with the index in `explained` of the one whose details it has, in the order of the first ones.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
     let items: Vec<_> = explained.into_iter().enumerate().collect();
     let alikes = RefCell::new(Alikes::default());

@@ -139,7 +139,7 @@ pub struct TreeNode {
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
-    /// The message, in one line.
+    /// The message of the app, or of the object's status, in one line; may be empty.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The worst problem of the app, notices included; left out for an app without problems, and for objects.
@@ -170,7 +170,8 @@ pub struct TreeNode {
 }
 
 impl TreeList {
-    /// Makes the trees of the apps `asked`, in this order. `list` has all apps of `clusters`, among them `asked`.
+    /// Makes the trees of the apps `asked`, in this order, with the nodes that `shape` selects. `list` has all apps of
+    /// `clusters`, among them `asked`.
     pub fn new<'a>(
         asked: &[&'a App],
         list: &'a apps::AppList,
@@ -295,7 +296,8 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Adds an object to those of the tree; returns false if the tree already contained it.
+    /// Adds an object of `cluster` to those of the tree, as a dependent or as a declared one; if the tree already
+    /// contained it, changes nothing and returns false.
     fn add(&mut self, cluster: &'a str, key: ObjectKeyRef<'a>, is_dependent: bool) -> bool {
         match self.objects.entry((cluster, key)) {
             Entry::Vacant(place) => {

@@ -31,7 +31,7 @@ pub struct TrustReport {
     pub items: Vec<TrustFinding>,
     /// The numbers of apps, objects, Pods and Leases that were checked, for each cluster.
     pub checked: Vec<CheckedCluster>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -43,7 +43,7 @@ pub struct TrustFinding {
     /// The category of the finding.
     pub category: FindingCategory,
     /// The severity: high if a sign says that the status is wrong, medium if nothing proves it right, low if it only
-    /// covers little, or if no green app is concerned.
+    /// covers little, or if the finding concerns apps but no green one.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: Cow<'static, str>,
@@ -62,7 +62,8 @@ pub struct TrustFinding {
     pub objects: Vec<FindingObject>,
     /// Number of objects that the finding is about.
     pub object_count: usize,
-    /// The apps that the finding concerns: at most ten, green ones before the others, and of each namespace in turn.
+    /// The apps that the finding concerns: at most ten, of each namespace in turn; of one cluster green ones before the
+    /// others. Empty if it may concern all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppOfHome>,
     /// Number of apps that the finding concerns.
@@ -196,8 +197,8 @@ fn is_green(app: &App) -> bool {
 }
 
 impl TrustReport {
-    /// Makes the report about the apps `asked` at the time `now`. `list` has all apps of `clusters`, among them
-    /// `asked`.
+    /// Makes the report about the apps `asked` at the time `now`, as far as `shape` asks for findings. `list` has all
+    /// apps of `clusters`, among them `asked`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,

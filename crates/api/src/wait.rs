@@ -123,11 +123,12 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
 pub enum WaitResult {
     /// All targets meet the condition.
     Met,
-    /// All targets that do not meet the condition have failed, so that Taffrail stopped waiting before the timeout.
+    /// All targets that do not meet the condition are `Hopeless`, so that Taffrail stopped waiting before the timeout.
     Failed,
     /// The time of `--timeout` passed.
     Timeout,
-    /// The targets that do not meet the condition cannot be read.
+    /// No target is left to wait for: of those that do not meet the condition, none can be read (but `Hopeless` ones,
+    /// if waiting ends early for them).
     Unobservable,
 }
 

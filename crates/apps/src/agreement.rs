@@ -104,8 +104,8 @@ impl Mark {
         Mark::new(Tool::HelmCut, namespace, kept)
     }
 
-    /// Returns the marks that Argo CD may write for an Application, as tracking id and as the label with key `label`
-    /// (cut to 63 characters): those with `namespace_name` and, unless `is_elsewhere`, those with the bare name.
+    /// Returns the marks that Argo CD may write for an Application: a tracking id and the label `label`, its value cut
+    /// to 63 characters, with `namespace_name`; and, unless `is_elsewhere`, both with the bare name.
     ///
     /// `is_elsewhere` is true for an Application outside of Argo CD's own namespace.
     pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
@@ -201,10 +201,10 @@ impl Mark {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
     }
 
-    /// Returns true if the mark names `namespace`, so that an author in another namespace could not choose it
-    /// for an app.
+    /// Returns true if the mark names `namespace`, so that an author in another namespace could not choose it for an
+    /// app: as its namespace, or before a `_` in a tracking label, inventory id or set.
     ///
-    /// True as well for tracking ids and for marks of Config Sync, which an author cannot choose.
+    /// True as well for tracking ids and for Config Sync's annotation of the manager, which an author cannot choose.
     pub(crate) fn is_bound_to(&self, namespace: &str) -> bool {
         match self.tool {
             Tool::Kustomization | Tool::HelmRelease | Tool::Helm | Tool::HelmCut => {
@@ -235,8 +235,9 @@ impl Mark {
         Some((namespace, Some(name).filter(|_| is_whole)))
     }
 
-    /// Returns the delivery and name of the app that the mark names, only the start of the name for a shortened
-    /// release; the delivery is `None` for an inventory id.
+    /// Returns the delivery and the name of the app that the mark names, as `namespace/name`: of Argo CD perhaps
+    /// without the namespace, for a shortened release with only the start of the name, of Config Sync as its annotation
+    /// names the manager. For an inventory id the delivery is `None`, and the name is the id.
     pub(crate) fn app(&self) -> (Option<Delivery>, String) {
         let Mark { tool, namespace, name } = self;
         let both = || format!("{namespace}/{name}");

@@ -126,7 +126,8 @@ pub struct App {
     pub in_reach: bool,
     /// The declaring object, in the home cluster; `None` if there is none, or none whose status counts.
     pub declaring: Option<ObjectKey>,
-    /// The rolled-up status of its objects and its declaring object when they were last observed.
+    /// The rolled-up status, as last observed, of its objects, its declaring object and, if that could not be read in
+    /// full, the list of its objects (which counts as Unknown).
     pub health: Status,
     /// The message in one line: that of [`speaker`](App::speaker), or of the delivery tool while `health` is Current.
     pub message: Words,
@@ -139,7 +140,7 @@ pub struct App {
     /// The sync state and revisions of the app.
     pub sync: Sync,
     /// True if the app is suspended in its tool: by `spec.suspend` of Flux, or because Argo CD skips it or its policy
-    /// for automated sync is switched off.
+    /// for automated sync is switched off; a package of Porch, if the app that delivers it is suspended.
     pub suspended: bool,
     /// The freshness of the observations in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,

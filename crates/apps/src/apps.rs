@@ -140,8 +140,8 @@ pub(crate) struct Judge<'f, 'a> {
     /// For each cluster of the fleet, the computing cost of its rules so far.
     costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
-    /// The limits for parsing and running rules of clusters in this computation.
-    look: TeachingTime,
+    /// The time that rules of clusters took in this computation, which is limited.
+    time_taken: TeachingTime,
     standings: Standings,
     now: Timestamp,
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
@@ -172,8 +172,8 @@ struct Place<'a> {
     cluster: usize,
     key: &'a Arc<ObjectKey>,
     found: &'a Presence<'a>,
-    /// The account of the app that pays for judging the object, see [`Judge::payer`]; `None` if a mark on the object,
-    /// or its namespace, confirms the app's claim.
+    /// The account of the app that pays for judging the object, see [`Judge::payer`]; `None` for an object with a
+    /// confirmed claim, unless the rules that the app brings may not better its status.
     claimant: Option<&'a str>,
 }
 
@@ -182,9 +182,9 @@ impl<'f, 'a> Judge<'f, 'a> {
     pub(crate) fn new(fleet: &'f Fleet<'a>, rules: &'f ActiveRules<'f>, now: Timestamp) -> Judge<'f, 'a> {
         let costs = fleet.members.iter().map(|_| Costs::default()).collect();
         let judged = fleet.members.iter().map(|_| Memo::default()).collect();
-        let (look, standings) = (TeachingTime::default(), Standings::default());
+        let (time_taken, standings) = (TeachingTime::default(), Standings::default());
         let (remembered, said, large) = (Memo::default(), RefCell::default(), LargeMarks::default());
-        Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
+        Judge { fleet, costs, rules, time_taken, standings, now, judged, remembered, said, large }
     }
 
     /// Returns true if some object was not judged because of a cost limit.
@@ -211,7 +211,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         let name = self.name(&app);
         let (teachers, unheard) = teachers(self.fleet, &app, self.rules, &self.standings);
         let cluster_rules = |teachers: &[Teacher<'_>]| {
-            self.rules.cluster_rules.and_then(|rules| rules.with_cluster_rules(teachers, &self.look))
+            self.rules.cluster_rules.and_then(|rules| rules.with_cluster_rules(teachers, &self.time_taken))
         };
         let taught = cluster_rules(&teachers);
         let rules = taught.as_deref().map_or(*self.rules, |rules| ActiveRules { rules, ..*self.rules });
@@ -291,8 +291,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         (cluster, row)
     }
 
-    /// Returns the account to which the cost of judging the objects of `app` is charged: the app's namespace,
-    /// preceded by its home cluster if that is another one.
+    /// Returns the account to which the cost of judging the objects of `app` is charged: the app's namespace, preceded
+    /// by its home cluster if that is not `cluster`, the one with the objects.
     fn payer(&self, app: &Declaration, cluster: usize) -> String {
         match app.home == cluster {
             true => app.namespace.clone(),
@@ -377,7 +377,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         let is_kept = |resource: &Resource| {
             !resource.rule.is_empty() && (resource.status != Status::Current || costs_much())
         };
-        judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
+        judged.compute(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
     /// Returns the Argo CD scripts among `teachers`, the objects with rules for the app. `None` if there are none, or

@@ -17,8 +17,8 @@ use crate::objects::Objects;
 /// The maximum number of changes that an explanation shows; older ones are left out.
 const MAX_CHANGES: usize = 3;
 
-/// Returns the last changes in the hour before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty
-/// if it is well or no change is known.
+/// Returns the last changes in the hour before `app` became unhealthy (or in the second after), the latest first, at
+/// most `MAX_CHANGES`; empty if it is well, or if no change or not the time of its failure is known.
 ///
 /// Where `app` stands for a single object, `via` are the apps that deliver that object.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {

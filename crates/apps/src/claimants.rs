@@ -21,8 +21,8 @@ pub(crate) struct Claimants<'l> {
     claims: HashMap<&'l str, ClaimsOfCluster<'l>>,
 }
 
-/// The indexes of the apps that claim an object, in the order of their list, each with true if its claim is
-/// unconfirmed.
+/// For each object of a cluster, the indexes of the apps that claim it, in the order of their list, each with true if
+/// its claim is unconfirmed.
 type ClaimsOfCluster<'l> = HashMap<&'l ObjectKey, Vec<(usize, bool)>>;
 
 /// The apps that claim an object, or the nearest of its controllers that any app claims.

@@ -29,7 +29,7 @@ pub struct ClusterFacts {
     pub(crate) servers: Vec<String>,
     /// The version of the API server; `None` if it is not known.
     pub(crate) version: Option<String>,
-    /// The freshness of the objects.
+    /// The freshness of the objects outside of `stale_scopes`.
     pub(crate) freshness: Freshness,
     /// Scopes whose objects were observed earlier than the others, each with the time of that observation.
     pub(crate) stale_scopes: Vec<(Scope, Timestamp)>,

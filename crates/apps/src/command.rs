@@ -99,9 +99,9 @@ pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
-/// Returns a word for a POSIX shell: unchanged if it consists of ASCII letters, digits and `-_./:@=,`; else in single
-/// quotes and without invisible characters, as names come from outside and a copied command must do what it seems to
-/// do.
+/// Returns a word for a POSIX shell: unchanged if it is not empty and consists of ASCII letters, digits and `-_./:@=,`;
+/// else in single quotes and without invisible characters, as names come from outside and a copied command must do what
+/// it seems to do.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -34,8 +34,8 @@ pub(crate) struct Declaration {
     pub(crate) never_reconciled: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
-    /// The object that should list the declared objects but cannot be read, with the reason; `None` if they are
-    /// known.
+    /// The object because of which `objects` are not all that the app declares, with the reason: it cannot be read, or
+    /// it names too many. `None` if they are all.
     pub(crate) unreadable: Option<(ObjectKey, String)>,
     pub(crate) sync: Sync,
     pub(crate) suspended: bool,

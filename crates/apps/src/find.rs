@@ -194,7 +194,8 @@ impl AppQuery {
         is_failure && is_possible && self.namespace.is_none() && may_declare(kind, delivery.or(self.delivery))
     }
 
-    /// Returns true if the query matches an app of this key, delivery, namespace and name.
+    /// Returns true if the query matches an app of this key, delivery, namespace and name. Does not compare the
+    /// clusters that the query names.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }

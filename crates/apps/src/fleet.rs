@@ -29,7 +29,8 @@ pub struct FleetMember<'a> {
     pub aliases: Vec<String>,
     /// The server addresses under all names of the cluster, in the form of [`server_address`].
     servers: Vec<String>,
-    /// The name of another cluster with the same identity, if nothing proves that the two are one; else `None`.
+    /// The name of the first earlier cluster with the same identity, if nothing proves that the two are one; else
+    /// `None`.
     pub twin_of: Option<String>,
 }
 
@@ -157,8 +158,9 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report one
-/// identity. Two dumps are one cluster if they [`agree`], unless it is proved that they are not.
+/// Returns true if `objects`, reached at the addresses `servers`, is the cluster `known`, which reports the same
+/// identity: they have an address in common, or a comparison proved it. Two dumps are one cluster if they [`agree`],
+/// unless it is proved that they are not.
 ///
 /// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For live
 /// clusters at different addresses only proof counts, because their servers can invent their objects.

@@ -16,7 +16,7 @@ use crate::sync::SyncState;
 pub enum FreshnessState {
     /// Observed recently enough to count as current.
     Live,
-    /// Observed some time ago: the cluster has not been heard since.
+    /// Observed some time ago: the cluster, or the part of it with the objects, was not heard since.
     Stale,
     /// Not observable: the cluster stopped answering, or never answered.
     Lost,

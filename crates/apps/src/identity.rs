@@ -36,17 +36,18 @@ pub enum Delivery {
     Kpt,
     /// Porch: a package in a deployment repository, which Config Sync or Flux delivers.
     Porch,
-    /// A release in Helm's storage that no object in the cluster declares.
+    /// A release in Helm's storage that no HelmRelease declares.
     Helm,
-    /// Objects that carry the same label.
+    /// Objects of one namespace that no tool declares and whose app labels have the same value.
     Label,
     /// Objects that were declared to Taffrail itself.
     Taffrail,
 }
 
 impl Delivery {
-    /// Returns true if the sync state or source of an app is read from objects of `kind`, other than the declaring
-    /// object: Flux sources, Helm's storage, or Config Sync's inventory.
+    /// Returns true if apps of this delivery are read from objects of `kind`, too, beside their declaring objects: Flux
+    /// sources, Helm's storage (for releases and HelmReleases), or Config Sync's ResourceGroups. False for all kinds
+    /// for other deliveries.
     pub(crate) fn reads(self, kind: &GroupKind) -> bool {
         let is_helm_storage = kind.group.is_empty() && matches!(&*kind.kind, "Secret" | "ConfigMap");
         match self {
@@ -111,7 +112,7 @@ impl FromStr for Delivery {
     }
 }
 
-/// The name of one app: its home and target clusters, its delivery, and the name of its declaring object.
+/// The name of one app: its home and target clusters, its delivery, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppRef {
     /// Name of the cluster that holds the declaring object.
@@ -120,9 +121,11 @@ pub struct AppRef {
     pub target: String,
     /// The way in which the app is delivered.
     pub delivery: Delivery,
-    /// Namespace of the declaring object; without one, that of the release or of the labelled objects.
+    /// Namespace of the declaring object; without one, that of the release or of the labelled objects. Empty for
+    /// objects that were declared to Taffrail.
     pub namespace: String,
-    /// Name of the declaring object; without one, that of the release or the value of the label.
+    /// Name of the declaring object, for a package of Porch `REPOSITORY.PACKAGE`; without such an object, the name of
+    /// the release or the value of the label.
     pub name: String,
 }
 
@@ -140,7 +143,7 @@ impl AppRef {
     }
 }
 
-/// Formats as `delivery namespace/name`, for sentences.
+/// Formats as `delivery namespace/name`, for sentences; without a namespace as `delivery name`.
 impl fmt::Display for AppRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
@@ -172,9 +175,9 @@ pub enum AppKey {
     Own {
         /// The way in which the app is delivered.
         delivery: Delivery,
-        /// Namespace of the declaring object.
+        /// Namespace of the app, as in [`AppRef`].
         namespace: String,
-        /// Name of the declaring object.
+        /// Name of the app, as in [`AppRef`].
         name: String,
     },
 }

@@ -134,7 +134,8 @@ impl<'s> IndexedCluster<'s> {
             && (self.bodies.is_empty() || !self.bodies.contains_key(&object.object_name()))
     }
 
-    /// Sorts objects by key, so that messages always name them in the same order.
+    /// Returns the objects sorted by key, so that messages always name them in the same order, each as
+    /// [`cut`](Self::cut) returns it.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
         all.sort_by_key(|observed| observed.key);

@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         if let Some(found) = self.known(objects, &place) {
             return found;
         }
-        self.find(objects, || place, find, |_| true)
+        self.compute(objects, || place, find, |_| true)
     }
 
     /// Returns the cached value for the key `place`, and records the lookups made to compute it in the log of
@@ -50,9 +50,9 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         Some(found.clone())
     }
 
-    /// Returns the cached value for the key `place`, else computes it with `find`, and caches it if `is_kept` is
-    /// true for it.
-    pub(crate) fn find(
+    /// Computes the value for the key `place` with `find`, even if one is cached, and caches it if `is_kept` is true
+    /// for it. Records the lookups of `find` in the log of `objects`.
+    pub(crate) fn compute(
         &self,
         objects: &dyn Objects,
         place: impl FnOnce() -> K,

@@ -32,7 +32,8 @@ impl NoName {
 ///
 /// # Errors
 ///
-/// When the name or the kind is empty, or a part of the key is too long or contains characters that are not allowed.
+/// When the name or the kind is empty, or a part of the key (the group and the namespace may be empty) is longer or of
+/// another form than the API server allows.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
@@ -61,8 +62,8 @@ pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     }
 }
 
-/// Returns true for kinds whose objects may have any name that is a valid path segment: RBAC roles, IP
-/// addresses, and kinds that OpenShift names after users, images and tags.
+/// Returns true for the kinds whose objects may have any name that can be part of a URL path: `IPAddress`, and all
+/// kinds of the RBAC group and of OpenShift's groups `authorization`, `user`, `image` and `oauth`.
 pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
     let is_openshifts = || {
         let first = group.strip_suffix(".openshift.io");

@@ -47,7 +47,7 @@ pub(crate) fn elapsed(
     elapsed
 }
 
-/// A cluster that records each lookup made in it in a log.
+/// A cluster that records in a log the lookups of objects and of lists that are made through it.
 pub(crate) struct Noting<'a> {
     objects: &'a dyn Objects,
     cluster: usize,

@@ -49,7 +49,8 @@ pub trait Objects: ClusterState + Send + Sync {
         None
     }
 
-    /// Returns the name by which the user gave the cluster: a context or a file name.
+    /// Returns the name of the cluster: a context, the name in a dump, a file name, or `HOME/NAMESPACE/BASE` for a
+    /// cluster that a Secret in the cluster HOME gives access to.
     fn name(&self) -> &str {
         &self.facts().name
     }
@@ -156,15 +157,15 @@ fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &
     objects.facts()
 }
 
-/// Returns the message of the first error of reading an object, for one that was read only as metadata; `None` if there
-/// is none: its whole was not requested or was read.
+/// Returns the message of the first error of reading this object by itself, not of listing its kind; `None` if there is
+/// none: the whole object was not requested or was read.
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
 }
 
-/// Returns the freshness of what an app's row shows from its home cluster: the worst of those of its declaring object
-/// and of the kinds in its namespace that its delivery tool reads there.
+/// Returns the freshness of what an app's row shows from its home cluster: the worst of those of the cluster, of the
+/// declaring object, and of the kinds that its delivery tool reads in `namespace`, the app's own.
 pub(crate) fn freshness_of_home(
     home: &dyn Objects,
     delivery: Delivery,
@@ -180,8 +181,8 @@ pub(crate) fn freshness_of_home(
     stale.fold(freshness_of(home, declaring), Freshness::worst)
 }
 
-/// Returns the freshness of the objects `keys`: that of the cluster, or of the least fresh scope that
-/// contains one of them.
+/// Returns the freshness of the objects `keys`: the worst of that of the cluster and those of the stale scopes that
+/// contain one of them.
 pub(crate) fn freshness_of<'k>(
     objects: &dyn Objects,
     keys: impl IntoIterator<Item = &'k ObjectKey>,

@@ -30,8 +30,8 @@ const NOT_KNOWN: &str = "OwnersUnread";
 pub struct Orphan {
     /// The object.
     pub key: ObjectKey,
-    /// Phrases for the apps that its marks name but that do not declare it, and for those that list it although it
-    /// does not name them.
+    /// Phrases for the apps that its marks name but that do not declare it, and for up to three of those that list it
+    /// although it does not name them.
     pub remarks: Vec<String>,
 }
 
@@ -47,12 +47,12 @@ pub struct Orphans {
 
 impl AppList {
     /// Returns the objects of `cluster` in these namespaces that belong to no app of the list, nor to one that may be
-    /// missing there. If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
+    /// missing there, and that declare no app of the list. If `namespaces` is empty, looks in all but `OF_KUBERNETES`.
     ///
     /// Leaves out what Argo CD does not call orphaned: cluster-scoped objects, objects with owners, and objects that
-    /// every namespace has; also kinds that controllers fill, objects that Kubernetes or a delivery tool makes without
-    /// owners, PersistentVolumeClaims of StatefulSets, the Flux sources of apps, and namespaces of which the list
-    /// leaves out apps.
+    /// every namespace has; also kinds that the cluster makes or computes (Event, metrics), objects that Kubernetes or
+    /// a delivery tool makes without owners, PersistentVolumeClaims of StatefulSets, the Flux sources of apps, and
+    /// namespaces of which the list leaves out apps.
     pub fn orphans(&self, cluster: &dyn Objects, namespaces: &BTreeSet<String>) -> Orphans {
         let is_inside = |namespace: &str| match namespaces.is_empty() {
             true => !namespace.is_empty() && !OF_KUBERNETES.contains(&namespace),

@@ -1,4 +1,4 @@
-//! Reverse references to an object: the objects that it controls or owns, and its events.
+//! The references between objects: from an owner to its objects, from an object to its events and its controllers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Pointers {
 }
 
 /// Returns the objects of the cluster `objects` whose controller is `owner`, by its UID: those in its namespace, or in
-/// all if it is cluster-scoped. None if it has no UID.
+/// all if it is cluster-scoped. Empty if `owner` has no UID.
 pub fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
@@ -160,8 +160,8 @@ fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }
 
-/// Returns the key of the object that this one names as its controller; `None` if it names none. That object need not
-/// exist.
+/// Returns the key of the object that this one names as its controller; `None` if it names none, or one without a kind
+/// or a name. That object need not exist.
 pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> Option<ObjectKey> {
     let owner = reference(&observed.object)?;
     let field = |key| owner.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -183,7 +183,7 @@ pub(crate) enum Control {
     /// An object with the controller's name exists, but its UID, or the UID that the owner reference states, is not
     /// known.
     Known,
-    /// The controller was not read yet; holds its key.
+    /// The controller was not read; holds its key.
     Unknown(ObjectKey),
 }
 
@@ -205,10 +205,11 @@ pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control
     }
 }
 
-/// Returns the objects that control an object, the nearest first.
+/// Returns the chain of controllers above an object, the nearest first, each as the one below names it; the last need
+/// not exist or have been read. Ends at the first repetition, and after 50 objects.
 ///
-/// A ReplicaSet that was not read is skipped: the name of its Deployment is its own without the pod template
-/// hash that its Pods carry.
+/// Above a ReplicaSet that was not read it takes the Deployment with the ReplicaSet's name without the pod template
+/// hash that its Pod carries.
 pub fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectKey> {
     let mut chain: Vec<ObjectKey> = Vec::new();
     let mut hash = String::new();

@@ -31,15 +31,15 @@ pub struct Ownership<'l> {
     /// The first app of the list that the object itself declares; `None` if there is none.
     pub declares: Option<&'l App>,
     /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark that the app
-    /// does not list it or is not shown. Tracking labels do not count.
+    /// does not list it or is not shown. Tracking labels and shortened release names do not count.
     pub marked: Vec<String>,
-    /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object:
-    /// `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or declares
-    /// one.
+    /// The clusters, and the kinds of apps in clusters, that could not be read and whose apps may declare the object,
+    /// sorted: `eu-hub`, `eu-1 (kustomize.toolkit.fluxcd.io/Kustomization)`. Empty if the object belongs to an app or
+    /// declares one.
     pub unread: Vec<String>,
 }
 
-/// A cluster, and an object in it.
+/// The name of a cluster, and an object in it.
 type Place<'l> = (&'l str, &'l ObjectKey);
 
 /// An index of the apps of a list by their objects, made once for many lookups.
@@ -166,7 +166,8 @@ impl<'l> Ownerships<'l> {
     }
 }
 
-/// Returns true if apps may be missing because of `error`.
+/// Returns true if apps may be missing because of `error`: nothing of a cluster or input was read, or a kind or group
+/// that declares apps was not.
 fn hides(error: &AppError) -> bool {
     match &error.error.scope {
         Scope::Cluster | Scope::Input(_) => true,

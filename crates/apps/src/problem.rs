@@ -7,8 +7,8 @@ use taffrail_status::{MAX_MESSAGE, cut};
 
 use crate::words::Words;
 
-/// The time for which a tool may leave the desired revision untried, or a sync may run, before that is a problem: ten
-/// minutes.
+/// Ten minutes: the time for which a tool may leave the desired revision untried, or a sync may run, before that is a
+/// problem or, where it is one at once, an error.
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis of a problem: health, sync, source or freshness.
@@ -18,11 +18,14 @@ pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10
 pub enum Axis {
     /// The cluster that declares the app, or the one with its objects, is not live.
     Freshness,
-    /// The objects of the app or its declaring object are not well.
+    /// The objects of the app or its declaring object are not well, or that is uncertain: a claim is unconfirmed, or
+    /// Argo CD's health scripts were not read.
     Health,
-    /// The delivery tool has not applied the desired revision to the cluster.
+    /// The delivery tool has not applied the desired revision to the cluster, or may not: it is suspended, stopped or
+    /// failed.
     Sync,
-    /// The delivery tool cannot fetch the desired revision from its source.
+    /// The source of the app does not exist, cannot be fetched or verified, is suspended or being deleted, or its
+    /// controller is stopped.
     Source,
 }
 
@@ -31,9 +34,9 @@ pub enum Axis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
-    /// Something failed, or its state cannot be known.
+    /// Something failed, is missing, is late, or its state cannot be known.
     Error,
-    /// Something is in progress and may end by itself.
+    /// Something is in progress or is tried again, and may end by itself.
     Waiting,
     /// Something that may be meant, such as a suspension, or an unconfirmed claim; `--exit-status` ignores it.
     Notice,

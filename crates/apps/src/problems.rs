@@ -230,7 +230,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
 }
 
 /// Returns the problem that a sync has been in progress for [`MAX_UNTRIED_TIME`](crate::problem::MAX_UNTRIED_TIME) or
-/// longer, or since an unknown time; `None` otherwise, and for apps of Porch and labels.
+/// longer, or since an unknown time; `None` otherwise, and for apps of Porch, labels and Taffrail.
 fn syncing(
     app: &Declaration,
     declaring: Option<&Observed<'_>>,

@@ -12,11 +12,12 @@ use crate::scope::Scope;
 pub struct ReadStats {
     /// True if lists are read as streams, in which each object arrives on its own; false if in pages.
     pub streams: bool,
-    /// True if the server compresses lists.
+    /// True if the client asks the server to compress lists; false for streams.
     pub compressed: bool,
     /// The version of HTTP: `HTTP/2`.
     pub protocol: &'static str,
-    /// Upper bound of the network round trip to the server, by the fastest answer and the connection.
+    /// Upper bound of the network round trip to the server: the shorter of the fastest answer and a third of the time
+    /// that the connection took.
     pub round_trip: Duration,
     /// The requests made so far.
     pub cost: ReadingCost,
@@ -36,11 +37,12 @@ pub struct ReadingCost {
 /// The state of the watches of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchStats {
-    /// The time since when all needed scopes have been live without a gap; `None` while one is not.
+    /// The time since when the cluster, and all needed scopes but those that are forbidden or absent, have been live
+    /// without a gap; `None` while one is not.
     pub live_since: Option<Timestamp>,
     /// Number of scopes that are followed.
     pub scopes: usize,
-    /// The scopes that are not live.
+    /// The scopes that are not live, sorted by state, then scope.
     pub not_live: Vec<NotLiveScope>,
 }
 
@@ -53,7 +55,7 @@ pub struct NotLiveScope {
     pub state: NotLiveState,
     /// The reason, for people; may be empty.
     pub message: String,
-    /// The time at which it stopped being live.
+    /// The time since when it has been in this state.
     pub since: Timestamp,
 }
 

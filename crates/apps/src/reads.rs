@@ -19,18 +19,18 @@
 //! 6. If asked for, the dependents of the declared objects of some apps, and the events about them; the
 //!    controllers of an object; and the objects that show if nodes and controllers are alive.
 //!
-//! A reader that follows a cluster calls [`plan_watches`] instead: there each stage waits for those before it
-//! for a limited number of rounds only. Otherwise an author who keeps creating objects for one stage could
-//! keep all later stages from being read.
+//! A reader that follows a cluster calls [`plan_watches`] instead. In both plans each stage waits for those
+//! before it for a limited number of rounds only. Otherwise an author who keeps creating objects for one stage
+//! could keep all later stages from being read.
 //!
 //! If one namespace is asked for, lists are limited to namespaces, and the sources of the apps there are read
 //! by name. Where a declaration elsewhere may claim objects of that namespace that seem to be unowned, all
-//! declarations of that tool are listed beside stage 4.
+//! declarations of that tool are listed beside stage 3 (for Helm releases and Porch) or 4 (for label groups).
 //!
-//! Otherwise no kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads
-//! into other namespaces, turn out to need more of it. Selectors that choose different objects make one list
-//! of a kind. Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster
-//! Secrets if apps are to be followed into other clusters.
+//! Otherwise no kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into
+//! other namespaces, turn out to need more of it. Lists of a kind by selectors of which no two choose the same
+//! object count as one list. Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo
+//! CD's cluster Secrets if apps are to be followed into other clusters.
 
 pub(crate) mod declaring;
 mod dependents;
@@ -70,13 +70,13 @@ use crate::wait::Selection;
 pub struct ReadQuery {
     /// The namespace in which the apps are declared; `None` for all.
     pub namespace: Option<String>,
-    /// True if undeclared objects are grouped by their labels. Unless [`ReadQuery::declarations`] is false, this lists
-    /// every namespaced kind that tools may declare.
+    /// True if undeclared objects are grouped by their labels. Unless [`ReadQuery::declarations`] is false, this lists,
+    /// of every namespaced kind that tools may declare, the objects that carry one of [`ReadQuery::app_labels`].
     pub label_groups: bool,
     /// The labels by which undeclared objects are grouped into apps.
     pub app_labels: AppLabels,
-    /// True if the objects of apps are looked up in other clusters too. To learn which clusters these are,
-    /// kubeconfigs in Secrets are read.
+    /// True if the objects of apps are looked up in other clusters too. To learn which clusters these are, kubeconfigs
+    /// in Secrets and Argo CD's cluster Secrets are read.
     pub follow: bool,
     /// True if the kinds that declare apps are read, and the objects of these apps; otherwise only those that
     /// [`ReadQuery::objects`], [`ReadQuery::selections`] and [`ReadQuery::everything_in`] name.
@@ -174,8 +174,8 @@ const CONFIG_MAP: &str = "ConfigMap";
 /// the kinds of further pairs are listed in all namespaces.
 const MAX_NAMESPACED_LISTS: usize = 1000;
 
-/// The maximum number of objects of a kind that are read one by one; for more, the kind is listed if it can be. If that
-/// list was already made in vain, more are not read at all.
+/// The maximum number of objects of a kind that are read one by one where a list of the kind would do; for more, the
+/// kind is listed if it can be. If that list was already made in vain, more are not read at all.
 const MAX_SINGLE_GETS: usize = 20;
 
 /// The maximum number of controllers in one namespace that are read one by one if all namespaces together name more
@@ -345,7 +345,7 @@ impl<'p> Plan<'p> {
     }
 
     /// Plans the lists in all namespaces that are needed even for a query with a namespace, because that namespace has
-    /// apps of one of `deliveries` that no other app delivers. None if the query has no namespace.
+    /// apps of one of `deliveries` that no other app delivers. Empty if the query has no namespace.
     ///
     /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this label alone;
     /// and packages of Porch are delivered from any namespace.
@@ -567,8 +567,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Plans the reads of whole objects that are declared, or that the query wants whole, and of which only
-    /// metadata was read.
+    /// Plans the whole reads of declared objects and of those in the query of which only metadata was read, where
+    /// metadata is not enough to judge them, or, for those in the query, where it sets `whole`.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let asked: BTreeSet<&ObjectKey> = self.asked.objects.iter().filter(|_| self.asked.whole).collect();
         let is_wanted = |key: &ObjectKey| {

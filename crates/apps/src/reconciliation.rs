@@ -46,14 +46,16 @@ pub struct ReconciliationDetails {
     /// The time of the last successful sync; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
-    /// The sources of the app; a source of a source comes first.
+    /// The sources of the app, or of the app that delivers in its place; a source of a source comes first.
     pub sources: Vec<ReconciledRow>,
-    /// The objects by which the tool delivers the app; empty if there are none.
+    /// The objects by which the tool delivers the app, then those of the app that delivers in its place; empty if there
+    /// are none.
     pub delivery: Vec<ReconciledRow>,
 }
 
 impl ReconciliationDetails {
-    /// Returns the details as they are known now: if the home cluster is not live, each `ready` becomes `Unknown`.
+    /// Returns the details as they are known now: if the home cluster is not live, each `ready` that is set becomes
+    /// `Unknown`.
     fn known_now(mut self, app: &App) -> ReconciliationDetails {
         if !app.home_freshness.is_live() {
             let rows = self.sources.iter_mut().chain(&mut self.delivery);
@@ -68,20 +70,21 @@ impl ReconciliationDetails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
-    /// Kind of the object, or of the source if no object describes it.
+    /// Kind of the object, of the source if no object describes it, or `Release`.
     pub kind: String,
-    /// Namespace of the object; empty without an object.
+    /// Namespace of the object or Helm release; empty for a cluster-scoped object, and for a source without an object.
     pub namespace: String,
-    /// Name of the object, or of the repository.
+    /// Name of the object, of the Helm release, or of the repository.
     pub name: String,
-    /// The object; left out if no object describes the source.
+    /// The object; left out if none describes the source, or declares the Helm release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The readiness: `True`, `False` or `Unknown`; left out if the tool does not report it, or suspends an app that is
     /// not of Flux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// The message that the object reports, or the reason why its state is not known; may be empty.
+    /// The message that the object or its tool reports, or the reason why it is out of sync or its state is not known;
+    /// may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The revision that the source has, or that the delivery has applied; left out if it is not known.
@@ -90,8 +93,8 @@ pub struct ReconciledRow {
     /// True if the object is suspended; left out if it cannot be suspended, or was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
-    /// The suspension of the object; left out if it is not suspended, or if managed fields do not tell who suspended
-    /// it.
+    /// The suspension of the object; left out if it is not suspended, or if managed fields tell neither who suspended
+    /// it nor when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 }

@@ -95,8 +95,8 @@ pub(crate) fn is_silence(error: &ScopeError) -> bool {
     SILENT.contains(&&*error.reason)
 }
 
-/// Returns `errors`, those of one cluster, without the ones that only repeat for a part why the whole cluster could not be
-/// read: those of the same reason, or in which the server sent no answer either.
+/// Returns `errors`, those of one cluster, without the ones that only repeat for a part why the whole cluster could not
+/// be read: those of the same reason, or in which the server sent no answer either.
 pub(crate) fn without_repeats(errors: &[ScopeError]) -> impl Iterator<Item = &ScopeError> {
     let whole = errors.iter().find(|error| error.scope == Scope::Cluster);
     let is_repeated = move |error: &&ScopeError| {

@@ -25,7 +25,7 @@ const FLUX_KEYS: [&str; 2] = ["value", "value.yaml"];
 pub(crate) const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
 /// The maximum number of namespaces with cluster Secrets of Argo CD in which the proof of an Argo CD is read; of more,
-/// only the first by name and that of the installer.
+/// only the first 100 by name, and that of the installer.
 const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
@@ -62,7 +62,7 @@ pub struct ClusterSecret {
 /// The Secrets of one cluster that give access to other clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterSecrets {
-    /// The Secrets, at most [`MAX_CLUSTER_SECRETS`], sorted by name.
+    /// The Secrets, at most [`MAX_CLUSTER_SECRETS`], sorted by [`ClusterSecret::name`].
     pub secrets: Vec<ClusterSecret>,
     /// Number of Secrets beyond the maximum, by namespace. Namespaces take turns, so that one with many displaces none
     /// of the others.
@@ -136,7 +136,7 @@ fn is_of_argo(secret: &Observed<'_>) -> bool {
 }
 
 /// Returns the namespaces with cluster Secrets of Argo CD for which proofs of an Argo CD must be read: those that the
-/// user's settings do not name. Of more than 100, only the first and that of the installer.
+/// user's settings do not name. Of more than 100, only the first 100 and that of the installer.
 pub(crate) fn doubtful(home: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let mut namespaces = BTreeSet::new();
     for secret in home.of_kind("", "Secret", None).filter(is_of_argo) {

@@ -92,14 +92,15 @@ pub enum Answer {
     },
 }
 
-/// The extent to which the objects of a kind were listed; a failed list counts like a successful one.
+/// The extent to which the objects of a kind were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// The kind was not listed, or only in a version that the server does not serve although it serves another one.
     No,
-    /// Only lists with a selector were made.
+    /// Lists with a selector succeeded, and none of all objects was made.
     Selected,
-    /// A list of all objects of the kind was made.
+    /// A list of all objects of the kind was made, or one with or without a selector failed or found that the kind is
+    /// not served.
     Done,
 }
 
@@ -151,9 +152,9 @@ pub struct Snapshot {
     size: u64,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
-    /// The results of reads of single objects that returned nothing: the message of the failure, or `None` if the
-    /// object does not exist.
-    unread: HashMap<ObjectKey, ByBody<Option<String>>>,
+    /// The results of reads of single objects by name: the message of the failure; or `None` if the read succeeded, or
+    /// found that the object does not exist.
+    single_reads: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
     indexes: Indexes,
@@ -171,7 +172,7 @@ impl Snapshot {
             size: 0,
             declared_scopes: HashMap::new(),
             kinds: HashMap::new(),
-            unread: HashMap::new(),
+            single_reads: HashMap::new(),
             rest,
             lost: None,
             indexes: Indexes::default(),
@@ -205,7 +206,7 @@ impl Snapshot {
             size: self.size,
             declared_scopes: self.declared_scopes.clone(),
             kinds: self.kinds.clone(),
-            unread: self.unread.clone(),
+            single_reads: self.single_reads.clone(),
             rest: self.rest.clone(),
             lost: self.lost.clone(),
             indexes: Indexes::default(),
@@ -305,7 +306,7 @@ impl Snapshot {
         // If discovery still fails for a group, it is reported again below.
         self.facts.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
-            let message = format!("cannot tell whether {group} is served: {reason}");
+            let message = format!("cannot tell whether the API group {group} is served: {reason}");
             let scope = Scope::Group(group.to_owned());
             self.facts.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
@@ -456,8 +457,8 @@ impl Snapshot {
         self.objects.len() as u64
     }
 
-    /// Removes all objects except those that declare apps, and all errors. The removed objects then count as
-    /// unobserved, for the reason `why`.
+    /// Removes all objects except those that declare apps (Helm's Secrets are removed too), and all errors. The removed
+    /// objects then count as unobserved, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -465,7 +466,7 @@ impl Snapshot {
         for (_, marks) in self.kinds.iter_mut().filter(|(kind, _)| !is_kept(kind)) {
             marks.fail(why);
         }
-        for (key, read) in &mut self.unread {
+        for (key, read) in &mut self.single_reads {
             if !is_kept(&key.group_kind()) {
                 read.values_mut().for_each(|failure| *failure = Some(why.to_owned()));
             }
@@ -481,7 +482,8 @@ impl Snapshot {
         self.facts.stale_scopes = scopes;
     }
 
-    /// Sets the freshness of the cluster. A cluster that had not answered then counts as having answered.
+    /// Sets the freshness of the cluster. A cluster that had not answered then counts as having answered, and its
+    /// errors about the whole cluster are removed.
     pub fn set_freshness(&mut self, freshness: Freshness) {
         self.facts.freshness = freshness;
         if self.lost.take().is_some() {
@@ -508,7 +510,9 @@ impl Snapshot {
     pub fn retract_read(&mut self, read: &Read) {
         let scope = read.scope();
         let beside = match &scope {
-            Scope::Object(key) => self.unread.get(key).and_then(|it| it.beside(read.projection)?.as_deref()),
+            Scope::Object(key) => {
+                self.single_reads.get(key).and_then(|it| it.beside(read.projection)?.as_deref())
+            }
             _ => {
                 let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
                 marks.and_then(|marks| marks.failure_beside(read))
@@ -535,7 +539,7 @@ impl Snapshot {
     /// Removes the result of reading the single object `key` and the errors about it, so that it is read again if it is
     /// needed; the stored object stays.
     pub fn forget(&mut self, key: &ObjectKey) {
-        if self.unread.remove(key).is_some() {
+        if self.single_reads.remove(key).is_some() {
             self.note_sought(key);
         }
         let scope = Scope::Object(key.clone());
@@ -544,8 +548,8 @@ impl Snapshot {
     }
 
     /// Records the answer to `read`: inserts its objects, removes an object that was not found, or notes the failure. A
-    /// denied read of the cluster's identity or of what shows an Argo CD is not added to the errors, nor one that goes
-    /// beyond the namespace of the query.
+    /// failed read of the cluster's identity or of what shows an Argo CD is not added to the errors, nor a denied one
+    /// of a kind that is not served or that goes beyond the namespace of the query.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();
         // The identity of the cluster was not requested by the user: without access to it nothing is missing.
@@ -623,7 +627,7 @@ impl Snapshot {
                 let namespace = read.namespace.clone().unwrap_or_default();
                 let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
                 self.note_sought(&key);
-                self.unread.entry(key).or_default().set(read.projection, failure);
+                self.single_reads.entry(key).or_default().set(read.projection, failure);
             }
             Target::List { .. } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
@@ -649,8 +653,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns true if a list with exactly this `target` (selector) was made with at least the projection `wanted`;
-    /// a failed list counts.
+    /// Returns true if a list with exactly this `target` (selector) in this namespace (`None`: all) was made with at
+    /// least the projection `wanted`; a failed list counts.
     pub(crate) fn was_selected(
         &self,
         kind: &GroupKind,
@@ -674,7 +678,7 @@ impl Snapshot {
     /// Returns true if this single object was read with at least the projection `wanted`, even if that failed; also
     /// true if a read of its metadata failed or found no object.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
-        let Some(read) = self.unread.get(key) else { return false };
+        let Some(read) = self.single_reads.get(key) else { return false };
         read.at_least(wanted).next().is_some()
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }

@@ -17,7 +17,7 @@ pub enum SyncState {
     OutOfSync,
     /// The desired revision is being applied.
     Syncing,
-    /// Applying the desired revision failed.
+    /// Fetching, building or applying the desired revision failed.
     Failed,
     /// The app is suspended: its tool does not sync it.
     Suspended,
@@ -99,13 +99,13 @@ pub struct ObjectSync {
     /// The key of the object.
     #[serde(rename = "object")]
     pub key: ObjectKey,
-    /// The state, in the tool's word.
+    /// The state, as the tool reports it.
     pub state: ObjectSyncState,
     /// The message of the tool's last operation about the object, if that could not sync it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The fields in which an OutOfSync object differs, as far as the object records them; only the commands `explain`
-    /// and `app` search for them.
+    /// The fields in which an OutOfSync object differs, as far as the object records them; searched only for the
+    /// details and the explanation of an app.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<DifferingFields>,
     /// True if Taffrail did not compare all fields of an OutOfSync object, because there are too many of them or of

@@ -39,7 +39,8 @@ impl Standings {
         self.known.get(objects, place, || argo_standing(objects, namespace, trust))
     }
 
-    /// Returns the key of the ConfigMap with health scripts in `namespace`; `None` if there is none.
+    /// Returns the key of the ConfigMap with health scripts in `namespace`; `None` if there is none, or it was not read
+    /// whole.
     fn scripts(&self, objects: &dyn Objects, namespace: &str) -> Option<ObjectKey> {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         let place = (objects.name().to_owned(), namespace.to_owned());
@@ -53,8 +54,8 @@ impl Standings {
     }
 
     /// Returns the ConfigMap with the health scripts that apply to an Application: that of the controller which its
-    /// status names, if this is a known Argo CD that serves its namespace; otherwise that in its own namespace. `None`
-    /// if there are no scripts.
+    /// status names, if this is a known Argo CD with scripts that serves its namespace; otherwise that in its own
+    /// namespace. `None` if there are no scripts.
     pub(crate) fn settings(
         &self,
         objects: &dyn Objects,

@@ -48,7 +48,8 @@ const CONNECTION_WINDOW: u32 = 8 << 20;
 /// Maximum size of the HTTP/2 frames that the server may send, in bytes.
 const MAX_FRAME: u32 = 256 << 10;
 
-/// Interval of HTTP/2 pings, which detect a dead connection: one with only watches may be silent for minutes.
+/// Interval of HTTP/2 pings on a connection with open streams. They detect a dead connection: one with only watches may
+/// be silent for minutes.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Time limit for the answer to an HTTP/2 ping; a connection that exceeds it is closed.
@@ -59,9 +60,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to one API server as one user.
 ///
-/// Clones share the connection and its counters. All requests end by the deadline, except logs that are followed. Text
-/// read is charged to the cluster's share of the [memory](crate::Memory) until the last clone with this deadline is
-/// dropped.
+/// Clones share the connection and its counters. All requests end by the deadline, except logs that are followed and
+/// those of a [`crate::Watcher`]. Text read is charged to the cluster's share of the [memory](crate::Memory) until the
+/// last of the clones that are charged together is dropped.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) shared: Arc<Shared>,
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Cluster {
 
 impl Cluster {
     /// Connects to the server of `context`, and gets credentials from its exec plugin if it has one. The deadline holds
-    /// for this and for all later reads.
+    /// for this and for all later requests, as [`Cluster`] tells.
     ///
     /// Resolving names uses a thread that cannot be interrupted. If a resolver hangs, dropping a runtime waits for that
     /// thread: a program that must end in time shuts its runtime down in the background.
@@ -185,14 +186,16 @@ impl Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }
     }
 
-    /// Returns a clone whose deadline is `timeout` from now. The time limit of one request stays.
+    /// Returns a clone whose deadline is `timeout` from now, and whose reads are charged separately from those of this
+    /// one. The time limit of one request stays.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {
         let deadline = Deadline::after(timeout).with_request_timeout(self.request_timeout());
         Cluster { shared: self.shared.clone(), deadline, charge: Arc::new(self.charge.another()) }
     }
 
-    /// Returns a clone whose deadline is `timeout` from now, or that of this one if it is earlier.
+    /// Returns a clone whose deadline is `timeout` from now, or that of this one if it is earlier, and whose reads are
+    /// charged separately.
     #[must_use]
     pub fn within(&self, timeout: Duration) -> Cluster {
         let within = self.with_timeout(timeout);
@@ -247,13 +250,14 @@ impl Cluster {
         &self.shared.server
     }
 
-    /// Returns the reason why the server's identity is not verified; `None` if it is. See [`Context::unverified`].
+    /// Returns the reason why the server's identity is not verified; `None` if it is, or if plain HTTP leads to a
+    /// server on this machine. See [`Context::unverified`].
     pub fn unverified(&self) -> Option<&'static str> {
         self.shared.unverified
     }
 
-    /// Returns true if both servers are verified, and by exactly the same certificate authorities of their kubeconfigs.
-    /// A bundle with one more authority is another one: its owner could vouch for any server.
+    /// Returns true if both servers are verified, and by exactly the same certificate authorities of their kubeconfigs;
+    /// false if these name none. A bundle with one more authority is another one: its owner could vouch for any server.
     pub fn is_verified_like(&self, other: &Cluster) -> bool {
         self.shared.authorities.is_some() && self.shared.authorities == other.shared.authorities
     }
@@ -293,7 +297,8 @@ impl Cluster {
     }
 
     /// Returns the lead of the server's clock over the local one, accurate to some seconds; negative if it is behind.
-    /// `None` if no response had a date.
+    /// Of the leads that the responses showed it is the smallest by absolute value; `None` if no response had a valid
+    /// `Date`.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
         self.shared.traffic.clock_ahead()
     }
@@ -415,7 +420,10 @@ impl Attempt<'_> {
             .layer(self.config.base_uri_layer())
             .layer(DecompressionLayer::new().no_br().no_deflate().no_zstd().gzip(!is_plain))
             .option_layer(self.usable("its credentials cannot be used", self.config.auth_layer())?)
-            .layer(self.usable("it cannot act as the user it names", self.config.extra_headers_layer())?)
+            .layer(self.usable(
+                "its settings for acting as another user (as, as-groups) cannot be used",
+                self.config.extra_headers_layer(),
+            )?)
             .map_err(BoxError::from)
             .service(http);
         Ok(kube::Client::new(service, self.config.default_namespace.clone()))
@@ -426,7 +434,7 @@ impl Attempt<'_> {
         if let Some(name) = &self.config.tls_server_name {
             let name = name.clone().try_into().map_err(|error| ConnectError::Unusable {
                 context: self.context.name.clone(),
-                what: "its tls-server-name is not a name",
+                what: "its tls-server-name is not a valid server name",
                 source: Some(Box::new(error)),
             })?;
             builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));

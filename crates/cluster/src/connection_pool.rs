@@ -10,19 +10,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::BoxError;
 
-/// Maximum number of streams per HTTP/2 connection. Beyond it, a watch gets another connection, and any other request
-/// waits in the `Queue` phase: beyond the server's own limit it would wait inside hyper without a trace.
+/// Maximum number of streams per HTTP/2 connection, and of HTTP/1.1 requests at once besides watches and followed logs.
+/// Beyond it, a watch gets another connection, and any other request waits in the `Queue` phase: beyond the server's
+/// own limit it would wait inside hyper without a trace.
 const MAX_STREAMS: usize = 90;
 
-/// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
+/// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch and followed log is a
+/// connection.
 const MAX_HTTP1_STREAMS: usize = 1;
 
 /// The HTTP version spoken with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1: one connection per concurrent request.
+    /// HTTP/1.1: one connection per concurrent request, of which there are up to 90 besides watches and followed logs.
     Http1,
-    /// HTTP/2: one connection for up to 90 concurrent requests; watches have further ones of their own.
+    /// HTTP/2: one connection for up to 90 concurrent requests; watches and followed logs have further ones of their
+    /// own.
     Http2,
 }
 

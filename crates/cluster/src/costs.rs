@@ -51,8 +51,8 @@ pub struct Costs {
     by_purpose: [Cost; 4],
     /// Number of watches reopened because they were silent for too long.
     pub silences: u64,
-    /// Number of lists of scopes that were repeated, plus one for each time that the server showed an older state
-    /// than before.
+    /// Number of lists of scopes that were repeated, plus one for each time that a probe of the connectivity showed an
+    /// older state than before.
     pub relists: u64,
 }
 

@@ -23,8 +23,8 @@ impl Deadline {
         Deadline::with_extra(timeout, timeout / 2)
     }
 
-    /// Creates a deadline that passes after `timeout`, and that reads which needed the whole `timeout` can extend by up
-    /// to `extra`.
+    /// Creates a deadline that passes after `timeout`; [`crate::Cluster::with_more_time`] extends it, in all by up to
+    /// `extra`. More than a year counts as a year, for each.
     pub fn with_extra(timeout: Duration, extra: Duration) -> Deadline {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let set = Instant::now();
@@ -34,8 +34,8 @@ impl Deadline {
 
     /// Returns this deadline with a time limit for each request: to connect, to read a page of a list or an object, to
     /// write, or to open a watch. As in kubectl a request includes its whole response, but not the wait for its turn or
-    /// a later attempt. The life of a watch is not limited, nor is a list that a watch streams. [`Duration::MAX`] is no
-    /// limit.
+    /// a later attempt; of a log the limit holds for the wait for each part. The life of a watch is not limited, nor is
+    /// a list that a watch streams. `None` and [`Duration::MAX`] are no limit.
     #[must_use]
     pub fn with_request_timeout(self, request: Option<Duration>) -> Deadline {
         Deadline { request, ..self }

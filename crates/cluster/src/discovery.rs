@@ -46,7 +46,7 @@ const MAX_BROKEN: usize = 1_000;
 /// Maximum length of names in Kubernetes, in bytes; groups, versions and resources with longer names are left out.
 const MAX_NAME: usize = 253;
 /// Maximum number of short names, and of verbs, of a resource; resources with more are left out. Of its versions and
-/// subresources the first ones are read.
+/// subresources the first that many are read.
 const MAX_WORDS: usize = 32;
 
 /// The operation in errors about the whole discovery.
@@ -147,7 +147,7 @@ impl BrokenGroup {
     }
 }
 
-/// All kinds that a server serves.
+/// The kinds that a server serves, and the groups and versions of which not all are known.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     resources: Vec<ServedResource>,
@@ -171,8 +171,8 @@ impl Discovery {
         &self.resources
     }
 
-    /// Returns the groups and versions that could not be read, and an entry for each limit that left some out. Objects
-    /// of their kinds may exist unseen.
+    /// Returns the groups and versions that could not be read or are stale, and an entry for each limit that left some
+    /// out. Objects of their kinds may exist unseen.
     pub fn broken(&self) -> &[BrokenGroup] {
         &self.broken
     }
@@ -669,7 +669,8 @@ impl PlainGroup {
     }
 }
 
-/// Converts the resources of a version. The input has subresources as separate items named `name/subresource`.
+/// Converts the resources of a version. The input has subresources as separate items named `name/subresource`, of which
+/// only `status` is noted; these are left out.
 fn plain_resources(
     group: &str,
     version: &str,

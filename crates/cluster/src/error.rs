@@ -26,7 +26,7 @@ pub enum Reason {
     Forbidden,
     /// The server has no such object, or no such kind.
     NotFound,
-    /// The server's certificate is not trusted.
+    /// The server's certificate is not trusted, is for another name, is not valid yet, or has another defect.
     CertificateInvalid,
     /// The server's certificate has expired.
     CertificateExpired,
@@ -34,7 +34,7 @@ pub enum Reason {
     ConnectionRefused,
     /// The connection broke before the answer was complete.
     ConnectionLost,
-    /// The server is unreachable, or the two ends do not speak the same protocol.
+    /// The server is unreachable, the two ends do not speak the same protocol, or the transport failed in another way.
     ConnectionFailed,
     /// The server's name does not resolve.
     NameNotResolved,
@@ -42,11 +42,11 @@ pub enum Reason {
     ProxyFailed,
     /// The exec plugin did not give credentials.
     ExecPluginFailed,
-    /// The credentials cannot be used or renewed.
+    /// The credentials could not be renewed or sent with a request.
     CredentialsInvalid,
-    /// The response is not JSON; perhaps it does not come from an API server.
+    /// The response is not JSON, or an error of another form than an API server's; perhaps it does not come from one.
     NotJson,
-    /// The response is JSON, but not of the requested form.
+    /// The response is JSON, but not of the requested form; or the request could not be formed.
     UnexpectedAnswer,
     /// The server answered with an HTTP status of 500 or above.
     ServerError,
@@ -59,9 +59,10 @@ pub enum Reason {
     /// The server rejects the request with an HTTP status that has no reason of its own here, or the request would
     /// write a Secret.
     BadRequest,
-    /// Another client changed the object since it was read.
+    /// Another client changed the object since it was read, or the object to create exists already.
     Conflict,
-    /// The server, or one of its webhooks, rejects the resulting object.
+    /// The server, or one of its webhooks, rejects the resulting object (422), or the served version lacks a field of
+    /// it.
     Invalid,
     /// A kubeconfig, or a Secret that names a cluster, cannot be used.
     BadKubeconfig,
@@ -136,7 +137,7 @@ impl Reason {
     }
 }
 
-/// The phase in which the deadline of a request passed.
+/// The phase of connecting or of a request in which a time limit passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -394,7 +395,7 @@ pub enum ConnectError {
     Unusable {
         /// Name of the context.
         context: String,
-        /// The part that cannot be used.
+        /// The defect as a clause, such as `its certificates cannot be used`.
         what: &'static str,
         /// The error of the TLS or HTTP library, if there is one.
         source: Option<BoxError>,
@@ -492,10 +493,10 @@ pub enum ReadError {
         what: String,
         /// The HTTP status.
         code: u16,
-        /// The server's message, on one line.
+        /// The server's message, or else the name of the status and the start of the body, on one line.
         message: String,
     },
-    /// The response is not JSON.
+    /// The response is not JSON, or it is an error that an API server does not send in this form.
     #[error("{what}: the answer is not JSON (HTTP {code}, {content_type}): \"{start}\"")]
     NotJson {
         /// The operation.
@@ -512,7 +513,7 @@ pub enum ReadError {
     OverLimit {
         /// The operation.
         what: String,
-        /// The limit, in words.
+        /// The excess as a clause, such as `the answer is larger than 8 MiB`.
         limit: String,
     },
     /// The response is not of the requested form, or the request could not be formed.
@@ -581,8 +582,8 @@ pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) 
     }
 }
 
-/// Cleans text from outside for one line of a message: no control characters, no runs of white space, at most `max`
-/// characters, and `[…]` for every word that looks like a token.
+/// Cleans text from outside for one line of a message: no control characters, no runs of white space, `[…]` for every
+/// word that looks like a token, and after `max` characters only `…`.
 pub fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;
 

@@ -229,8 +229,8 @@ impl Drop for Group {
     }
 }
 
-/// Parses the output of a plugin as JSON, or as YAML like client-go; `None` if it is neither. The decoders' errors are
-/// dropped because they may quote the token.
+/// Parses the output of a plugin as JSON, or as YAML like client-go; `None` if neither gives an `ExecCredential`. The
+/// decoders' errors are dropped because they may quote the token.
 fn parse(output: &[u8]) -> Option<ExecCredential> {
     serde_json::from_slice(output).ok().or_else(|| yaml::read(std::str::from_utf8(output).ok()?).ok())
 }

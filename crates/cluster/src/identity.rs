@@ -48,7 +48,8 @@ impl Cluster {
         struct Version {
             git_version: String,
         }
-        let ask = Ask { what: "read the version".to_owned(), path: "/version".to_owned(), accept: JSON };
+        let ask =
+            Ask { what: "read the server's version".to_owned(), path: "/version".to_owned(), accept: JSON };
         let answer = self.ask(&ask).await.map_err(|failure| failure.error)?;
         serde_json::from_slice::<Version>(&answer.body)
             .map(|version| version.git_version)

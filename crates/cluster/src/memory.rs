@@ -57,7 +57,7 @@ impl Memory {
     }
 
     /// Returns the budget of this process: half of the machine's memory, or of the smallest limit of its cgroups if
-    /// that is smaller.
+    /// that is smaller; 4 GiB if neither is known.
     pub fn process() -> Memory {
         PROCESS.clone()
     }

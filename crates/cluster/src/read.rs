@@ -70,7 +70,7 @@ impl<'a> ListRequest<'a> {
     /// requested number of objects.
     pub const PAGES: usize = 10_000;
 
-    /// Maximum number of items of one list that are not objects; a list with more is refused.
+    /// Maximum number of items of one list that are not valid objects; a list with more is refused.
     pub const MALFORMED: usize = 1000;
 
     /// Creates a request for the whole objects of `resource` in all namespaces.
@@ -155,7 +155,7 @@ pub struct ListPage {
     pub malformed: Vec<MalformedItem>,
     /// The token that leads to the next page; `None` on the last one.
     pub next: Option<String>,
-    /// The charge for the objects, which lasts as long as the page.
+    /// The charge for the objects, which lasts at least as long as the page.
     _charge: Option<Arc<Charge>>,
 }
 
@@ -244,7 +244,8 @@ impl Cluster {
     }
 
     /// Reads one page of a list: the first, or the one that `continued`, the token of the previous page, leads to. A
-    /// caller that writes objects as they come need not hold the whole list. Items of another kind are malformed.
+    /// caller that writes objects as they come need not hold the whole list. Items that state another kind are
+    /// malformed, unless only metadata is read.
     ///
     /// # Errors
     /// Returns an error if the page cannot be read: [`Reason::Gone`] if the server no longer keeps the state of the
@@ -426,8 +427,9 @@ impl Listing {
         aside_if_large(body.len(), || self.take(parser, body, resource, projection, only_asked, in_time))
     }
 
-    /// Adds the items of a page; returns the token of the next page. Stops with an error when `in_time` returns
-    /// false. With `only_asked`, neither the list nor an item may state another kind than that of `resource`.
+    /// Adds the items of a page; returns the token of the next page, `None` on the last one. Stops with an error when
+    /// `in_time` returns false. Whole objects without a kind get that which the list states, or with `only_asked` that
+    /// of `resource`; then those that state another kind are malformed.
     fn take(
         &mut self,
         parser: &mut Parser,
@@ -568,7 +570,7 @@ struct Page {
     has_items: bool,
     /// The token of the next page; `None` on the last one.
     next: Option<String>,
-    /// True if the list's kind came after items that were parsed without it.
+    /// True if the page stated the kind or `apiVersion` of its items only after some of them were parsed.
     is_late: bool,
 }
 
@@ -590,9 +592,9 @@ pub(crate) fn cost_while_parsed(text: &[u8]) -> u64 {
     2 * index_size(text)
 }
 
-/// Returns the error for a list with too many items that are not objects.
+/// Returns the error for a list with more than [`ListRequest::MALFORMED`] items that are not valid objects.
 pub(crate) fn too_malformed() -> String {
-    format!("more than {} items are not objects", ListRequest::MALFORMED)
+    format!("more than {} items are not valid objects", ListRequest::MALFORMED)
 }
 
 /// The error for an item of another kind than requested.
@@ -643,11 +645,11 @@ pub fn copy_members(
     to.push(b'}');
 }
 
-/// The resource whose `apiVersion` and `kind` are given to items that do not state them.
+/// The `apiVersion` and `kind` that items get which do not state them, and all items of which only metadata is read.
 pub(crate) struct Owner<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,
-    /// True for Secrets: their values are not kept, and neither is their copy in annotations.
+    /// True for Secrets: where only metadata is read, the annotation with a copy of their values is removed from it.
     pub(crate) secret: bool,
 }
 
@@ -681,7 +683,7 @@ impl Owner<'_> {
         }
         let (api_version, kind) = (value.get("apiVersion"), value.get("kind"));
         if [api_version, kind].iter().flatten().any(|value| value.kind() != Kind::String) {
-            return Err("the object's kind is not a text".to_owned());
+            return Err("the object's apiVersion or kind is not a text".to_owned());
         }
         let mut object = DocumentBuilder::new(text.len() + names);
         if api_version.is_none() {

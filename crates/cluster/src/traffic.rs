@@ -19,7 +19,8 @@ pub struct Requests {
     /// The number of round trips: the length of the longest chain of requests of which each began after the previous one
     /// had ended.
     pub rounds: usize,
-    /// The time from opening the connection to the end of the latest request, answered or not; zero before any.
+    /// The time from when the first connection was open to the end of the latest request, answered or not; zero before
+    /// any.
     pub until: Duration,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Traffic {
 /// The start of a request: its time, and its place in the chain of requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Time at which the request was sent, since the connection was opened. Waiting for earlier requests is not
+    /// Time at which the request was sent, since the first connection was open. Waiting for earlier requests is not
     /// included.
     pub(crate) at: Duration,
     /// Length of the longest chain of requests, each begun after the previous one had ended, that ends with this one.
@@ -103,13 +104,14 @@ impl Traffic {
         }
     }
 
-    /// Returns the shortest time from sending a request to the last byte of its response; the longest possible time if
+    /// Returns the shortest time from sending a request to the last byte of its response; `u64::MAX` microseconds if
     /// none was answered.
     pub(crate) fn shortest(&self) -> Duration {
         Duration::from_micros(self.shortest.load(Ordering::Relaxed))
     }
 
-    /// Returns the lead of the server's clock over the local one; `None` if no response had a date.
+    /// Returns the smallest lead, by absolute value, of the server's clock over the local one that a response showed;
+    /// `None` if none had a valid `Date`.
     pub(crate) fn clock_ahead(&self) -> Option<SignedDuration> {
         *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -79,7 +79,7 @@ pub enum WriteError {
         /// The server's message, on one line.
         message: String,
     },
-    /// The user may not do this.
+    /// The server, or a webhook of it, answered 403: usually the user lacks a role that allows the operation.
     #[error("{what}: {message}")]
     Forbidden {
         /// The operation.
@@ -87,7 +87,7 @@ pub enum WriteError {
         /// The server's message, on one line.
         message: String,
     },
-    /// The object, or its kind, does not exist any more.
+    /// The object, its kind, or the namespace of an object to create does not exist.
     #[error("{what}: {message}")]
     NotFound {
         /// The operation.
@@ -103,7 +103,7 @@ pub enum WriteError {
         /// The server's message, which names the unknown fields, on one line.
         message: String,
     },
-    /// The server, or one of its webhooks, rejects the resulting object.
+    /// The server, or one of its webhooks, rejects the resulting object with the status 422.
     #[error("{what}: {message}")]
     Invalid {
         /// The operation.
@@ -111,7 +111,7 @@ pub enum WriteError {
         /// The server's message, on one line.
         message: String,
     },
-    /// The response is missing or unusable: the object may have been changed, or not.
+    /// The response is missing, unusable or a server error (5xx): the object may have been changed, or not.
     #[error("the API server did not confirm the write, and the change may or may not have been made")]
     Uncertain(#[source] ReadError),
     /// The server refused, or the request was not sent, for a reason that reads have too.
@@ -143,7 +143,7 @@ impl WriteError {
                 "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
             }
             WriteError::NotFound { .. } => {
-                "check that the object still exists, and that its kind is installed"
+                "check that the object and its namespace exist, and that its kind is installed"
             }
             WriteError::UnknownField { .. } => {
                 "check the version of the tool that defines this kind: it is too old, or too new, for this field"
@@ -164,7 +164,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if the object is not changed, or if that is uncertain.
+    /// Returns an error if the object is not changed, or if that is uncertain; [`WriteError::Secret`] for every Secret.
     pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<OwnedDocument, WriteError> {
         let PatchRequest { resource, name, subresource, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
@@ -192,8 +192,8 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if the object is not created, or if that is uncertain. An existing object of that name yields
-    /// [`WriteError::Conflict`].
+    /// Returns an error if the object is not created, or if that is uncertain: [`WriteError::Secret`] for every Secret,
+    /// [`WriteError::Conflict`] if an object of that name exists.
     pub async fn create(&self, request: &CreateRequest<'_>) -> Result<OwnedDocument, WriteError> {
         let CreateRequest { resource, body, dry_run, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);

@@ -20,13 +20,14 @@ pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<ViewAnswer, AskError>> 
 /// The reason why [`Ask::ask`] returned no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The question names something that the fleet does not have.
+    /// The question names something that the fleet does not have, or an app by a name that several apps have.
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// The question has parameters with which a hub cannot answer it; holds the reason.
     #[error("the hub cannot answer this question of a view: {0}")]
     Invalid(String),
-    /// The hub already reads a cluster for as many questions as it may at one time; holds the cluster's name.
+    /// The turn of the question at a cluster, which is read for a limited number of questions at one time, did not come
+    /// in time; holds the name of the cluster.
     #[error("the hub already reads cluster {0} for as many questions as it may at one time")]
     Busy(String),
     /// The task that reads the clusters has ended, or failed.

@@ -1,8 +1,8 @@
 //! The fleet as reports tell of it: rows of apps and clusters, each from the best sources.
 //!
 //! Each half of a row (declared, observed) comes from the freshest live source that reported it, or from the freshest
-//! one if none is live. Two live sources that report different sync states or health for [`MAX_DISAGREEMENT`] are
-//! listed. Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
+//! one if none is live. Sources that report different sync states or health for [`MAX_DISAGREEMENT`] are listed.
+//! Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
 use crate::clock::HubTime;
 
-/// The time that two live sources must differ before the difference counts as a [`Disagreement`]: one source learns of
-/// a change before the other.
+/// The time that sources must differ before the difference counts as a [`Disagreement`]: one source learns of a change
+/// before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
 
 /// The halves of rows that a source reports.
@@ -41,8 +41,8 @@ impl Tells {
     }
 }
 
-/// A half of a row in which live sources have differed for [`MAX_DISAGREEMENT`] or longer: in the sync state of the
-/// declared half, or the health of the observed half.
+/// A half of a row about which sources have differed for [`MAX_DISAGREEMENT`] or longer, while more than one source
+/// that tells such halves is live: in the sync state of the declared half, or the health of the observed half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// The cluster that the differing sources report about.
@@ -110,9 +110,9 @@ pub(crate) struct Source {
 
 /// The row of an app, and the place where lists show it.
 struct ShownRow {
-    /// The place of the cluster that shows the row: the target, or the home if no source reports the target.
+    /// The place of the cluster that shows the row: the target, or the home if the fleet does not have the target.
     place: usize,
-    /// True if no source reports the target.
+    /// True if the fleet does not have the target cluster.
     is_stray: bool,
     row: AppRow,
 }
@@ -261,7 +261,8 @@ impl FleetState {
     }
 
     /// Returns the halves of rows whose sources have differed for [`MAX_DISAGREEMENT`] or longer at the moment `at`, if
-    /// more than one of them is live.
+    /// more than one source that tells such halves of the cluster is live then; sorted by cluster identity, app and
+    /// half.
     pub fn disagreements(&self, at: Duration) -> Vec<Disagreement> {
         let is_due = |(key, since): (&(ClusterId, AppId, HalfSide), &Duration)| {
             let (cluster, app, side) = key;

@@ -2,8 +2,8 @@
 //! its history.
 //!
 //! A hub learns of clusters by [`Report`](taffrail_api::report::Report)s alone, and never speaks to a cluster itself.
-//! It keeps the rows of all clusters in memory, which serves all reads, and writes what must outlive the process to a
-//! store.
+//! It keeps the rows of all clusters in memory, which serves all reads of the present, and writes what must outlive the
+//! process to a store.
 
 mod ask;
 mod clock;

@@ -10,8 +10,8 @@ use super::{Index, KindId};
 const SLEWED: i64 = 1_000;
 
 impl Index {
-    /// Returns true if [`reassess`](Index::reassess) has work although nothing changed: a deadline has passed, or the
-    /// clock was set back by more than a second.
+    /// Returns true if [`reassess`](Index::reassess) may have work although nothing changed: a deadline has passed
+    /// (even one that was put off since), or the clock was set back by more than a second.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
     }

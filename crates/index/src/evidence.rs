@@ -296,7 +296,8 @@ impl Contents {
         ActiveRules { options: &self.settings.options, ..ActiveRules::new(rules) }
     }
 
-    /// Assesses the object `name` at the time `now`; the result includes the cause chain.
+    /// Assesses the object `name` at the time `now`; the result includes the cause chain. The status is NotFound for an
+    /// object that is known to be absent, and Unknown for another one that the index does not have.
     pub fn assess(&self, name: &ObjectKey, now: Timestamp) -> Assessment {
         let rules = self.rules();
         assess_named(name, &self.evidence(), &self.active(&rules), now)

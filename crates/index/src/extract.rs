@@ -25,8 +25,9 @@ const OF_ANY: &[&str] = &[
     "status.conditions[].observedGeneration",
 ];
 
-/// Paths kept by group and kind. `[]` stands for each item of a list, `{}` for `initContainerStatuses` and
-/// `containerStatuses`; a path that ends in `!` is kept even if its value is empty.
+/// Further paths kept of objects whose status evidence may change, by group and kind. `[]` stands for each item of a
+/// list, `{}` for `initContainerStatuses` and `containerStatuses`; a path that ends in `!` is kept even if its value is
+/// empty.
 const OF_KIND: &[(&str, &str, &[&str])] = &[
     (
         "",
@@ -199,7 +200,8 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-/// Maximum number of distinct members under one member that the paths may select; debug builds panic at one more.
+/// Maximum number of distinct members under one member that the paths may select; with more, debug builds panic and
+/// release builds leave out the last ones.
 const MEMBERS: usize = 24;
 
 /// A tree of the members to keep; a node without members keeps the whole value.

@@ -103,7 +103,8 @@ pub enum Retention {
 pub struct IndexSettings {
     /// The rules that judge the objects.
     pub rules: Arc<dyn Rules>,
-    /// The user's options.
+    /// The user's options for judging: the effect of disruption budgets, the time limit, and the rules that are
+    /// trusted.
     pub options: Options,
     /// The amount of each object that is kept.
     pub retention: Retention,
@@ -284,7 +285,8 @@ impl Index {
         }
     }
 
-    /// Returns the contents of the index, including the latest changes.
+    /// Returns the contents of the index, including changes that were not published; statuses by evidence are those of
+    /// the last reassessment.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -323,8 +325,8 @@ impl Index {
         }
     }
 
-    /// Records whether objects of a kind have a status subresource, as discovery reports; rules may expect a status
-    /// of such objects.
+    /// Records whether objects of a kind have a status subresource, as discovery reports (`None`: not known); rules may
+    /// expect a status of such objects.
     ///
     /// Returns true if objects without a status were judged under the other assumption: the caller must then list the
     /// kind again and apply its objects.
@@ -405,8 +407,8 @@ impl Index {
     /// but of a Secret only the metadata.
     ///
     /// # Errors
-    /// Returns an error if the document is not an object of this kind, the kind is unknown, or the name is missing or
-    /// too long. Nothing changes then.
+    /// Returns an error if the document is not an object of this kind, the kind is unknown, the name is missing, or the
+    /// name or namespace too long. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,
@@ -475,7 +477,8 @@ impl Index {
         Verdict::of(rules.judge(object, &context, now))
     }
 
-    /// Removes a deleted object; returns false if it was not in the index.
+    /// Removes the deleted object of a kind with this namespace (empty if cluster-scoped) and name; returns false if it
+    /// was not in the index.
     pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str) -> bool {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else { return false };
         if is_event(&resource) {
@@ -539,7 +542,8 @@ fn is_event(resource: &ApiResource) -> bool {
 pub struct Sizes {
     /// Number of objects.
     pub objects: usize,
-    /// Number of keys and values of labels and annotations.
+    /// Number of different texts: keys and values of labels and annotations, and resource versions that are not
+    /// numbers.
     pub texts: usize,
     /// Number of sets of labels, annotations and marks.
     pub sets: usize,

@@ -46,7 +46,7 @@ pub enum ReopenError {
     #[error("the saved index was made with other settings, so it contains other fields")]
     OtherSettings,
     /// The file is truncated, or its bytes were changed.
-    #[error("the saved index is damaged")]
+    #[error("the saved index is damaged: it is truncated, or its bytes were changed")]
     Damaged,
 }
 

@@ -216,8 +216,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the keys to which an object listens whose status evidence may change: those of its events, and of the
-    /// objects by which an assessment may judge it.
+    /// Returns the keys to which an object listens whose status evidence may change, sorted: those of its events, of
+    /// the objects by which an assessment may judge it, and of the scopes of their kinds.
     fn hears(&self, object: &Object<'_>) -> Vec<u128> {
         let seed = self.seed;
         let (namespace, name) = (object.namespace(), object.name());
@@ -370,14 +370,15 @@ impl Index {
         }
     }
 
-    /// Marks for reassessment the objects of a scope whose status evidence may change.
+    /// Marks for reassessment those objects of a kind, in one namespace or in all with `None`, whose status evidence
+    /// may change.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
     }
 
-    /// Returns the next time at which [`reassess`](Index::reassess) has work although nothing changes; `None` if
-    /// never.
+    /// Returns the earliest time at which [`reassess`](Index::reassess) may have work although nothing changes;
+    /// deadlines that were put off since count, too. `None` if there is no deadline and no event to expire.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();

@@ -52,7 +52,7 @@ impl Uid {
         }
     }
 
-    /// Parses a UUID; `None` if the text is not one.
+    /// Parses a UUID in lower case, with hyphens; `None` for other texts and the UUID of zeros.
     pub(super) fn of_uuid(text: &str) -> Option<Uid> {
         uuid(text.as_bytes()).map(Uid::of_bits)
     }
@@ -114,7 +114,7 @@ pub enum Relation {
     Controller,
     /// Another owner reference.
     Owner,
-    /// A convention instead of an owner reference: a name, a label, or an annotation.
+    /// An owner reference without a UID, or a convention in place of a reference: a name, a label, or an annotation.
     Inferred,
 }
 

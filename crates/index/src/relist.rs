@@ -30,8 +30,8 @@ impl Contents {
 
 /// Lists of scopes, as the owner of the index reports them.
 impl Index {
-    /// Sets the state of a scope: a kind in one namespace or, with `None`, in all namespaces without a scope of their
-    /// own.
+    /// Sets the state and the reason of a scope: a kind in one namespace or, with `None`, in all namespaces without a
+    /// scope of their own. A state that differs begins `now`.
     pub fn set_scope(
         &mut self,
         kind: KindId,
@@ -67,7 +67,8 @@ impl Index {
         }
     }
 
-    /// Starts a list of a scope, and sets its state to [`CatchingUp`](ScopeState::CatchingUp).
+    /// Starts a list of a scope (a kind in one namespace or, with `None`, in all), and sets its state to
+    /// [`CatchingUp`](ScopeState::CatchingUp).
     ///
     /// The objects of the scope stay until [`end`](Index::end) removes those that the list did not contain.
     pub fn begin(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) {
@@ -92,11 +93,11 @@ impl Index {
         true
     }
 
-    /// Ends a list of a scope: removes the objects that it did not contain, except those in namespaces with a scope
-    /// of their own, and returns their number.
+    /// Ends the list of a scope that [`begin`](Index::begin) started with the same arguments: removes the objects that
+    /// it did not contain, except those in namespaces with a scope of their own if it is of all namespaces, and returns
+    /// their number.
     ///
-    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing changes, and it
-    /// returns 0.
+    /// The scope then is complete and live. Without such a list nothing changes, and it returns 0.
     pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
         let contents = &self.contents;
@@ -122,8 +123,9 @@ impl Index {
         untold.len()
     }
 
-    /// Removes a scope and its objects, except those in namespaces with a scope of their own, because the kind is not
-    /// served or the namespace not watched any more. Returns the number of objects removed.
+    /// Removes a scope and its objects, except (of the scope of all namespaces) those in namespaces with a scope of
+    /// their own, because the kind is not served or the namespace not watched any more. Returns the number of objects
+    /// removed.
     pub fn forget(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         self.epoch += 1;
         self.reading.insert((kind, namespace.map(Box::from)), self.epoch);

@@ -14,7 +14,7 @@ use super::record::{Handle, Health, Judged};
 /// The state of an object that subscribers see, before or after a change.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The object's status, by evidence.
+    /// The object's status; see [`ObjectRef::status`](super::ObjectRef::status).
     pub status: Status,
     /// The digest of the declared fields; see [`ObjectRef::digest`](super::ObjectRef::digest).
     pub digest: u64,
@@ -59,7 +59,7 @@ impl Aspects {
     pub const CONTENT: Aspects = Aspects(128);
     /// The object's deletion was requested.
     pub const DELETION: Aspects = Aspects(256);
-    /// Events about the object.
+    /// Events about the object that came or changed; not those that were deleted or grew too old.
     pub const EVENTS: Aspects = Aspects(512);
 
     /// Returns true if this set contains at least one of `others`.

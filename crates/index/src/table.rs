@@ -25,18 +25,19 @@ fn shard(hash: u64) -> usize {
 }
 
 impl Table {
-    /// Returns the first slot with this hash for which `is_it` returns true; `None` if there is none.
+    /// Returns a slot with this hash for which `is_it` returns true; `None` if there is none.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()
     }
 
-    /// Lists all slots with this hash; the caller must compare the values.
+    /// Lists all slots with this hash, and perhaps some with others: the caller must compare the values.
     pub(super) fn all(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }
 
-    /// Adds slot `at`. `rehash` returns the hash of a slot that is in the table already.
+    /// Adds slot `at`, whose value has the hash `hash`. `rehash` returns the hash of a slot that is in the table
+    /// already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         let shards = Arc::make_mut(&mut self.shards);
         if shards.is_empty() {
@@ -47,7 +48,8 @@ impl Table {
         }
     }
 
-    /// Removes slot `at`. `rehash` returns the hash of a slot in the table.
+    /// Removes slot `at`, whose value has the hash `hash`; nothing if it is not in the table. `rehash` returns the hash
+    /// of a slot in the table.
     pub(super) fn remove(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         if let Some(shard) = Arc::make_mut(&mut self.shards).get_mut(shard(hash)) {
             let entry = Arc::make_mut(shard).entry(hash, |&own| own == at, |&at| rehash(at));

@@ -209,7 +209,7 @@ impl Contents {
         })
     }
 
-    /// Lists the slots of the existing owners of an object, in the order of its owner list.
+    /// Lists the slots of the existing owners of an object other than itself, in the order of its owner list.
     pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
         self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
     }

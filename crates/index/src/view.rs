@@ -138,13 +138,14 @@ impl<'s> ObjectRef<'s> {
         keys.filter_map(|key| contents.postings.get(*key)?.name.as_deref())
     }
 
-    /// Returns the verdict of the rules on the object alone, without evidence, as stored when the object was last
-    /// judged; `None` if none is stored.
+    /// Returns the verdict of the rules on the object, as stored when it was last judged, without evidence other than
+    /// the objects that it owns, where its rules read these; `None` if none is stored.
     pub fn verdict(&self) -> Option<&'s Verdict> {
         self.contents.verdict(self.record.verdict)
     }
 
-    /// Returns the object's status, by evidence.
+    /// Returns the object's status: by evidence, or that of the verdict if the [settings](super::IndexSettings) do not
+    /// assess objects.
     pub fn status(&self) -> Status {
         self.record.status
     }
@@ -190,9 +191,9 @@ impl<'s> ObjectRef<'s> {
     }
 
     /// Returns the object as JSON; `None` if its body is not kept. With [`Retention::Full`](super::Retention) it is as
-    /// it was read (of Secrets only metadata), else without `managedFields`, `resourceVersion`, `selfLink`, the
-    /// annotation in which kubectl stores a copy of the object, and `lastHeartbeatTime` and `lastProbeTime` of
-    /// conditions.
+    /// it was read (of Secrets only metadata), else without `managedFields` (unless the settings keep them),
+    /// `resourceVersion`, `selfLink`, the annotation in which kubectl stores a copy of the object, and
+    /// `lastHeartbeatTime` and `lastProbeTime` of conditions.
     pub fn body(&self) -> Option<&'s [u8]> {
         self.record.body.as_ref().map(|body| body.text())
     }
@@ -274,7 +275,8 @@ impl Contents {
         self.postings.named().map(|(name, count)| (&**name, count))
     }
 
-    /// Returns a walk over the objects `roots` and all objects that they own.
+    /// Returns a walk over the objects `roots`, as far as they exist, and all objects that they own directly or through
+    /// others.
     pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
         let is_there = |root: &&Handle| self.get(**root).is_some();
         Tree::new(self, roots.iter().filter(is_there).map(|root| root.slot))

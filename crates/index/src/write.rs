@@ -225,7 +225,8 @@ impl Index {
         handle
     }
 
-    /// Adds a record to tables, linked lists and owner groups.
+    /// Adds the record at a slot to tables, linked lists and owner groups; `key` is the hash of its name, and
+    /// `owner_groups` are further keys by which others refer to it as their owner.
     fn enter(&mut self, slot: u32, key: Uid, owner_groups: &[Uid]) {
         let Index { contents, vacant, .. } = self;
         let Some(record) = contents.record(slot) else { return };
@@ -247,8 +248,8 @@ impl Index {
         self.settle_twins(uid);
     }
 
-    /// Makes the first object with a UID the owner of the objects that refer to this UID, and marks the others as
-    /// twins.
+    /// Makes the first object with a UID, by group, kind, namespace and name, the owner of the objects that refer to
+    /// this UID, and marks the others as twins.
     fn settle_twins(&mut self, uid: Uid) {
         if uid.is_none() {
             return;

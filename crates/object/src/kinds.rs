@@ -158,8 +158,8 @@ fn is_name(name: &str, kind: &str) -> bool {
         || built_in().iter().any(|of| of.short_names.iter().any(|short| is_short(short, of.kind)))
 }
 
-/// Returns true if `text`, the part of a word such as `deployments.v1.apps` after the first dot, is a prefix of
-/// `group`, with or without a version before it.
+/// Returns true if `text`, the part of a word such as `deployments.v1.apps` after the first dot, is the first
+/// dot-separated parts of `group`, or a version followed by them; a version alone stands for the core group.
 fn is_group(text: &str, group: &str) -> bool {
     let begins = |start: &str| {
         group.split_at_checked(start.len()).is_some_and(|(own, rest)| {

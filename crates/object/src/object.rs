@@ -77,7 +77,8 @@ impl<'a> Object<'a> {
     /// Interprets `root` as an object.
     ///
     /// # Errors
-    /// If it is not a JSON object, or lacks a valid kind or `apiVersion`.
+    /// If it is not a JSON object, has no kind, or has an `apiVersion` with more than one slash. A missing `apiVersion`
+    /// is accepted.
     #[inline]
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
         if root.kind() != Kind::Object {
@@ -86,7 +87,7 @@ impl<'a> Object<'a> {
         Object::untyped(root).checked()
     }
 
-    /// Returns the object; an error if it has no kind or an invalid `apiVersion`.
+    /// Returns the object; an error if it has no kind, or an `apiVersion` with more than one slash.
     #[inline]
     fn checked(self) -> Result<Object<'a>, ObjectError> {
         if self.kind.is_empty() {

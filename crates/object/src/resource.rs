@@ -1,6 +1,6 @@
 //! Kinds as an API server serves them.
 
-/// A kind in one version: the target of list and get requests.
+/// A kind in one version, as requests to an API server address it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiResource {
     /// The API group; empty for the core group.

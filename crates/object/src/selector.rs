@@ -23,7 +23,7 @@ pub struct Requirement {
     pub key: String,
     /// The relation between the label and the values.
     pub operator: Operator,
-    /// The values, sorted: one for a comparison, at least one for a set, none for existence.
+    /// The values, sorted, each once: one for a comparison, at least one for a set, none for existence.
     pub values: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// Prefix of a dump's first line; the address of the API server follows it.
+/// Prefix of the comment that may be a dump's first line; the address of the API server follows it.
 const SERVER: &str = "# server:";
 
 /// The arguments of [`read_dumps`].
@@ -56,8 +56,9 @@ struct Recording {
     closing: Option<Closing>,
 }
 
-/// Reads dumps, and answers, in each that `taffrail dump` wrote, the query that `asked` returns for its contents. A
-/// scope that could not be read when a dump was written is an error only if the query needs it.
+/// Reads dumps, in the order of `paths`, and answers, in each that `taffrail dump` wrote, the query that `asked`
+/// returns for its contents. A scope that could not be read when a dump was written is an error only if the query needs
+/// it. Dumps that state the same cluster's name are called as their files instead.
 ///
 /// # Errors
 /// Returns an error if `paths` contain no file. A file that cannot be read becomes a snapshot with an error, and a

@@ -38,7 +38,7 @@ pub enum ObserveError {
     /// No kubeconfig can be loaded; or no context was named, and the current one cannot be used.
     #[error("{}", no_cluster(.0))]
     NoCluster(#[source] KubeconfigError),
-    /// A kubeconfig, or an entry of one, cannot be used; its other contexts can.
+    /// A kubeconfig, or an entry of one, cannot be used; the other contexts can.
     #[error("cannot use a kubeconfig file, or an entry of one")]
     Kubeconfig(#[source] KubeconfigError),
     /// A pattern with `*` that the user gave matches no context.
@@ -102,12 +102,14 @@ impl ObserveError {
         FleetProblem { level: self.level(), message: chain(self), hint: self.hint() }
     }
 
-    /// Returns what the user can do about the error: the hint of the kubeconfig's error, the first contexts that exist,
-    /// or which files of a folder are read; `None` for all other errors.
+    /// Returns what the user can do about the error: the hint of the kubeconfig's error if it has one, the first 10
+    /// contexts, or which files of a folder are read; `None` for all other errors.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),
-            ObserveError::NoContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
+            ObserveError::NoContext { known, .. } => {
+                Some(format!("the contexts include: {}", known.join(", ")))
+            }
             ObserveError::NoManifests(_) => Some(
                 "files ending in .yaml, .yml, .json or .jsonl are read; -R reads folders inside it too"
                     .to_owned(),

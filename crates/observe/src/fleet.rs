@@ -34,8 +34,8 @@ pub struct FleetSnapshot {
 
 impl FleetSnapshot {
     /// Returns the apps of all clusters. If `objects` is not empty, returns instead one app in each cluster, which
-    /// consists of these objects. Messages about objects missing in a dump end with [`LEFT_OUT`] if it has none of
-    /// their kind.
+    /// consists of these objects. Messages about objects missing in a dump that `taffrail dump` did not write end with
+    /// [`LEFT_OUT`] if it has none of their kind.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());
@@ -63,9 +63,9 @@ impl FleetSnapshot {
     }
 
     /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster;
-    /// without `namespaces` see [`AppList::orphans`]. A Current one that carries the mark of a tool says so in its
-    /// message. The failures are those of `list`, and for each namespace that it has objects that may belong to an app
-    /// that could not be read.
+    /// without `namespaces` see [`AppList::orphans`]. If a Current one carries the mark of a tool, its message says
+    /// whose. The errors are those of `list`, and one for each namespace with objects that may belong to an app that
+    /// could not be read; those objects are not returned.
     pub fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
         let rules = self.rules.active();
         let mut errors = list.errors.clone();
@@ -120,7 +120,8 @@ impl AskedFleet for FleetSnapshot {
     }
 }
 
-/// The text appended to a message that an object is missing, if the dump has no object of its kind.
+/// The text appended to a message that an object is missing in a dump that `taffrail dump` did not write, if the dump
+/// has no object of its kind.
 pub const LEFT_OUT: &str = " (the kind may be left out of the dump)";
 
 /// Extends the messages about missing objects whose kind the dump does not contain at all: the dump may have

@@ -3,8 +3,8 @@
 //!
 //! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads,
 //! [`FleetWatcher`] watches what that plan names, [`read_dumps`] reads files by the same plan, [`operations`] changes
-//! objects, and [`for_each_cluster`] runs any function for each of them. All of it is asynchronous and runs in the
-//! caller's Tokio runtime. Nothing is printed.
+//! objects, and [`for_each_cluster`] runs any function for each of them. All requests to clusters are asynchronous, in
+//! the caller's Tokio runtime. Nothing is printed.
 //!
 //! * `look` and `follow` (views with `-w`, and `wait`) keep [`Snapshot`](taffrail_apps::Snapshot)s of the scopes that
 //!   the plan of reads names, so a view cannot tell them apart. `rows` passes what changed to

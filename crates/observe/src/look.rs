@@ -45,7 +45,7 @@ pub struct LookRequest {
     pub now: Timestamp,
     /// The rules that judge objects.
     pub rules: Arc<dyn FleetRules>,
-    /// Called with the name of each cluster that has answered, or failed.
+    /// Called with the name of each cluster once it was read by itself, or once that failed.
     pub answered: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -56,13 +56,12 @@ impl fmt::Debug for LookRequest {
     }
 }
 
-/// Reads all clusters at the same time. Then reads, in each cluster, the objects that apps of other clusters deliver
-/// into it, and those that `more` returns. Returns the snapshots, and the connections to the clusters that could be
-/// connected to.
+/// Reads all clusters at the same time. Then reads, in each cluster, the objects that `more` returns and, if the query
+/// asks for apps of several clusters, those that apps of other clusters deliver into it. Returns the snapshots, and the
+/// connections to the clusters that could be connected to.
 ///
 /// # Errors
-/// Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains
-/// the error.
+/// Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains the error.
 pub async fn look(
     request: LookRequest,
     more: ExtraObjects<'_>,
@@ -154,8 +153,9 @@ struct ClusterRead {
     spent: Duration,
 }
 
-/// Collects the results of reading each cluster, in the order of the members. As soon as two clusters with one
-/// identity have answered, compares them, while others are still being read.
+/// Collects the results of reading each cluster, in the order of the members. Compares two clusters with one identity
+/// as soon as both were read, while others are still being read, and records in the later snapshot if they were proved
+/// to be one or two.
 async fn alone(
     mut tasks: FuturesUnordered<Task<(usize, ClusterRead)>>,
     timing: Timing,
@@ -198,8 +198,9 @@ async fn alone(
     Ok(looks.into_values().collect())
 }
 
-/// Reads what the plan of reads still needs, round by round. A list that exceeds the time fails only for its kind:
-/// while the cluster answers, each round gets some time of its own.
+/// Reads what the plan of reads still needs, round by round, once the kinds are known; does nothing before. A list that
+/// exceeds the time fails only for its kind: while the cluster answers, each round gets some time of its own. When that
+/// is used up, all that is still needed fails with a timeout.
 pub(crate) async fn go_on(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
@@ -276,7 +277,7 @@ pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     snapshot
 }
 
-/// Reads all that is needed to show the apps of a cluster. Fails if the cluster does not answer at all.
+/// Reads what `asked` needs of a cluster. Fails if its kinds cannot be discovered and no other read was answered.
 pub(crate) async fn read(
     name: &str,
     cluster: &Cluster,
@@ -326,8 +327,9 @@ pub(crate) async fn read(
 /// namespaces was too large; with more it is listed in none.
 const MOST_NAMESPACES: usize = 300;
 
-/// Lists kinds in each namespace, after the list of all namespaces was too large, so that a namespace with too many
-/// objects does not hide those of others.
+/// Repeats those of `lists` that have neither namespace nor selector in each namespace, after they were too large, so
+/// that a namespace with too many objects does not hide those of others, and removes the errors of the whole lists.
+/// Does nothing if the namespaces cannot be listed or are more than [`MOST_NAMESPACES`].
 async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read]) {
     let is_whole = |read: &&&Read| {
         read.namespace.is_none() && read.target == Target::List { labels: None, fields: None }
@@ -367,7 +369,8 @@ fn is_too_much(error: &ReadError) -> bool {
     matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
 }
 
-/// Returns true if the error means that the whole cluster cannot be read, not only one scope.
+/// Returns true unless the error shows that the server answered (forbidden, not found, gone, bad request) or sent too
+/// much: any other may mean that the whole cluster cannot be read.
 fn is_lost(error: &ReadError) -> bool {
     !matches!(
         error.reason(),
@@ -393,7 +396,8 @@ pub fn catalog(discovery: &Discovery) -> KindCatalog {
     KindCatalog::new(kinds, broken)
 }
 
-/// Connects to a cluster and reads all that is needed to show its apps.
+/// Connects to a cluster and reads what `asked` needs of it. If that fails, the snapshot contains the error; the
+/// connection is `None` if the cluster could not be connected to.
 async fn connect_and_read(
     connector: &ClusterConnector,
     asked: &ReadQuery,

@@ -62,7 +62,7 @@ impl Member {
 /// The contexts that a [`ClusterSelection`] names.
 #[derive(Debug, Clone, Default)]
 pub struct FleetMembers {
-    /// The contexts in the order of the selection, each once.
+    /// The contexts in the order of the selection (those of a pattern, or all, as in the kubeconfigs), each once.
     pub members: Vec<Member>,
     /// Failures in kubeconfigs, and warnings about contexts.
     pub problems: Vec<FleetProblem>,
@@ -78,7 +78,7 @@ fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> 
 /// Returns the names of all contexts in the kubeconfigs that `selection` reads, whatever contexts it selects.
 ///
 /// # Errors
-/// Fails when no kubeconfig can be read.
+/// Fails when no context is found in any kubeconfig.
 pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveError> {
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
@@ -125,8 +125,9 @@ fn is_like(pattern: &str, name: &str) -> bool {
 /// Returns the contexts that a selection names.
 ///
 /// # Errors
-/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected and the
-/// current context cannot be used. A selected context that cannot be used is a failure of that [`Member`] alone.
+/// Fails when no context is found in any kubeconfig, when a pattern matches no context, and when nothing is selected
+/// and the current context cannot be used. A selected context that cannot be used is a failure of that [`Member`]
+/// alone.
 pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
     let mut kubeconfig = kubeconfig(selection)?;
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]

@@ -23,11 +23,11 @@ pub struct ObjectLook {
 }
 
 impl ClusterConnector {
-    /// Reads single objects and selections of objects that `choose` returns once the kinds are known, and the
-    /// evidence that `asked` needs about them.
+    /// Reads the single objects and selections of objects that `choose` returns once the kinds are known, in place of
+    /// those in `asked`, and the evidence that `asked` needs about them.
     ///
-    /// A group that could not be discovered is not an error of the snapshot, because it matters only if the user
-    /// named a kind of it.
+    /// A group that could not be discovered is not an error of the snapshot, because it matters only if the user named
+    /// a kind of it.
     pub async fn read_objects(
         &self,
         asked: ReadQuery,

@@ -37,7 +37,7 @@ pub struct Opening {
     /// Seconds by which the clock of the API server was ahead of that machine; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_seconds: Option<i64>,
-    /// The only namespace that was read; absent if all namespaces were.
+    /// The only namespace that was read, beside cluster-scoped objects; absent if all namespaces were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The kinds that the API server serves, except metrics and those of `events.k8s.io`.
@@ -77,7 +77,8 @@ pub struct Closing {
     pub lines: u64,
     /// The scopes that were read, or tried.
     pub scopes: Vec<RecordedScope>,
-    /// Single objects that were needed in full and could not be read.
+    /// Single objects that had to be read by name (Secrets whose values the dump keeps, the Namespace `kube-system`)
+    /// and could not be.
     #[serde(default)]
     pub unread: Vec<Unread>,
     /// The reason why nothing was read; absent unless the cluster did not answer.
@@ -123,7 +124,7 @@ pub struct RecordedScope {
 /// The result of listing a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// The kind was listed, and the dump contains all of its objects.
+    /// The kind was listed, and the dump contains all of its objects in the scope.
     Read,
     /// The API server does not serve the kind.
     NotServed,
@@ -133,7 +134,7 @@ pub enum State {
     Failed,
 }
 
-/// A single object that was needed in full for the dump and could not be read.
+/// A single object that had to be read by name for the dump and could not be: a Secret, or the Namespace `kube-system`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unread {
     /// The group, empty for the core one.

@@ -19,7 +19,8 @@ use crate::lua::Customizations;
 use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
-/// The maximum number of texts of rules that are cached, one for each object; the oldest are dropped first.
+/// The maximum number of texts of rules that are cached; objects of one namespace with the same text share it. The
+/// oldest are dropped first.
 const MAX_CACHED_OBJECTS: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes; the oldest are dropped first.
@@ -43,7 +44,7 @@ pub(crate) struct ClusterRuleCache {
 /// used for another.
 #[derive(Debug, Default)]
 struct CachedRules {
-    /// The rules by source; `None` if they cannot be parsed.
+    /// The rules by source; `None` if the text has none or they are malformed.
     rules: HashMap<Arc<Source>, Option<Arc<ParsedRules>>>,
     /// The sources in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Source>>,
@@ -72,8 +73,8 @@ enum Form {
 #[derive(Debug)]
 struct ParsedRules {
     body: RuleBody,
-    /// Counts of stopped scripts, by the kind of the judged objects, and by their namespace or the claimant's if that
-    /// pays.
+    /// Counts of stopped scripts, by the kind of the judged objects, and by the objects' namespace or the claimant's if
+    /// that pays; all namespaces together if that of the rules pays.
     strikes: Strikes,
 }
 
@@ -115,9 +116,10 @@ impl ClusterRuleCache {
         ClusterRuleCache { expressions: Expressions::new(reader), read: Mutex::default() }
     }
 
-    /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
-    /// parsed: Flux or Argo CD then refuses them and reports it. `spent` records the time for parsing, and records and
-    /// limits that for judging.
+    /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, if their text is longer
+    /// than [`MAX_OBJECT_RULES_BYTES`], or if an entry of its `healthCheckExprs` is malformed: Flux then refuses all
+    /// and reports it. `spent` records the time for reading the rules, and records and limits that for parsing their
+    /// expressions and for judging.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,

@@ -51,7 +51,7 @@ pub struct FailedCase {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A branch that no case reaches, or a script without cases.
+    /// A branch that no case reaches, or a script without a file of cases.
     #[error("{rule}: no test case reaches this rule")]
     WithoutCase {
         /// The branch as `group/Kind#number`, its number counted from 1; or the path of a script.
@@ -65,7 +65,7 @@ pub enum Fault {
         /// The group of the rules.
         group: String,
     },
-    /// Two cases of a kind with the same name.
+    /// Two cases of a kind with the same name in one file.
     #[error("{file}: two cases of {kind} are called '{name}'")]
     SameName {
         /// The file.

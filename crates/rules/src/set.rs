@@ -46,7 +46,8 @@ impl RuleSet {
         self
     }
 
-    /// Adds rules in a foreign language. They are consulted before rules in YAML of the same origin.
+    /// Adds rules in a foreign language. They are consulted before rules in YAML of the same origin, and after those in
+    /// foreign languages of it that were added before.
     pub fn with_script(mut self, script: Box<dyn Script>) -> RuleSet {
         let behind = self.scripts.partition_point(|it| it.origin() <= script.origin());
         self.scripts.insert(behind, script);
@@ -180,8 +181,8 @@ fn at_cost(
     })
 }
 
-/// Judges an object by rules that read its children; returns [`Ruling::Undecided`] if the children are
-/// unknown.
+/// Judges an object by rules that read its children; returns [`Ruling::Undecided`] if the children are unknown, or if
+/// the object nests too deep to be copied.
 fn among_children(
     rules: &KindRules,
     object: &Object<'_>,
@@ -275,8 +276,8 @@ impl Rules for Taught<'_> {
     }
 }
 
-/// Returns the origin that the first part of a rule name states (`user/…`, `cluster/…`, `shipped/…`); `None` for the
-/// rules of built-in kinds, such as `builtin/Pod`.
+/// Returns the origin that the first part of a rule name states (`user/…`, `cluster/…`, `shipped/…`); `None` for all
+/// other rule names, such as `builtin/Pod` and `generic/ready`.
 pub fn origin_of(rule: &str) -> Option<Origin> {
     let (first, _) = rule.split_once('/')?;
     [Origin::User, Origin::Cluster, Origin::Shipped].into_iter().find(|origin| origin.as_str() == first)

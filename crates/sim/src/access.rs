@@ -27,8 +27,8 @@ pub(crate) struct Wish<'a> {
 }
 
 impl Inner {
-    /// Returns the user of a request with this `Authorization` header: the anonymous one without a header, or the error
-    /// 401 for an unknown token.
+    /// Returns the user of a request with this `Authorization` header: the one with this bearer token, the anonymous
+    /// one without a header, or the error 401 for any other header.
     pub(crate) fn authenticate(&self, header: Option<&str>) -> Answered<User> {
         let anonymous = || User::new("system:anonymous", "", &["system:unauthenticated"]);
         let Some(header) = header else {
@@ -44,7 +44,8 @@ impl Inner {
     }
 
     /// Returns the user named in the impersonation headers; fails with 403 if the sender `user` may not impersonate
-    /// that user and each of the named groups. Without such headers it returns `user`.
+    /// that user and each of the named groups. Without `Impersonate-User` it returns `user`. Only user and groups can
+    /// be impersonated.
     pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User, wish: &Wish<'_>) -> Answered<User> {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
@@ -67,7 +68,7 @@ impl Inner {
         Ok(User { name, token: String::new(), groups })
     }
 
-    /// Returns true if the cluster's roles allow a user to send this request.
+    /// Returns true if the cluster's roles allow a user to send this request, or the user is in `system:masters`.
     pub(crate) fn may(&self, store: &Store, user: &User, wish: &Wish<'_>) -> bool {
         if user.groups.iter().any(|group| group == MASTERS) || !self.does.on(Behaviour::Authorization) {
             return true;

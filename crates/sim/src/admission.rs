@@ -62,8 +62,8 @@ pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Removes nulls from an object's metadata; returns the first field with an invalid JSON type, `None` if all are
-/// valid.
+/// Removes nulls from an object's metadata; returns the first of the fields that it checks, such as labels, with an
+/// invalid JSON type; `None` if all are valid.
 pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
     let members = metadata.as_object_mut()?;
     members.retain(|_, value| !value.is_null());
@@ -154,8 +154,8 @@ pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Adds the finalizer `kubernetes` to a Namespace, which stays until its objects are gone; does nothing for other
-/// kinds.
+/// Makes `kubernetes` the only finalizer in the spec of a Namespace, which so stays until its objects are gone; does
+/// nothing for other kinds, and without a spec.
 pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     if resource.is("", "namespaces")
         && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)

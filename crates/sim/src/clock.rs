@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp, TimestampArithmetic};
 pub enum Pace {
     /// Real time.
     Real,
-    /// Faster than real time by this factor.
+    /// Real time multiplied by this factor, of at most 1,000,000.
     Scaled(f64),
     /// Steps by [`Fleet::advance`](crate::Fleet::advance), which also moves the other clocks. Nothing depends on the
     /// speed of the machine.

@@ -261,8 +261,8 @@ impl Cluster {
         self.inner().fleet.run_due();
     }
 
-    /// Makes kubelets and the controllers of the control plane renew their Leases, at the real intervals. Nothing else
-    /// happens in a cluster without a change.
+    /// Makes kubelets and the controllers of the control plane renew their Leases from now on, every 10 s of the
+    /// fleet's time. Nothing else happens in a cluster without a change.
     pub fn keep_leases(&self) {
         control::keep_leases(self.inner());
     }

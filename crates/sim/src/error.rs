@@ -12,7 +12,7 @@ use crate::kinds::Resource;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// No port is free on 127.0.0.1.
+    /// No port can be opened on 127.0.0.1.
     #[error("cannot open a port on 127.0.0.1 for the API server of a simulated cluster")]
     Listen(#[source] std::io::Error),
     /// The fleet's certificates cannot be created.
@@ -240,7 +240,8 @@ impl ApiError {
         ApiError::new(403, "Forbidden", format!("forbidden: {why}")).with_details(Details::default())
     }
 
-    /// Builds the error 429 for an eviction that would leave fewer Pods than a budget requires.
+    /// Builds the error 429 for an eviction that the PodDisruptionBudget `budget` does not allow; `why` is the part of
+    /// the message that follows its name.
     pub(crate) fn disrupts(budget: &str, why: &str) -> ApiError {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         let cause = Cause {

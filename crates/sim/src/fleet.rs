@@ -49,7 +49,8 @@ impl Fleet {
         &self.shared.clock
     }
 
-    /// Adds a cluster: an API server on a port of its own, with the namespaces that every cluster has.
+    /// Adds a cluster: an API server on a port of its own, with the objects that every cluster begins with, such as
+    /// namespaces; without any in a verbatim fleet.
     ///
     /// # Errors
     /// If the name is taken, or no port is free.
@@ -120,9 +121,9 @@ impl FleetBuilder {
         self
     }
 
-    /// Enables or disables the controllers of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs, the kubelets,
-    /// Services and budgets. Without them, objects of these kinds stay as they are written; namespaces, custom
-    /// resources and dependents are still handled.
+    /// Enables or disables the kubelets and the controllers of workloads (Deployments, StatefulSets, DaemonSets, Jobs,
+    /// CronJobs), Services, budgets, quotas, claims and nodes. Without them, objects of these kinds stay as they are
+    /// written; namespaces, custom resources and dependents are still handled.
     pub fn controllers(mut self, controllers: bool) -> FleetBuilder {
         self.0.controllers = controllers;
         self
@@ -149,7 +150,7 @@ impl FleetBuilder {
         self
     }
 
-    /// Sets the interval of bookmarks in a watch without changes, in real time.
+    /// Sets the interval at which a watch whose client wants bookmarks gets them, in real time.
     pub fn bookmark_every(mut self, interval: Duration) -> FleetBuilder {
         self.0.bookmark_every = interval.max(Duration::from_millis(1));
         self

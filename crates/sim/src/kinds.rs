@@ -31,7 +31,8 @@ pub(crate) struct Resource {
     pub(crate) versions: Vec<Version>,
     /// True if a CustomResourceDefinition defines the resource.
     pub(crate) custom: bool,
-    /// True if discovery contains the resource; a custom one only once it is established.
+    /// True if requests for the resource are answered and discovery contains it; for a custom one only once it is
+    /// established.
     pub(crate) served: bool,
 }
 
@@ -142,7 +143,7 @@ pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// Splits `apps/v1` into `("apps", "v1")`.
+/// Splits `apps/v1` into `("apps", "v1")`, and `v1` into `("", "v1")`.
 pub(crate) fn split_group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }

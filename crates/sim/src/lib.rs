@@ -38,7 +38,7 @@
 //! # Limits
 //!
 //! * Server-side apply is answered with 415. Bodies may be Protobuf, except of CustomResourceDefinitions and
-//!   APIServices; answers are always JSON, which clients that prefer Protobuf accept as well.
+//!   APIServices; answers with objects are always JSON, which clients that prefer Protobuf accept as well.
 //!
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for are
 //!   defaulted. Field managers exist only on request ([`FleetBuilder::managers`]) and in complete recordings

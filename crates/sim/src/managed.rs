@@ -288,8 +288,8 @@ impl Inner {
         if self.keeps_managers() { Texts::recorded(object, interner) } else { Texts::of(object, interner) }
     }
 
-    /// Updates the field managers in `after` for a write by `writer`; `before` is the former state, null for a new
-    /// object.
+    /// Updates the field managers in `after` for a write of these `parts` by `writer`; `before` is the former state,
+    /// null for a new object.
     pub(crate) fn manage(
         &self,
         target: &Target,

@@ -84,7 +84,8 @@ pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -
     }
 }
 
-/// Applies a merge patch by RFC 7386 to `target`; with `null_removes`, a null removes the member.
+/// Applies a merge patch by RFC 7386 to `target`; a null removes the member with `null_removes`, and is ignored
+/// without.
 pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     let Value::Object(patch) = patch else {
         *target = patch;

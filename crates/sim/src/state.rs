@@ -109,7 +109,7 @@ impl Inner {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `count` random letters for the end of a generated name.
+    /// Returns `count` random letters and digits for the end of a generated name.
     pub(crate) fn letters(&self, count: usize) -> String {
         let mut random = self.random();
         (0..count).map(|_| char::from(NAME_LETTERS[random.usize(..NAME_LETTERS.len())])).collect()

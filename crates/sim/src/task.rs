@@ -7,7 +7,7 @@ pub(crate) enum Task {
     Definition(String),
     /// Deletes or releases the dependents of the owner with this UID, which is being deleted or is gone.
     Dependents(String),
-    /// Checks that the owners of this object exist.
+    /// Deletes this object if all of its owners are gone, and else its references to those that are.
     Owners {
         group: String,
         plural: String,

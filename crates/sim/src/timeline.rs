@@ -3,7 +3,7 @@
 //! A timeline is YAML: a list of steps, written by a person or recorded from a real control plane.
 //!
 //! ```yaml
-//! # Each step happens `at` a time since the timeline began, or `after` the step before it.
+//! # Each step happens `at` a time since the timeline (or the turn of `steps`) began, or `after` the step before it.
 //! - at: 0s
 //!   object: {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
 //! - after: 30s
@@ -271,8 +271,8 @@ pub(crate) fn play_again(
     inner.plan(due, move |inner| play_again(inner, every, turn + 1, next));
 }
 
-/// Parses a recording, in which each line is `- ` and a step in JSON, much faster than as YAML; `None` if a line has
-/// another form.
+/// Parses a recording, in which each line that is not empty or a comment is `- ` and a step in JSON, much faster than
+/// as YAML; `None` if a line has another form.
 fn recorded(text: &str) -> Option<Vec<Step>> {
     let steps = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     steps.map(|line| serde_json::from_str(line.strip_prefix("- ")?).ok()).collect()

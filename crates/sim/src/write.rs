@@ -82,7 +82,7 @@ fn texts_of(value: &Value) -> &str {
 impl Inner {
     /// Fails with 400 unless the body of a request is an object with the kind and `apiVersion` of its path, well-typed
     /// metadata and, for a built-in kind, well-typed spec and status. A body of a built-in kind may lack kind and
-    /// `apiVersion`; both are then set. Removes nulls from the metadata.
+    /// `apiVersion`; both are then set. Removes nulls from the metadata, and a null spec or status of a built-in kind.
     pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (kind, api_version) =
@@ -283,8 +283,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds defaults to an object and validates it; returns the warnings for the client. `before` is the stored
-    /// state, null for a new object.
+    /// Adds defaults to an object, removes the fields that its schema does not have (or refuses them, as `wanted`
+    /// says), and validates it; returns the warnings for the client. `before` is the stored state, null for a new
+    /// object.
     fn complete(
         &self,
         target: &Target,
@@ -487,8 +488,9 @@ impl Inner {
         }
     }
 
-    /// Increases `metadata.generation` of a kind that has one if anything but metadata and status changed; for a
-    /// Deployment also if its annotations did. For a kind without a status subresource the status counts too.
+    /// Increases `metadata.generation` of a kind that has one if anything but metadata, status and the node of a Pod
+    /// changed; for a Deployment also if its annotations did. For a kind without a status subresource the status counts
+    /// too.
     fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
         let resource = &target.resource;
         if !resource.has_generation() {
@@ -581,8 +583,9 @@ impl Inner {
         Ok(Deleted { object, gone })
     }
 
-    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers, and the phase of a
-    /// Namespace, and increases its generation.
+    /// Marks an object as being deleted: sets its deletion time and grace period, and increases its generation, unless
+    /// it is marked already; then only the grace period of a Pod becomes shorter. Sets the finalizers of the
+    /// propagation, and the phase of a Namespace.
     fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
         let metadata = &mut object["metadata"];
         let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::verdict::ComputeError;
 #[non_exhaustive]
 pub enum AugmentError {
     /// The value is not a Kubernetes object.
-    #[error("{0}")]
+    #[error("cannot add the condition: {0}")]
     Object(ObjectError),
     /// The status of the object cannot be computed.
     #[error("cannot add the condition: the status of the object cannot be computed")]
@@ -36,7 +36,8 @@ pub enum AugmentError {
 /// Conditions that no longer hold are left alone, as in kstatus.
 ///
 /// # Errors
-/// If the object cannot be judged, or its `status` or conditions do not have the expected structure.
+/// If the object cannot be judged, or its `status` or conditions do not have the expected structure. In the latter case
+/// some of the conditions may have been written already.
 pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
     let verdict = {
         let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;

@@ -71,8 +71,8 @@ impl Regarding<'_> {
 
 impl<'a> Event<'a> {
     /// Reads an event and the object it is about. Returns `None` if `object` is not an event, names no object, or is in
-    /// another namespace than that object: the API server rejects such events, and otherwise a writer in one namespace
-    /// could affect others.
+    /// another namespace than that object (for a cluster-scoped one: than [`Regarding::OF_CLUSTER`]): the API server
+    /// rejects such events, and otherwise a writer in one namespace could affect others.
     pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
         if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
             return None;

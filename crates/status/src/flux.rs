@@ -26,9 +26,10 @@ const RECONCILED: [&str; 8] = [
     "ExternalArtifact",
 ];
 
-/// Returns the verdict on an object in an API group of Flux. Returns `None`, so that kstatus' generic rules decide, for
-/// other groups; for a status of `Ready` other than True, False and Unknown; and for an object without `Ready` and
-/// `Stalled` that is suspended or whose kind is not in [`RECONCILED`].
+/// Returns the verdict on an object in an API group of Flux; `None`, so that kstatus' generic rules decide, for other
+/// groups. Unless it is being deleted or stalled, also `None` for a status of `Ready` other than True, False and
+/// Unknown, and for an object without `Ready` that is suspended or whose kind is not in [`RECONCILED`]; a
+/// HelmRepository of OCI charts without `Ready` is Current.
 pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     let group = object.group();
     if group != "toolkit.fluxcd.io" && !group.ends_with(".toolkit.fluxcd.io") {

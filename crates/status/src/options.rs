@@ -9,8 +9,8 @@ pub enum Budgets {
     /// No effect: a Deployment is Current only with all its replicas.
     #[default]
     Advisory,
-    /// A Deployment is Current if it has as many updated and available replicas as each of its budgets requires healthy
-    /// Pods.
+    /// A Deployment in progress that has budgets is Current if it has as many updated and available replicas as each of
+    /// its budgets requires healthy Pods.
     Sufficient,
 }
 

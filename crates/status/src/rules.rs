@@ -44,8 +44,8 @@ pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
     /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
-    /// objects; `None` if the teachers define no readable rule. `spent` records the time for parsing, and records and
-    /// limits that of judging by the returned rules.
+    /// objects; `None` if the teachers define no readable rule. `spent` records the time for reading them, and records
+    /// and limits that for parsing their expressions and for judging by the returned rules.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],

@@ -186,7 +186,8 @@ impl Verdict {
         judged.unwrap_or_else(unreadable).bounded()
     }
 
-    /// Returns the verdict with all texts truncated to [`MAX_MESSAGE`] bytes.
+    /// Returns the verdict with its message, and the reasons and messages of its conditions, truncated to
+    /// [`MAX_MESSAGE`] bytes each.
     pub fn bounded(mut self) -> Verdict {
         let is_long = |text: &str| text.len() > MAX_MESSAGE;
         if is_long(&self.message) {

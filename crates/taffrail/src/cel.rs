@@ -43,13 +43,14 @@ impl Interpreter {
     /// Parses an expression that may use only the variables `names`.
     ///
     /// # Errors
-    /// Fails if the text is not an expression, is too large, uses another variable, or takes longer than [`LIMIT`] to
-    /// parse.
+    /// Fails if the text is not an expression, is too large, uses another variable, takes longer than [`LIMIT`] to
+    /// parse, or if the interpreter's thread cannot be started or ends.
     pub(crate) fn read(&self, text: &str, names: Names) -> Result<Expression, InvalidExpression> {
         self.read_at_cost(text, names).0
     }
 
-    /// Parses like [`Interpreter::read`]; also returns the CPU time that it took: [`LIMIT`] if it was given up.
+    /// Parses like [`Interpreter::read`]; also returns the CPU time that it took: [`LIMIT`] if it did not end in time,
+    /// zero if the text is too large or the thread failed.
     fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
@@ -76,8 +77,8 @@ impl Interpreter {
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
     }
 
-    /// Runs `work` on the interpreter's thread and returns its result; an error if that takes longer than [`LIMIT`]
-    /// or the thread dies.
+    /// Runs `work` on the interpreter's thread, starting it if there is none, and returns its result. Fails if the
+    /// result, with what the thread does before, takes longer than [`LIMIT`], or the thread cannot be started or ends.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
         let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
         let (result, outcome) = sync_channel(1);
@@ -149,7 +150,8 @@ fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
-/// The reason why the interpreter's thread returned no result: it took longer than [`LIMIT`], or ended.
+/// The reason why the interpreter's thread returned no result: it took longer than [`LIMIT`] (`TooSlow`), or could not
+/// be started or ended (`Broken`, with the reason).
 enum Lost {
     TooSlow,
     Broken(String),

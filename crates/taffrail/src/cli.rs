@@ -22,7 +22,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
+    /// On a terminal; without a terminal too if CLICOLOR_FORCE is set, and nowhere if NO_COLOR is set
     Auto,
     Always,
     Never,
@@ -236,8 +236,9 @@ pub(crate) struct GetArguments {
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace; with `resources`: only their objects, in whichever namespace these are
-    /// (see --in-namespace); with --orphaned: only objects in this namespace [default: all namespaces]
+    /// Only apps declared in this namespace; with `clusters`: only these count; with `resources`: only their objects,
+    /// in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace [default:
+    /// all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -261,10 +262,11 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when a row that is shown has a problem of health, sync, source or freshness (with --problems=AXIS:
-    /// on that axis), or when the namespace of -n does not exist; a notice (suspended, OutOfSync without automatic
-    /// sync) does not count. With --orphaned, or `resources` selected by --status, --kind, --image or --in-namespace:
-    /// when an object that is shown is not Ready
+    /// Exit with 1 when an app (of `clusters` and `resources`: an app of a row that is shown) has a problem of health,
+    /// sync, source or freshness (with --problems=AXIS: on that axis), a cluster that is shown is not Ready, or the
+    /// namespace of -n does not exist; a notice (suspended, OutOfSync without automatic sync) does not count. With
+    /// --orphaned, or `resources` selected by --status, --kind, --image or --in-namespace: when an object that is shown
+    /// is not Ready
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -330,7 +332,7 @@ pub(crate) struct ExplainArguments {
     pub(crate) per_cluster: bool,
 
     /// Print also the last ten lines of the log of the container that is the cause, in the first cluster of each
-    /// explanation; if the container crashed, of the run before. A log that cannot be read makes the exit code 3
+    /// explanation; if the container crashed, of the run before. If a log exists but cannot be read, the exit code is 3
     #[arg(long, conflicts_with_all = ["watch", "hub"])]
     pub(crate) logs: bool,
 
@@ -387,8 +389,9 @@ impl GroupingArguments {
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
     /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
-    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness does not match
-    /// Ready, but any list after '!', unless the problem is a notice (suspended, OutOfSync without automatic sync)
+    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness (also a
+    /// cluster with such an app, or an object of one that is not synced) does not match Ready, but any list after '!',
+    /// unless the problem is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
@@ -400,8 +403,8 @@ pub(crate) struct FilterArguments {
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
     /// With `apps`: only apps with one of these sync states, separated by commas, or after '!' with none of them:
-    /// Synced, OutOfSync, Syncing, Failed, Suspended, Unknown. Apps known only by labels have no sync state and are
-    /// left out
+    /// Synced, OutOfSync, Syncing, Failed, Suspended (also the apps that --suspended selects), Unknown. Apps known only
+    /// by labels have no sync state and are left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
@@ -432,7 +435,7 @@ pub(crate) struct FilterArguments {
 
     /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only those of
     /// apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace shop). A kind
-    /// of which no app has an object is an error, unless something could not be read
+    /// of which none of the apps that names and -n select has an object is an error, unless something could not be read
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
@@ -485,9 +488,9 @@ pub(crate) enum SortBy {
     Status,
     /// Name of the cluster, in alphabetical order
     Cluster,
-    /// Oldest problem first, rows without a problem last; not for clusters
+    /// Oldest problem first, rows without a problem or with an unknown time last; not for clusters
     Since,
-    /// Delivery tool, so that apps of one tool are together; not for clusters
+    /// Delivery tool, in the order in which --delivery lists them; objects of no app last; not for clusters
     Delivery,
 }
 
@@ -774,7 +777,7 @@ impl What {
 pub(crate) enum ListOutput {
     /// For people, as wide as the terminal
     Table,
-    /// A table with all columns
+    /// A table with all columns that apply; those that do not fit the terminal stand below their row
     Wide,
     Json,
     Yaml,

@@ -59,12 +59,13 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Creates an error about data that could not be read: exit code 3.
+    /// Creates an error about something that could not be read, written or started: exit code 3.
     pub(crate) fn unreadable(what: impl Display) -> CommandError {
         CommandError { exit: Exit::Incomplete, what: what.to_string(), hint: None }
     }
 
-    /// Creates an error about an invalid command line or setting: exit code 2.
+    /// Creates an error about a command that cannot run as given, such as for an invalid argument or setting, or a name
+    /// without a match: exit code 2.
     pub(crate) fn usage(what: impl Display) -> CommandError {
         CommandError { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
@@ -93,7 +94,8 @@ impl CommandError {
         console.tell(self.text());
     }
 
-    /// Prints the error like [`CommandError::print`], after `place`, such as `prod: `.
+    /// Prints the error like [`CommandError::print`], with `place`, such as `prod: `, before the message:
+    /// `error: prod: …`.
     pub(crate) fn print_about(&self, place: &str, console: &Console) {
         let what = format!("{place}{}", self.what);
         CommandError { exit: self.exit, what, hint: self.hint.clone() }.print(console);

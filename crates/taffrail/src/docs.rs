@@ -18,9 +18,8 @@ const VARIABLE: &str = "WRITE_DOCS";
 /// The command that writes the files.
 const HOW: &str = "cargo xtask docs";
 
-/// Compares the files below `docs/` with their expected text, or writes them.
-///
-/// Man pages in `folder` that are not in `files` belong to no command and are removed.
+/// Panics if a file in `docs/`, then `folder`, differs from its text in `files`, or if a man page there is not in
+/// `files`. If [`VARIABLE`] is set, writes the files and removes such man pages instead.
 fn check(folder: &str, files: &BTreeMap<String, String>) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let is_writing = std::env::var_os(VARIABLE).is_some();
@@ -52,7 +51,7 @@ fn root() -> Command {
     root
 }
 
-/// Returns a command and all commands nested in it, except `help`.
+/// Returns a command and all commands nested in it, except `help` and hidden ones.
 fn all(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().filter(|it| it.get_name() != "help" && !it.is_hide_set());
     std::iter::once(command).chain(below.flat_map(all)).collect()

@@ -32,7 +32,7 @@ pub(crate) struct HubUrl {
     /// The value of the header `Host`: the host as in the URL and the port, without the port for an https URL with port
     /// 443.
     pub(crate) authority: String,
-    /// The token in the fragment; `None` without one.
+    /// The token in the fragment; `None` without one, or if it is empty.
     pub(crate) token: Option<String>,
 }
 

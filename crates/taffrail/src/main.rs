@@ -2,14 +2,14 @@
 //!
 //! * `commands` has a file or folder for each command; `cli` has their arguments, and `config` the settings, which
 //!   become the defaults of flags.
-//! * `source` passes the arguments to `taffrail_observe`; `runtime` is the only Tokio runtime.
+//! * `source` passes the arguments to `taffrail_observe`; `runtime` is the Tokio runtime for clusters and hubs.
 //! * `output` prints: `table` and `text` for people, `answer` to stdout, a pager or memory, `screen` redraws a frame in
 //!   place.
 //! * `cel` runs the expressions of users and clusters.
 //! * `commands/demo` declares a fleet in YAML (`world/fleet.yaml`, `world/templates`) and faults in it (`world/faults`,
 //!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD
-//!   (`world/tools`) that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with the
-//!   kubeconfig that it wrote.
+//!   (`world/tools`) that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with
+//!   the kubeconfig that it wrote.
 
 mod cel;
 mod cli;
@@ -149,9 +149,9 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
     }
 }
 
-/// Parses the command line and reads the settings, and returns both. It parses a second time, with the settings as
-/// defaults of the flags, if a setting concerns the command. Ends the process if the command line is invalid or asks for
-/// help.
+/// Parses the command line and reads the settings (for `completion` none), and returns both. It parses a second time,
+/// with the settings as defaults of the flags, if a setting concerns the command. Ends the process if the command line
+/// is invalid or asks for help. Also warns about deprecated flags, and starts to print traces if `-vv` asks for them.
 fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     // Most commands need this once, and making or freeing it takes about as long as parsing, so it is never copied or
     // freed.
@@ -191,8 +191,9 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     Ok((cli, config))
 }
 
-/// Completes `cli` by settings that clap's defaults cannot express: replaces fleets by their contexts, sets the trust,
-/// and drops columns that come from the settings if the output is not a table.
+/// Completes `cli` by settings that clap's defaults cannot express: replaces fleets by their contexts, sets the trust
+/// from `argocd` and `trusted-homes`, and drops the columns of `get` that come from the settings if the output is
+/// neither `table` nor `wide`. Fails if a fleet is not in the settings.
 fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), CommandError> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");

@@ -30,9 +30,10 @@ pub(crate) fn remember(matches: &ArgMatches) {
     let _ = GIVEN.set(Given::of(matches));
 }
 
-/// Returns `command`, which begins with `taffrail`, `kubectl` or `helm`, for the user to copy: with [`name`] in place
-/// of `taffrail`, and with the options of this process' command line that choose what is read, as far as the command
-/// takes them and does not name contexts, dumps or a hub itself.
+/// Returns a command of `taffrail`, `kubectl` or `helm` for the user to copy (another one unchanged): with [`name`] in
+/// place of `taffrail`, and those of [`OF_INPUT`] that this process was given and the command takes. A command that
+/// names contexts itself gets only `--kubeconfig`, `--config` and, unless dumps were read, `--now`; one that names
+/// dumps or a hub only `--config`; one of kubectl or helm only `--kubeconfig`.
 pub(crate) fn typed(command: &str) -> String {
     GIVEN.get().unwrap_or(&NOTHING).typed(command, None)
 }
@@ -42,7 +43,8 @@ pub(crate) fn hinted(command: &str) -> String {
     format!("`{}`", typed(command))
 }
 
-/// Returns what [`hinted`] does; if the user chose contexts, kubectl and helm get the option that names `cluster`.
+/// Returns what [`hinted`] does; if the user gave `--context` or `--all-contexts`, a command of kubectl or helm also
+/// gets the option that names `cluster` as its context, unless it names one.
 pub(crate) fn hinted_for(cluster: &str, command: &str) -> String {
     typed_in(cluster, &format!("`{command}`"))
 }
@@ -118,13 +120,14 @@ impl Given {
         self.options.iter().any(|(own, ..)| *own == id)
     }
 
-    /// Returns `cluster` if the user chose contexts, so that it need not be that of the current one; else `None`.
+    /// Returns `cluster` if `--context` or `--all-contexts` was given, so that it need not be that of the current
+    /// context; else `None`.
     fn chosen<'c>(&self, cluster: &'c str) -> Option<&'c str> {
         (self.has("context") || self.has("all_contexts")).then_some(cluster)
     }
 
-    /// Returns a command with those of the options that it takes. If `cluster` is given, kubectl and helm get the
-    /// option that names it, unless the command names a context.
+    /// Returns what the function [`typed`] does, with these options. If `cluster` is given, a command of kubectl or
+    /// helm also gets the option that names it as its context, unless the command names one.
     fn typed(&self, command: &str, cluster: Option<&str>) -> String {
         let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
         let names = |options: &[&str]| options.iter().any(|option| has(rest, option));
@@ -161,8 +164,8 @@ impl Given {
         line
     }
 
-    /// Returns `text` with each command between backticks changed by [`Given::typed`]; kubectl and helm get the option
-    /// that names `cluster` if the user chose contexts.
+    /// Returns `text` with each command between backticks changed by [`Given::typed`], with `cluster` if
+    /// [`Given::chosen`] returns it.
     fn typed_in(&self, cluster: &str, text: &str) -> String {
         let mut typed = String::with_capacity(text.len());
         let mut rest = text;
@@ -195,7 +198,8 @@ fn has(command: &str, option: &str) -> bool {
     outside.into_iter().any(|part| part.split(' ').any(|word| word == option))
 }
 
-/// Returns the ids of those of [`OF_INPUT`] that the subcommand with which `command` begins takes.
+/// Returns the ids of those of [`OF_INPUT`] that the subcommand takes with which `command`, a command line without
+/// `taffrail`, begins; `config` always.
 fn taken(command: &str) -> Vec<&'static str> {
     // Building the definition of all commands takes longer than many lines of a view.
     static CLI: OnceLock<Command> = OnceLock::new();
@@ -211,7 +215,7 @@ fn taken(command: &str) -> Vec<&'static str> {
     OF_INPUT.into_iter().map(|(id, _)| id).filter(|id| takes(id)).collect()
 }
 
-/// Returns the definition of the command line, with [`name`] in place of `taffrail` in its help.
+/// Returns the definition of the command line, with [`name`] in place of `taffrail` in its usage lines and examples.
 pub(crate) fn command() -> Command {
     named(Cli::command(), name())
 }

@@ -29,12 +29,12 @@ const OWN: [(&str, &str, &str); 12] = [
     ),
     (
         "NotInDump",
-        "The dump does not contain it, because it was not read when the dump was written.",
+        "The dump does not contain an object or kind, because it was not read when the dump was written.",
         "write the dump again with sufficient rights, and without -n",
     ),
     (
         "NotJudged",
-        "Judging it would take too long, or too many steps.",
+        "Judging an object, or those of a namespace, would take too long or too many steps.",
         "check what fills that namespace; a longer --timeout judges more objects",
     ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
@@ -75,7 +75,7 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
             "The cluster took longer than --timeout, or a request longer than --request-timeout."
         }
         Reason::Unauthorized => "The server does not accept the credentials.",
-        Reason::Forbidden => "The server accepts the credentials, but does not allow this.",
+        Reason::Forbidden => "The server accepts the credentials, but does not allow them this request.",
         Reason::NotFound => "The server has no such object, or no such kind.",
         Reason::CertificateInvalid => "The server's certificate is not trusted.",
         Reason::CertificateExpired => "The server's certificate has expired.",

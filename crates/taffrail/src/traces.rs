@@ -18,10 +18,11 @@ fn verbosity(matches: &ArgMatches) -> u8 {
     }
 }
 
-/// Prints traces to stderr from now on, if `-v` was given at least twice in `matches`; else does nothing.
+/// Prints traces to stderr from now on, of level debug if `matches` has `-v` twice, of all levels if more often; else
+/// does nothing.
 ///
-/// Also does nothing if the command `redraws` the terminal and stderr is that terminal, so that the view stays
-/// readable.
+/// Also does nothing if the command `redraws` its view and both stdout and stderr are terminals, so that the view
+/// stays readable.
 pub(crate) fn print(matches: &ArgMatches, redraws: bool, console: &Console) {
     let level = match verbosity(matches) {
         0 | 1 => return,

@@ -93,7 +93,9 @@ impl Example {
     /// for any condition.
     pub fn settle(self, plane: &ControlPlane, context: &str) -> Result<()> {
         self.waits.iter().try_for_each(|condition| {
-            plane.wait(context, condition).with_context(|| format!("example {} on {context}", self.name))
+            plane
+                .wait(context, condition)
+                .with_context(|| format!("example {} on {context} does not reach its final state", self.name))
         })
     }
 }
@@ -144,10 +146,11 @@ fn apply_file(plane: &ControlPlane, context: &str, name: &str) -> Result<()> {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     plane
         .apply_with_status(context, &manifests.replace("${NOW}", &now))
-        .with_context(|| format!("example {name} on {context}"))
+        .with_context(|| format!("cannot apply the example {name} on {context}"))
 }
 
-/// Installs the chart beside the examples, or upgrades its release, and waits until helm reports it as ready.
+/// Installs the chart `charts/notes` as the release `notes` in `namespace`, or upgrades it, with more `arguments` for
+/// helm; waits until helm reports it as ready, and fails after 60 s.
 pub fn install_notes(plane: &ControlPlane, context: &str, namespace: &str, arguments: &[&str]) -> Result<()> {
     let chart = source_folder().join("charts/notes").display().to_string();
     let mut all =

@@ -39,7 +39,7 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
 /// If Go is missing, or the program does not compile.
 pub fn build(name: &str) -> Result<PathBuf> {
     let target = place(name)?;
-    let folder = target.parent().context("the cache has no folder")?;
+    let folder = target.parent().with_context(|| format!("{} is in no folder", target.display()))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let lock = folder.join(format!("{name}.lock"));
     let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;

@@ -61,7 +61,7 @@ pub struct ExplainAnswer {
     /// The explained apps and objects, in the order of the names; without names the apps with a problem that is more
     /// than a notice, the worst first.
     pub items: Vec<ExplainedSubject>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
     /// The reasons why names have no explanation.
@@ -99,8 +99,9 @@ pub struct ExplainedSubject {
     /// included.
     #[serde(default)]
     pub other_count: usize,
-    /// A sentence that the cluster does not record all fields in which unsynced objects differ, with Argo CD's command
-    /// that shows them; left out for other tools, and if no such object exists that no problem names.
+    /// A sentence why it is not known in which further fields unsynced objects differ (they are not recorded, too many,
+    /// or in a cluster that was not read), with Argo CD's command that shows them; left out for other tools, and if no
+    /// object that exists is OutOfSync that no problem names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
@@ -206,8 +207,9 @@ impl ExplainView {
         check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
     }
 
-    /// Returns the subjects to explain (the named ones; without names, the apps with a problem that is more than a
-    /// notice, the worst first), and an error for each name that was not found.
+    /// Returns the subjects to explain (the apps of `list` if objects are declared; else the named ones; without names,
+    /// the apps with a problem that is more than a notice, the worst first), and an error for each name that was not
+    /// found or means several apps.
     fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
         let namespace = self.namespace.as_deref();
         if !self.declared.is_empty() {
@@ -266,7 +268,7 @@ impl ExplainView {
     }
 }
 
-/// The subjects of an answer, and the errors for names that were not found.
+/// The subjects of an answer, and the errors for names that were not found or mean several apps.
 type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
 impl<'l> Grounds<'l> {
@@ -311,7 +313,8 @@ impl<'l> Grounds<'l> {
 }
 
 /// Makes the error for a name that matches neither an app nor an object: [`QuestionError::NoObject`] for `KIND/NAME` of
-/// a known kind, else that of `refusal`, the error of the search for an app.
+/// a known kind, else that of `refusal`, the error of the search for an app, or [`QuestionError::NothingFound`] without
+/// one.
 fn not_found(grounds: &Grounds<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| grounds.is_known(kind));
     let Some((kind, wanted)) = of_kind else {

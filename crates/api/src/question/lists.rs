@@ -111,11 +111,11 @@ pub struct OverviewView {
 pub struct OverviewAnswer {
     /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
-    /// The clusters, in the order in which they were given.
+    /// The clusters that the question names, or all, in the order in which they were given.
     pub clusters: Vec<ClusterRow>,
     /// The apps whose objects these clusters hold, declared in the namespace of the question if that is given.
     pub apps: Vec<AppRow>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
 }
@@ -145,7 +145,7 @@ pub struct ListAnswer<T> {
     /// the question sets `follow` and has such a condition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<T>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
     /// True if no app that is listed, or whose objects are, has a problem other than a notice, on the axes of the
@@ -157,7 +157,7 @@ pub struct ListAnswer<T> {
     /// changes, and if an app that is declared in the requested namespace has an object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_namespaces: Vec<String>,
-    /// True if the question gives a namespace in which no app is declared.
+    /// True if the question gives a namespace in which no app is declared, and does not ask for orphaned objects.
     #[serde(default)]
     pub is_none_declared: bool,
     /// The apps that have objects in the namespace of the question. Left out unless no app is declared there and the
@@ -274,7 +274,7 @@ fn unseen(namespaces: BTreeSet<&String>, fleet: &dyn AskedFleet) -> Vec<String> 
 }
 
 /// Checks that some app of `lists` has an object of each kind in `wanted`, because a kind without objects may be
-/// misspelled. Accepts any kind if parts of the fleet could not be read.
+/// misspelled. Accepts any kind if a list has an error, because the unread part may hold it.
 fn check_kinds(wanted: &[String], lists: [&AppList; 2]) -> Result<(), QuestionError> {
     let apps = || lists.into_iter().flat_map(|list| &list.apps);
     let keys = || apps().flat_map(|app| &app.resources).map(|resource| &resource.key);

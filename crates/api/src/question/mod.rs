@@ -343,7 +343,7 @@ pub enum QuestionError {
         /// The kinds of the objects that the selected apps declare, sorted.
         known: Vec<String>,
     },
-    /// No object of a kind has the name, and no app.
+    /// No object of a kind has the name in the selected namespace and clusters, and no app has it.
     #[error("there is no {kind} '{name}' and no app of that name")]
     NoObject {
         /// The kind as given.
@@ -361,7 +361,7 @@ pub enum QuestionError {
     UnservedKind {
         /// The kind as given.
         kind: String,
-        /// The kinds that are served.
+        /// The kinds that the clusters serve, sorted; of more than a thousand the first.
         known: Vec<String>,
     },
     /// An object is named in full, but the cluster in its name is not among the selected ones.

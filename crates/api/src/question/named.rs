@@ -38,8 +38,8 @@ pub struct AppSelection {
 }
 
 impl AppSelection {
-    /// Returns the query for the apps and their dependents, with `events` also for the events: of the app called
-    /// `name`, or of all apps.
+    /// Returns the query for the apps of the namespace and for the dependents of the one called `name`, or of all
+    /// without a name; with `events` also for the events.
     fn reads(&self, name: Option<&AppQuery>, events: bool) -> ReadQuery {
         let query = name.map(|name| name.clone().within(self.namespace.as_deref()));
         ReadQuery {
@@ -138,9 +138,9 @@ pub struct AppView {
 pub struct AppAnswer {
     /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
-    /// The app, once for each cluster that has it.
+    /// The app, once for each selected cluster that holds its objects.
     pub items: Vec<AppOfView>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
     /// True if the app has no problem but notices in all of the clusters.
@@ -157,8 +157,9 @@ pub struct AppOfView {
     /// The problems on all axes, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// A sentence that the cluster does not record all fields in which unsynced objects differ, with Argo CD's command
-    /// that shows them; left out for other tools, and if no object that exists is OutOfSync.
+    /// A sentence why it is not known in which further fields unsynced objects differ (they are not recorded, too many,
+    /// or in a cluster that was not read), with Argo CD's command that shows them; left out for other tools, and if no
+    /// object that exists is OutOfSync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<String>,
 }
@@ -195,9 +196,9 @@ impl View for AppView {
     }
 }
 
-/// Returns the remark that the cluster does not record all fields in which objects differ, or that Taffrail did not
-/// look for them, with Argo CD's command that shows them. `None` if none of `unsynced` is OutOfSync and exists, or the
-/// app is not an Application of Argo CD.
+/// Returns a sentence why it is not known in which further fields the objects `unsynced` differ (they are not recorded,
+/// too many, or in a cluster that was not read), with Argo CD's command that shows them. `None` if none of `unsynced`
+/// is OutOfSync and exists, or the app is not an Application of Argo CD.
 pub fn differences(app: &App, unsynced: &[&ObjectSync]) -> Option<String> {
     if app.app.delivery != Delivery::ArgoApplication {
         return None;
@@ -255,9 +256,9 @@ pub struct TreeView {
 pub struct TreeAnswer {
     /// The facts about the queried fleet as a whole.
     pub fleet: FleetFacts,
-    /// The tree of the app in each cluster.
+    /// The trees of the app, one for each selected cluster that holds its objects.
     pub items: Vec<AppTree>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
     /// True if the app has no problem but notices in all of the clusters.
@@ -328,7 +329,7 @@ pub struct EventsAnswer {
     pub fleet: FleetFacts,
     /// The events, the newest last.
     pub items: Vec<EventRow>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
 }
@@ -395,7 +396,7 @@ pub struct TrustAnswer {
     pub items: Vec<TrustFinding>,
     /// The numbers of apps, objects, Pods and Leases that were checked, for each cluster.
     pub checked: Vec<CheckedCluster>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
+    /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AppError>,
 }

@@ -126,17 +126,17 @@ pub fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 
-/// Returns the errors of `list` that concern the apps `shown`: those of any cluster as a whole, of kinds, groups and
-/// dumps in the home and target clusters of these apps, of their objects, and of the namespaces in which they are
-/// declared or objects of them were not judged.
+/// Returns the errors of `list` that concern the apps `shown`: those of any cluster as a whole; of kinds, groups and
+/// dumps in the home and target clusters of these apps; of their objects, their declaring objects and the objects of
+/// their problems; and of the namespaces in which they are declared or objects of them were not judged.
 pub fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     let places = Places::of(shown);
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns the errors of `list` to show in a view of `namespace`: those of that namespace and its objects, those of
-/// cluster-scoped objects, kinds, groups and clusters, and those that concern the apps in `shown`. Returns all errors
-/// if `namespace` is `None`.
+/// Returns the errors of `list` to show in a view of `namespace`: those of that namespace and its objects; those of
+/// cluster-scoped objects, kinds, groups, dumps and clusters; and those of other objects and namespaces that concern
+/// the apps in `shown`. Returns all errors if `namespace` is `None`.
 pub fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);

@@ -18,8 +18,9 @@ pub struct ClusterReport {
     /// The name of another cluster that claims the same identity, though nothing proves that the two are one; `None` if
     /// there is no such cluster.
     pub twin_of: Option<String>,
-    /// The UID of the cluster's `kube-system` Namespace; followed by the server's address if another cluster has the
-    /// same UID. `None` if the UID is not known.
+    /// The UID of the `kube-system` Namespace, with `@` and the server's address (or the name, if no address is known)
+    /// appended if an earlier cluster has the same UID and nothing proves that the two are one. `None` if it is not
+    /// known.
     pub id: Option<String>,
     /// The version of the API server, such as `v1.33.1`; `None` if it is not known.
     pub version: Option<String>,

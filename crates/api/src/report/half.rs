@@ -78,13 +78,15 @@ impl Half {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredHalf {
-    /// A text that identifies the app; copies of the app in other clusters have the same key.
+    /// A text that identifies the app in all clusters: the name in its annotation `taffrail.dev/app`, its
+    /// ApplicationSet or its package, or else its delivery, namespace and name.
     pub key: String,
     /// The cluster that holds the app's objects; the home cluster if that one is not known.
     pub target: ClusterId,
     /// The sync state, with the desired, attempted and applied revisions.
     pub sync: Sync,
-    /// True if the app is suspended in its delivery tool.
+    /// True if the app is suspended in its delivery tool: by `spec.suspend` of Flux, or because Argo CD skips it or its
+    /// policy for automated sync is switched off.
     pub suspended: bool,
     /// The Git repository, OCI artifact or chart that the app is made from; `None` if none is known.
     pub source: Option<Source>,
@@ -115,7 +117,7 @@ pub struct ObservedHalf {
     pub health: Status,
     /// The worst declared object; `None` if all are `Current`.
     pub worst: Option<Speaker>,
-    /// Number of declared objects by status.
+    /// Number of declared objects by the status that was last observed.
     pub counts: Counts,
     /// Number of declared objects that exist outside of the author's own namespace and carry no mark of this app.
     pub unconfirmed: usize,

@@ -40,10 +40,9 @@ impl<T> Copy for HeldHalf<'_, T> {}
 /// The message of an app without an observed half and without a worse declaring object.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
-/// Returns the problems of an app, the worst first, one for each axis and state: that one of its halves is not live
-/// (the observed one before the declared one), that of the object that decides its status, those of its declaration,
-/// and the notice about objects without its mark. `target` is the cluster that should have reported the `observed`
-/// half.
+/// Returns the problems of an app, the worst first, one for each axis and state: that a half is not live (of two such
+/// halves only the observed one), that of the object that decides its status, those of its declaration, and the notice
+/// about objects without its mark. `target` is the cluster that should have reported the `observed` half.
 fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,

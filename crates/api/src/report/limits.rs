@@ -13,8 +13,8 @@ use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
-/// The maximum length in bytes of names, keys, revisions and all other texts but messages; longer ones are cut, but
-/// labels with a longer name or value are dropped, and an app whose identity is longer is left out.
+/// The maximum length in bytes of names, keys, revisions and all other texts but messages and scopes; longer ones are
+/// cut, but labels with a longer name or value are dropped, and an app with a longer part of its identity is left out.
 pub const MAX_NAME: usize = 512;
 
 /// The maximum number of labels that are kept of an app, the first by name; the others are dropped.
@@ -30,7 +30,8 @@ const MAX_LISTED: usize = 256;
 
 /// A part of a report whose size the hub limits before it keeps the part.
 pub(super) trait Limited {
-    /// Shortens texts and drops items beyond the limits; returns true if a text was shortened or an item dropped.
+    /// Shortens texts and drops items beyond the limits; returns true if a text was shortened or an item dropped,
+    /// dropped syncs aside.
     fn limit(&mut self) -> bool;
 }
 

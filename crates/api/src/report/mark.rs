@@ -12,8 +12,9 @@ use crate::together::{likeness, without_uids};
 /// The urgency of a change of a half, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HalfChange {
-    /// The half's status, sync state, freshness or severest problem got worse, or a new half is not Ready, is not live
-    /// or has a problem; the sync state of a new one does not count.
+    /// The half's status, sync state, freshness or the severity of its worst problem got worse (`OutOfSync`, `Failed`
+    /// and `Unknown` count alike), or a new half is not Ready, is not live or has a problem; the sync state of a new
+    /// one does not count.
     Worse,
     /// The half got better, changed without getting better or worse, or is new and not [`HalfChange::Worse`].
     Other,
@@ -198,7 +199,8 @@ const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// The number of characters in the random part of a Pod's name.
 const POD_SUFFIX: usize = 5;
 
-/// The maximum number of characters in the hash of the Pod template in a ReplicaSet's name.
+/// The maximum number of characters in the hash of the Pod template in a ReplicaSet's name; a longer part counts as
+/// part of the workload's name.
 const TEMPLATE_HASH: usize = 10;
 
 /// Returns a message in which the parts that differ each time are replaced: numbers, durations and UIDs by `#`, and in

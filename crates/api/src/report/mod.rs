@@ -81,8 +81,8 @@ pub struct Report {
     pub cluster: ClusterId,
     /// The stream of the report, and its number there.
     pub position: StreamPosition,
-    /// The time since the API server of the cluster last proved itself to the source (an answer, an event, a bookmark);
-    /// `None` if it never did.
+    /// The time since the API server of the cluster last proved itself to the source (an answer, an event, a bookmark),
+    /// or for which a change has been overdue to be reported, if that is longer; `None` if it never did.
     pub age: Option<Duration>,
     /// The content of the report.
     pub content: Content,

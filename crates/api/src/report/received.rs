@@ -182,8 +182,8 @@ impl Default for Guards {
 /// The changes that a report made to the state of a source, and the buckets to send again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consequences {
-    /// The apps of which the report has or removes a half, or replaces one with the last part of a snapshot, even by an
-    /// equal one or if the new one is refused; an app may stand twice.
+    /// The apps whose halves the report adds, replaces or removes, even by equal ones or if the hub refuses the new one
+    /// for another reason than its name; those of a snapshot come with its last part. An app may stand twice.
     pub changed: Vec<AppId>,
     /// The syncs in the declared halves of the report, an entry for each half that has any and was not refused at once.
     /// The syncs of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
@@ -253,8 +253,8 @@ impl Received {
     }
 
     /// Creates the state of a source as an earlier run of the hub saved it; [`restore`](Received::restore) adds its
-    /// halves. Reports prove nothing until the source sends a snapshot or an equal digest; `heard` is the moment at
-    /// which the API server last answered the source, `None` if it never did.
+    /// halves. Reports prove nothing until the source sends a snapshot of all halves or an equal digest; `heard` is the
+    /// moment at which the API server last answered the source, `None` if it never did.
     pub fn restored(
         cluster: ClusterId,
         epoch: u64,
@@ -297,8 +297,8 @@ impl Received {
     /// equal digest.
     ///
     /// # Errors
-    /// Fails if the report is about another cluster, belongs to another stream, or was applied before; then nothing
-    /// changes.
+    /// Fails if the report is about another cluster, belongs to another stream, or if it or a later one was applied
+    /// before; then nothing changes.
     pub fn take(&mut self, report: Report, at: Duration) -> Result<Consequences, ReportError> {
         self.check(&report)?;
         let is_next = report.position.seq == self.position.seq + 1;

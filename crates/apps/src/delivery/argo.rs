@@ -33,7 +33,7 @@ pub(crate) const GROUP: &str = "argoproj.io";
 /// The name of the cluster in which Argo CD runs, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
-/// The annotation that makes Argo CD skip an Application.
+/// The annotation by which Argo CD skips an Application, if its value is `true`.
 pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// The annotation in which `taffrail suspend` keeps the policy for automated sync, for versions of Argo CD without
@@ -187,8 +187,8 @@ pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec
     named.filter(can_be).collect()
 }
 
-/// Returns true if the Argo CD in the namespace `argo` delivers this object in its own cluster: an Application that
-/// it serves lists the object, which carries its mark.
+/// Returns true if the Argo CD in the namespace `argo` delivers this object in its own cluster: an Application that it
+/// serves, and that targets this cluster, lists the object, which carries the mark of that Application.
 pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
     let key = ObjectKey::of(object);
     let label = instance_label(objects, argo);
@@ -242,9 +242,9 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     listed.filter_map(hook).take(MAX_HOOKS).collect()
 }
 
-/// Returns the cluster that an Application names as its target, by server address or else by name; an unknown target if
-/// it names neither, or a name that no cluster Secret beside its controller has. If it names no controller, Secrets in
-/// its own namespace count first, then those beside each installed Argo CD.
+/// Returns the cluster that an Application names as its target, by server address or else by name: its own for
+/// `in-cluster`; an unknown target if it names neither, or a name that no cluster Secret beside its controller has. If
+/// it names no controller, Secrets in its own namespace count first, then those beside each installed Argo CD.
 fn target(
     objects: &dyn Objects,
     home: usize,
@@ -304,7 +304,8 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
 }
 
 /// Returns the sync state of an Application, Suspended if `is_skipped`: Argo CD ignores it. The text is Argo CD's
-/// message that it failed, has given up or cannot compare; `None` if it has none, as for other states.
+/// message that it failed, has given up or cannot compare, perhaps empty; `None` for a failed operation without a
+/// message, and for other states.
 fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
@@ -516,11 +517,12 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     found
 }
 
-/// Returns at most one sync problem of an Application that its sync state alone does not show: the first of `unsynced`
-/// that failed with a message, or that the app is OutOfSync (see [`out_of_sync`]). While Argo CD skips the Application,
-/// the sync problem that it would have otherwise, unless it would be OutOfSync.
+/// Returns at most one sync problem of an Application that its sync state alone does not show: for a Failed one the
+/// first of `unsynced` that failed with a message, or that it is OutOfSync (see [`out_of_sync`]). While Argo CD skips
+/// the Application, the sync problem that it would have otherwise, unless it would be OutOfSync.
 ///
-/// `home` and `target` are indices of clusters; `target`, that of the objects, is `None` if it was not queried.
+/// `own` is its sync state. `home` and `target` are indices of clusters; `target`, that of the objects, is `None` if it
+/// was not queried.
 pub(crate) fn problems(
     declaring: &Observed<'_>,
     own: &Sync,

@@ -14,11 +14,11 @@ use super::{short, text, time};
 use crate::identity::Delivery;
 use crate::sync::DifferingFields;
 
-/// The maximum number of field managers of an object that are examined, both of its delivery tools and of people; those
-/// after them are ignored.
+/// The maximum number of entries in an object's managed fields that are examined, counted for its delivery tools and
+/// for people separately; those after them are ignored.
 const MAX_MANAGERS: usize = 10;
 
-/// A change by hand.
+/// The fields of an object that people changed by one field manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ByHand {
     /// The time of the last write; `None` if managed fields do not tell it, as after `kubectl scale`.

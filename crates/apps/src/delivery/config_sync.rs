@@ -86,8 +86,8 @@ impl Stage<'_> {
         text(self.0?, &["commit"])
     }
 
-    /// Returns the message of the stage's first error, or the number of errors if the list is empty; `None`
-    /// without errors.
+    /// Returns the message of the stage's first error, perhaps empty; a message with the number of errors if only that
+    /// is stated; `None` without errors.
     fn error(&self) -> Option<String> {
         let errors = self.0?.get("errors").and_then(Value::items).into_iter().flatten();
         let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
@@ -97,7 +97,8 @@ impl Stage<'_> {
     }
 }
 
-/// Returns the first error of the source stage of a RootSync or RepoSync; `None` if there is none.
+/// Returns the message of the first error of the source stage of a RootSync or RepoSync, or one with the number of
+/// errors; `None` if there is none.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     Stage(object.at(&["status", "source"])).error()
 }
@@ -165,9 +166,9 @@ pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }
 
-/// Returns the time since when a RootSync or RepoSync has failed: that of its condition in [`STUCK`], else of the first
-/// stage with an error (source, rendering, sync), else of the condition `Syncing` if that has an error. `None` if none
-/// failed or the time is not known.
+/// Returns the time since when a RootSync or RepoSync has failed: that of a true condition in [`STUCK`], else of the
+/// first stage with an error (source, rendering, sync), else of the condition `Syncing` if that has an error. `None` if
+/// none failed or the time is not known.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);

@@ -47,7 +47,7 @@ impl<'d, 'a> Declaring<'d, 'a> {
 /// The app that an object declares, before the other clusters of the fleet are known.
 #[derive(Debug)]
 pub(super) struct Declared {
-    /// The app; its destination and some of its objects are not known yet.
+    /// The app, with its home as destination; the real one and some of its objects are not known yet.
     pub(super) app: Declaration,
     /// The cluster that the object names for the app.
     pub(super) target: Target,

@@ -59,7 +59,7 @@ type Kubeconfigs = HashMap<String, Option<Target>>;
 /// A cache of the destinations that Secrets and ConfigMaps contain, because many apps may refer to one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// By index of the cluster and Secret.
+    /// The targets of the kubeconfigs in each Secret, by index of the cluster and key of the Secret.
     kubeconfigs: Memo<(usize, ObjectKey), Arc<Kubeconfigs>>,
     config_maps: Memo<(usize, ObjectKey), Option<Target>>,
     /// By index of the cluster and namespace: the clusters that the Argo CD there knows, by name.

@@ -9,8 +9,8 @@ use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
-/// The maximum number of objects of an app for which the time of their first difference is determined; for more objects
-/// the time counts as unknown.
+/// The maximum number of objects of an app for which the time of their first difference is determined; for an app with
+/// more, that time counts as unknown.
 const MAX_DATED_OBJECTS: usize = 20;
 
 /// A cache of the newest writes to each object, by index of the cluster and key.

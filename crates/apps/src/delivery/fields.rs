@@ -25,8 +25,8 @@ const MAX_OBJECTS: usize = 20;
 /// declares; further ones are marked `incomplete`. Many apps may list one object with long records.
 const MAX_OBJECTS_OF_NAMESPACE: usize = 500;
 
-/// The maximum number of values that are compared in one object; with more, the search stops and the object is marked
-/// `incomplete`.
+/// The maximum number of values that are read of one record of an object: its last applied configuration, or its field
+/// managers (for changes by hand, of each field manager). With more, the search in that record stops.
 pub(super) const MAX_STEPS: usize = 100_000;
 /// The maximum number of values that are compared for all apps that one namespace declares; with more, the search stops
 /// and the remaining objects are marked `incomplete`.
@@ -156,12 +156,14 @@ fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found,
 /// The number of values that may still be compared in an object, and whether any were left out.
 pub(super) struct Steps {
     pub(super) left: usize,
-    /// True if a value was not compared, because no steps were left or it is nested too deeply.
+    /// True if not all values were compared, because no steps were left, or because parts that are nested too deeply
+    /// differ.
     pub(super) is_cut: bool,
 }
 
 impl Steps {
-    /// Uses up a step for each of `values`, and returns them; `None` if there are more values than steps.
+    /// Uses up a step for each of `values`, and returns them. If there are more values than steps, returns `None`, sets
+    /// `is_cut` and leaves no steps.
     fn take<T>(&mut self, values: impl Iterator<Item = T>) -> Option<Vec<T>> {
         let all: Vec<T> = values.take(self.left + 1).collect();
         let left = self.left.checked_sub(all.len());
@@ -323,8 +325,8 @@ fn scalar(value: Value<'_>) -> Option<String> {
     value.as_str().map(|text| text.into_owned()).or_else(other)
 }
 
-/// Returns true for a value that a server may leave out: null, false, zero, and empty texts, lists and objects. Values
-/// nested deeper than `depth` levels do not count as empty.
+/// Returns true for a value that a server may leave out: null, false, the integer zero, an empty text, and lists and
+/// objects that contain nothing else. Values nested deeper than `depth` levels do not count as empty.
 fn is_empty(value: Value<'_>, depth: usize) -> bool {
     let is_empty = |value: Value<'_>| depth > 0 && is_empty(value, depth - 1);
     match value.kind() {

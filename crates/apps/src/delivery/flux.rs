@@ -44,8 +44,8 @@ const SOURCE: &str = "source.toolkit.fluxcd.io";
 const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
-/// The maximum number of history entries that are read; of more, those with the highest versions. Flux itself keeps
-/// about five.
+/// The maximum number of history entries from which revisions and names of releases are taken; of more, those with the
+/// highest versions, or the first ones if they have none. Flux itself keeps about five.
 const MAX_HISTORY: usize = 20;
 
 /// Returns the app that a Kustomization or HelmRelease declares.
@@ -212,7 +212,8 @@ fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
-/// Returns the desired revision if it differs from the applied one; `None` if it does not, or if either is unknown.
+/// Returns the desired revision if it differs from the applied one, which may be its chart version (see
+/// [`is_chart_of`]); `None` if it does not, or if either is unknown.
 pub(crate) fn newer(sync: &Sync) -> Option<&str> {
     let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
     (!is_chart_of(applied, desired)).then_some(desired)
@@ -471,7 +472,8 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    /// Returns the entries of `status.history`, at most [`MAX_HISTORY`], those with the highest versions.
+    /// Returns the entries of `status.history` in their order; of more than [`MAX_HISTORY`] only those with the highest
+    /// versions, the highest first.
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
@@ -630,7 +632,8 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// Returns the Secret that stores the newest version of the HelmRelease's release by its status; `None` if the
-    /// status has no version.
+    /// status has no version. Its name has a `…` if the status does not tell the name of the release, and that is too
+    /// long to know.
     fn latest_stored(&self) -> Option<ObjectKey> {
         let latest = newest(self.object(), |_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);

@@ -189,8 +189,8 @@ fn is_marked(
     read(other).is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
-/// Returns the newest stored version of a release as an applied revision, with the object that stores it; `None` if
-/// none is stored, or its time is not known.
+/// Returns the newest stored version of a release as an applied revision, named with the chart in `sync.attempted`, and
+/// the object that stores it; `None` if none is stored, or its time is not known.
 pub(crate) fn applied(
     storage: &Storage<'_>,
     namespace: &str,
@@ -242,7 +242,7 @@ fn was_deployed(version: &Observed<'_>) -> bool {
     matches!(&*status_label(version), "deployed" | "superseded")
 }
 
-/// Returns the status of a stored version by its label.
+/// Returns the status of a stored version by its label; empty if it has none.
 fn status_label<'o>(version: &Observed<'o>) -> Cow<'o, str> {
     version.object.text(&["metadata", "labels", "status"])
 }

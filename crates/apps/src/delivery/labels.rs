@@ -21,7 +21,7 @@ use crate::objects::Objects;
 use crate::owners::{Control, control};
 use crate::questions::Question;
 
-/// A label whose value names the app that an object belongs to.
+/// The key of a label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLabel(String);
 
@@ -74,7 +74,7 @@ impl From<Vec<AppLabel>> for AppLabels {
 }
 
 impl AppLabels {
-    /// Returns the value of the first of these labels that the object carries; `None` if it carries none.
+    /// Returns the value of the first of these labels that is not empty on the object; `None` if there is none.
     fn app<'o>(&self, object: &Object<'o>) -> Option<std::borrow::Cow<'o, str>> {
         let values = self.0.iter().map(|AppLabel(label)| object.text(&["metadata", "labels", label]));
         values.into_iter().find(|value| !value.is_empty())

@@ -7,7 +7,8 @@ use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// The time after which a sync in progress is an error, one hour, unless a Flux app sets a longer timeout.
+/// The time after which a sync in progress is an error, one hour, unless a Flux app sets a longer timeout or a source a
+/// longer interval.
 pub(crate) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// Returns the severity of an operation that has run since `since`: `Waiting` once it has run for `first`, `Error` once

@@ -164,8 +164,9 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Parses the fields of a document that name its object; `None` for an empty document. A document with aliases is
-/// refused unless `may_repeat`. `left` is reduced by the bytes that the YAML library parses.
+/// Parses the fields of a document that name its object; `None` for an empty document. The inner error is the reason
+/// why the document is malformed, which one with aliases is unless `may_repeat`; the outer one that `left` is used up,
+/// which is reduced by the bytes that the YAML library parses.
 fn parse(
     text: &str,
     may_repeat: bool,
@@ -205,11 +206,11 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
     Ok(read)
 }
 
-/// Returns the lines of a document with `apiVersion`, `kind`, and the name and namespace in `metadata`, so that
-/// only these are parsed.
+/// Returns the lines of a document with `apiVersion`, `kind`, and the name and namespace in `metadata`, so that only
+/// these are parsed.
 ///
-/// Returns `None` unless the document is plainly a block mapping with keys in the first column, each of these once:
-/// only then these lines are certain.
+/// Returns `None` unless the document is plainly a block mapping with keys in the first column, each of these once and
+/// no `items`: only then these lines are certain.
 fn head(text: &str) -> Option<String> {
     let mut head = String::new();
     let (mut versions, mut kinds) = (0, 0);

@@ -1,4 +1,5 @@
-//! Readers of declarations: a file for each delivery tool, which reads only that tool's objects.
+//! Readers of the apps that each delivery tool declares, a file for each tool, and of label groups; and what the
+//! readers share.
 
 pub(crate) mod argo;
 mod bounds;
@@ -59,7 +60,8 @@ pub(crate) use parts::{Part, Parts};
 pub use syncs::{MAX_SYNCS, SyncAttempt, SyncResult, syncs};
 pub(crate) use writers::{author, by, writers, written};
 
-/// The kinds of objects that declare an app each: those of Flux in all clusters come before the others.
+/// The kinds (group, kind) of the objects that declare one app each, except a ResourceGroup of Config Sync, which
+/// declares none. Those of the first list are read in all clusters before those of the second.
 const DECLARING: [&[(&str, &str)]; 2] = [
     &[(flux::KUSTOMIZE, "Kustomization"), (flux::HELM, "HelmRelease")],
     &[
@@ -70,20 +72,23 @@ const DECLARING: [&[(&str, &str)]; 2] = [
     ],
 ];
 
-/// The apps that all delivery tools of a fleet declare, and the objects that must be read to know the rest.
+/// The apps of a fleet, those that delivery tools declare and label groups; the errors in their declarations; and the
+/// objects that are still to be read to complete them.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Arc<Declaration>>,
     /// Number of apps at the start of `apps` that tools declare, and that claim their objects; packages of Porch and
     /// label groups come after them.
     pub(crate) delivered: usize,
-    /// The errors in declarations, each with the index of the cluster that holds the declaration.
+    /// The errors in declarations, the objects that several apps claim, and the limits that were exceeded, each with
+    /// the index of the cluster that it is about.
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that are needed whole and were not read so, each with the index of its cluster.
     pub(crate) lacking: Lacking,
     /// Controllers that labelled objects name and that were not read, each with the index of its cluster.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
-    /// Indices of the clusters into which HelmReleases deliver, whose labelled CustomResourceDefinitions are read.
+    /// Indices of the clusters in which the stored release of a HelmRelease was read for its objects: there its
+    /// labelled CustomResourceDefinitions are read, too.
     pub(crate) definitions: BTreeSet<usize>,
     /// Unread Secrets and ConfigMaps that hold addresses of target clusters, each with the index of its
     /// cluster.
@@ -91,18 +96,20 @@ pub(crate) struct Declarations {
     /// The numbers of apps, by namespace, that are not among `apps` because their cluster declares too many; by index
     /// of the cluster.
     pub(crate) unread: Vec<Numbers>,
-    /// The number of apps that tools declare in each cluster, with those that are not read.
+    /// The number of apps that each cluster declares, by the index of the cluster: with those that are not read,
+    /// without label groups.
     pub(crate) totals: Vec<usize>,
-    /// The apps of `apps` that are not shown because their cluster has too many. [`AppRows`](crate::AppRows) finds
-    /// them itself.
+    /// The apps of `apps`, and the label groups, that are not shown because their cluster has too many. Empty unless
+    /// made by [`Declarations::of`]: [`AppRows`](crate::AppRows) finds them itself.
     pub(crate) left_out: ExcessApps,
     /// Number of errors in the declarations of each namespace, to limit how many are reported.
     complaints: Complaints,
 }
 
 impl Declarations {
-    /// Reads the declarations of all clusters. Those of tools come before label groups, which take only objects
-    /// that no tool claims.
+    /// Reads the declarations of all clusters. Those of tools come before label groups, which take only objects that no
+    /// tool claims. Of a cluster with too many apps, excess apps of tools lose their objects, and excess label groups
+    /// are left out.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
         let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut Parts::default());
         let mut owners = BTreeSet::new();
@@ -149,7 +156,8 @@ impl Declarations {
         numbers
     }
 
-    /// Returns the apps that claim the objects they declare.
+    /// Returns the apps that tools declare, without packages of Porch and label groups: those whose claims are
+    /// compared.
     pub(crate) fn claiming(&self) -> &[Arc<Declaration>] {
         self.apps.get(..self.delivered).unwrap_or_default()
     }
@@ -234,8 +242,8 @@ impl Declarations {
 
     /// Reads the declaration of one object again, and replaces its app; returns the index of the app.
     ///
-    /// Returns `None` if the new declaration may change more than this app: then all have to be put together
-    /// again.
+    /// Returns `None` if this may change more than that app, as it does if the object is gone or the fleet has packages
+    /// of Porch: then all have to be put together again.
     pub(crate) fn redeclare(
         &mut self,
         fleet: &Fleet<'_>,
@@ -266,7 +274,7 @@ impl Declarations {
         })
     }
 
-    /// Adds apps, and what was noted while they were read.
+    /// Adds apps, and what was noted while they were read: of the errors only as many as may still be reported.
     fn add(&mut self, resolved: &Resolved, notes: Notes) {
         self.apps.extend(resolved.apps.iter().cloned());
         for Complaint { cluster, key, subject, errors } in notes.complaints {
@@ -334,7 +342,7 @@ fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Option<Declared>
 }
 
 /// Finds the target cluster of a declared app in the fleet, and the objects that only that cluster knows. An app from
-/// an untrusted home that delivers into another cluster loses its marks by label.
+/// an untrusted home whose target is not that home loses its marks by label.
 fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Notes) -> Resolved {
     let Declared { mut app, target, release } = declared;
     app.destination = fleet.find(app.home, target);
@@ -399,7 +407,7 @@ pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
-/// Returns the string at a path of keys in a JSON value; `None` if it is missing or empty.
+/// Returns the string at a path of keys in a JSON value; `None` if it is missing, empty or no string.
 fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
@@ -437,8 +445,8 @@ fn is_blank_within(value: Value<'_>, levels: usize) -> bool {
     value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
-/// Returns the items of `list`, in which the object `declaring` names its objects. Reports a value that is not a
-/// list, and then returns none.
+/// Returns the items of `list`, in which the object `declaring` names its objects; none if it is missing or `null`.
+/// Reports any other value that is not a list, and then returns none.
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,

@@ -127,7 +127,8 @@ pub(crate) struct ExcessApps {
 
 impl ExcessApps {
     /// Returns the apps to leave out of those that tools declare and of the label groups of each cluster with more than
-    /// [`MAX_APPS`] of them: those beyond the share of their namespace.
+    /// [`MAX_APPS`] of them: those beyond the share of their namespace; with an error for each of at most
+    /// [`MAX_ERRORS`] namespaces.
     pub(crate) fn of(found: &Declarations, groups: &[LabelGroups]) -> ExcessApps {
         let mut left_out = ExcessApps::default();
         for (home, groups) in groups.iter().enumerate() {

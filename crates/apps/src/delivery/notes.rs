@@ -70,14 +70,15 @@ impl Notes {
         !self.is_limited && self.complaints.is_empty()
     }
 
-    /// Adds an error about the object `key`.
+    /// Adds an error about the object `key` of the cluster with this index; it counts towards the limit for apps.
     pub(super) fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
         let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
         let errors = vec![ScopeError { scope, reason, message: message.to_owned() }];
         self.complaints.push(Complaint { cluster, key: key.to_owned(), subject: Subject::Apps, errors });
     }
 
-    /// Adds the errors in a Helm release.
+    /// Adds the errors `malformed` in a Helm release as errors about the object in `of`, with its prefix; they count
+    /// towards the limit for releases.
     pub(super) fn report_release(&mut self, of: &ReleaseErrors, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;

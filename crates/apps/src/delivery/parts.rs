@@ -40,7 +40,7 @@ pub(crate) struct Parts {
     look: u64,
     clusters: HashMap<usize, OfCluster>,
     claims: Option<KnownClaims>,
-    /// The parts that were read in this look, with the lookups made for each.
+    /// The parts that were read since the last [`take_changes`](Parts::take_changes), with the lookups made for each.
     fresh: Vec<(Part, QuestionRecord)>,
     gone: Vec<Part>,
 }
@@ -137,8 +137,8 @@ impl Parts {
         own.into_iter().for_each(|own| own.clone_from(app));
     }
 
-    /// Returns the app that an object of the cluster `home` declares, which gets the index `place`; `find`
-    /// reads it if it is not kept.
+    /// Returns the app that an object of the cluster `home` declares, which gets the index `place`. Only if it is not
+    /// kept, `find` reads it and makes the notes.
     pub(super) fn object(
         &mut self,
         objects: &dyn Objects,
@@ -164,8 +164,8 @@ impl Parts {
         (found, notes)
     }
 
-    /// Returns the apps of Helm's storage in a cluster, which depend on `beside`; `find` reads them if they are
-    /// not kept.
+    /// Returns the apps of Helm's storage in a cluster, which depend on `beside`. Only if none are kept for an equal
+    /// `beside`, `find` reads them and makes the notes.
     pub(super) fn helm(
         &mut self,
         objects: &dyn Objects,
@@ -215,7 +215,8 @@ impl Parts {
         found
     }
 
-    /// Returns the index of the claims of `apps`.
+    /// Returns the index of the claims of `apps`: the kept one, if it is of apps with the same claims in the same
+    /// order.
     pub(super) fn claims(&mut self, apps: &[Arc<Declaration>]) -> Arc<ClaimIndex> {
         if let Some(KnownClaims { apps: before, index }) = &self.claims
             && are_alike(before, apps)

@@ -142,7 +142,8 @@ struct Package<'a> {
     namespace: &'a str,
     /// The name of the repository, and the name of the package.
     name: (String, String),
-    /// The repository; or its key and the reason why it cannot be read.
+    /// The repository; or an object and a reason: the Repository cannot be read, or the newest revision states a folder
+    /// whose path is too long.
     repository: Result<Rc<Repository>, (ObjectKey, String)>,
     /// The folder of the package in the repository.
     directory: String,
@@ -232,8 +233,9 @@ impl Package<'_> {
         self.revisions.last()
     }
 
-    /// Returns an app of the package for each cluster into which it is delivered; if no such cluster is known, one
-    /// app without a cluster.
+    /// Returns an app of the package for each cluster into which apps that sync its folder deliver; one app without a
+    /// cluster if there are none, or the repository is not known. If no evidence confirms that they deliver the
+    /// package, it has no objects and the reason.
     fn declarations(
         &self,
         fleet: &Fleet<'_>,

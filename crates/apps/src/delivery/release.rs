@@ -90,7 +90,7 @@ pub(crate) struct Written {
     pub(super) malformed: Vec<ScopeError>,
 }
 
-/// A parsed Helm release, placed in the namespace into which it is installed.
+/// A parsed Helm release, whose namespaced objects are in the namespace that they name, or else in `namespace`.
 #[derive(Debug)]
 pub(crate) struct Release {
     /// The namespace of the objects in the manifest that do not name one.
@@ -281,7 +281,8 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
 }
 
 /// Unpacks gzip data, and returns other data unchanged. `left` is the number of bytes allowed beyond [`FREE_RATIO`]
-/// times the packed size, and is reduced by those used; `too_much` makes the error if it does not suffice.
+/// times the packed size, and is reduced by those used; `too_much` makes the error if it does not suffice. More than
+/// [`MAX_RELEASE_BYTES`] are refused in any case.
 fn unpack(
     payload: Vec<u8>,
     left: &mut usize,

@@ -57,7 +57,8 @@ pub struct Elsewhere {
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The exceeded limits, one entry for each limit, home and target cluster.
     pub left_out: Vec<LeftOut>,
-    /// For each target cluster and each object in it, the names of the home clusters whose apps declare it.
+    /// For each target cluster and each of its [`Elsewhere::objects`], the names of the home clusters whose apps
+    /// declare it.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
     /// For each target cluster, the namespaces whose dependents are needed, each with the names of the home
     /// clusters; see [`crate::ReadQuery::dependents_in`].

@@ -68,8 +68,8 @@ impl Demand {
     }
 }
 
-/// A cluster state that answers from `state`, and records the lookups of objects and kinds that were not read, and all
-/// lookups of dependents, events and contents of namespaces.
+/// A cluster state that answers from `state`, and records the lookups of objects and kinds that were not read, or not
+/// in the projection that evidence needs, and all lookups of dependents, events and contents of namespaces.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
     /// The namespace of the object that is assessed.

@@ -109,8 +109,8 @@ impl NamedEvidence {
         if self.left_out > 0 {
             let message = format!(
                 "objects that are not Ready refer to too many others: {} of these were not read, because Taffrail \
-                 reads at most {MAX_READS} by name in all (up to {MAX_READS} more for namespaces whose objects need at \
-                 most {FEW_OF_NAMESPACE}); use -n to read those of one namespace",
+                 reads at most {MAX_READS} by name in all (up to {MAX_READS} more for the first {FEW_OF_NAMESPACE} of \
+                 each namespace); use -n to read those of one namespace",
                 self.left_out
             );
             report(Scope::Input("evidence that is read by name".to_owned()), message);

@@ -143,7 +143,7 @@ impl<S: Clone> Graph<S> {
         self.insert(Subject::Own(subject), asked)
     }
 
-    /// Replaces the lookups of a result by those that its new computation made.
+    /// Replaces the lookups, the time of change and the cost of a result by those of its new computation.
     pub(super) fn set(&mut self, node: Node, asked: QuestionRecord) {
         let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
@@ -205,7 +205,7 @@ impl<S: Clone> Graph<S> {
         self.excess.is_within_bounds()
     }
 
-    /// Appends to `found` the results that may have changed until `now` without a change of an object.
+    /// Appends to `found` the results whose time of change, without a change of an object, is `now` or earlier.
     pub(super) fn due(&self, now: Timestamp, found: &mut Vec<S>) {
         let mut seen = HashSet::new();
         for (_, node) in self.moments.iter().take_while(|(next, _)| *next <= now) {

@@ -163,7 +163,7 @@ struct Kept {
     /// The latest time at which the rows were updated.
     now: Timestamp,
     found: Declarations,
-    /// The declarations from which `found` was put together, and the node of each.
+    /// The declarations from which `found` was put together; their nodes are in `part_nodes`.
     parts: Parts,
     part_nodes: HashMap<Part, Node>,
     claims: Arc<ClaimIndex>,

@@ -15,7 +15,7 @@ use crate::reads::read::Read;
 pub struct Aside {
     keys: Vec<ObjectKey>,
     objects: BTreeMap<Arc<ObjectKey>, Stored>,
-    unread: HashMap<ObjectKey, ByBody<Option<String>>>,
+    single_reads: HashMap<ObjectKey, ByBody<Option<String>>>,
     lists: BTreeMap<Read, TakenOut>,
 }
 
@@ -52,9 +52,9 @@ impl Snapshot {
                 }
                 aside.objects.insert(key, stored);
             }
-            if let Some(read) = self.unread.remove_entry(key) {
+            if let Some(read) = self.single_reads.remove_entry(key) {
                 self.note_sought(key);
-                aside.unread.extend([read]);
+                aside.single_reads.extend([read]);
             }
         }
         aside
@@ -85,7 +85,7 @@ impl Snapshot {
 
     /// Puts back the objects for which `is_wanted` is true; returns true if there were any.
     pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
-        let Aside { keys, objects, unread, .. } = aside;
+        let Aside { keys, objects, single_reads, .. } = aside;
         let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));
         *keys = left;
         let back: Vec<ObjectKey> = back;
@@ -93,9 +93,9 @@ impl Snapshot {
             if let Some((key, stored)) = objects.remove_entry(key) {
                 self.store(key, stored);
             }
-            if let Some(read) = unread.remove_entry(key) {
+            if let Some(read) = single_reads.remove_entry(key) {
                 self.note_sought(key);
-                self.unread.extend([read]);
+                self.single_reads.extend([read]);
             }
         }
         !back.is_empty()

@@ -8,8 +8,8 @@ use taffrail_status::Observed;
 
 use super::{Snapshot, Stored};
 
-/// The maximum number of changed objects that are recorded, and of objects whose read by name is; beyond it, everything
-/// is computed again, which is cheaper.
+/// The maximum number of changed objects that are recorded, and likewise of objects with a recorded read by name;
+/// beyond either, everything is computed again, which is cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
 /// The maximum size in bytes of the recorded former states of objects; beyond it, everything is computed again.
@@ -51,8 +51,8 @@ impl ChangeBatch {
         self.objects.iter().map(|(key, old)| (key, old.as_ref().and_then(|old| old.observed(key))))
     }
 
-    /// Records the former state of an object: `None` before it was created, otherwise its state before the
-    /// change or deletion.
+    /// Records the former state of an object, unless one is recorded already: `None` before it was created, otherwise
+    /// its state before the change or deletion.
     pub(super) fn note(&mut self, key: &ObjectKey, old: Option<Stored>) {
         if self.is_all || self.objects.contains_key(key) {
             return;

@@ -63,8 +63,8 @@ impl Budgets {
         index
     }
 
-    /// Adds a budget under one of the labels in `wanted`, which its selector requires: the label under which the
-    /// fewest budgets are so far.
+    /// Adds a budget under one of the labels in `wanted`, which its selector requires: the one that the fewest budgets
+    /// require.
     fn place(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
         self.by_label.entry(budget.namespace.clone()).or_default().insert(rarest, budget);
@@ -105,7 +105,7 @@ impl Budgets {
     }
 }
 
-/// Returns the labels for which the selector of a PodDisruptionBudget accepts only one value, each with that value.
+/// Returns the labels in `spec.selector.matchLabels` of a PodDisruptionBudget, each with its value.
 pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);

@@ -108,8 +108,9 @@ impl KindMarks {
     /// Returns the result of the list that covers a namespace (`None`: all) with at least the projection `wanted`;
     /// `None` if no list does.
     ///
-    /// A list of all objects takes precedence, then the list nearest to the namespace, then a list of metadata that was
-    /// refused or not served, as whole objects would be too.
+    /// A successful list of all objects takes precedence, then the list nearest to the namespace, then a list of
+    /// metadata that was refused or not served, as whole objects would be too; for all namespaces, at last a failed
+    /// list with a selector.
     pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&ListOutcome> {
         let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
         let places = || own.into_iter().chain([&self.everywhere]);
@@ -204,7 +205,8 @@ impl KindMarks {
         }
     }
 
-    /// Returns the error message of the same list with the other projection; `None` if that did not fail.
+    /// Returns the error message of the last list in the same namespace (or in all) with the other projection; `None`
+    /// if that did not fail.
     pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
         match self.place(read.namespace.as_deref())?.beside(read.projection)? {
             ListOutcome::Failed { message, .. } => Some(message),

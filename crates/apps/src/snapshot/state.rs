@@ -18,7 +18,7 @@ impl Snapshot {
         if let Some(message) = &self.lost {
             return Presence::Unobserved(Cow::Borrowed(message));
         }
-        if let Some(read) = self.unread.get(&key as &dyn AsObjectKey) {
+        if let Some(read) = self.single_reads.get(&key as &dyn AsObjectKey) {
             let answers = || read.at_least(Projection::Metadata);
             return match answers().find_map(Option::as_ref).filter(|_| answers().all(Option::is_some)) {
                 None => Presence::Absent,

@@ -14,8 +14,8 @@ use crate::sync::SyncState;
 
 /// Finds objects that people changed by hand since the tool of an app applied them, by their field managers.
 ///
-/// Argo CD compares the objects of its apps itself and reports OutOfSync; of these apps, only objects that Argo CD did
-/// not compare are searched.
+/// Argo CD compares the objects of its apps itself and reports OutOfSync; of these apps, only those whose sync state is
+/// Unknown are searched.
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     // Who writes managed fields is in the object's namespace.
     let mut steps: HashMap<&str, usize> = HashMap::new();

@@ -135,7 +135,7 @@ impl<'a> ClusterContext<'a> {
         apps.map(|(place, _)| place)
     }
 
-    /// Returns true if only some apps are selected.
+    /// Returns true if apps were selected by their indexes, even if these are all.
     pub(super) fn is_narrowed(&self) -> bool {
         self.asked.is_some()
     }
@@ -172,7 +172,7 @@ impl<'a> ClusterContext<'a> {
         command::of_app(&["explain"], &app.app, self.context.is_some())
     }
 
-    /// Returns the sources of a Flux object; none for other objects.
+    /// Returns the sources of `declaring`, which is a Flux object.
     pub(super) fn sources(&self, declaring: &Observed<'a>) -> Vec<ObjectKey> {
         flux::sources_by(&self.sources, self.objects, declaring)
     }

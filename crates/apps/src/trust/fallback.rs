@@ -94,8 +94,8 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Returns one finding about all apps declared in this cluster that are green and declare no objects; `None` if there
-/// are none.
+/// Returns one finding about all selected apps declared in this cluster that are green and declare no objects, unless
+/// their target was not queried; `None` if there are none.
 fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &cluster.list.apps[*place];

@@ -34,18 +34,20 @@ use crate::objects::Objects;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FindingCategory {
-    /// The delivery tool and the objects report different states, or other reports disagree.
+    /// The delivery tool and the objects report different states, other reports disagree, or objects were changed by
+    /// hand, are claimed by several apps or do not confirm the claim.
     Disagreeing,
-    /// A controller or node stopped reporting.
+    /// A controller, node or delivery tool stopped reporting, or a source is not fetched.
     Silent,
     /// A cluster or a part of it could not be read, or not reliably.
     Unread,
     /// Clocks differ, or the observation is old or of an unknown time.
     Skewed,
-    /// A user suspended an app or source, turned automatic sync off, or excluded an object from its tool or controller.
+    /// A user suspended or paused an app, source or object, turned automatic sync off, or excluded an object or field
+    /// from its tool or controller.
     Suspended,
-    /// Ready is only the default: no rule reads the status of the kind, or an app declares no objects or is known only
-    /// by labels.
+    /// Ready is only the default: no rule reads the status of the kind, an app declares no objects or is known only by
+    /// labels, or health rules in the cluster are ignored or limited.
     Fallback,
 }
 
@@ -131,7 +133,8 @@ pub struct TrustShape {
     pub only_apps: bool,
     /// True if suggested commands must name the context of the cluster.
     pub contexts: bool,
-    /// True to search only for disagreements about green apps, in their home and target clusters.
+    /// True to search only the home and target clusters of green apps, and only for disagreements, changes by hand, and
+    /// problems of green apps.
     pub contradictions: bool,
 }
 
@@ -247,8 +250,8 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 10] = [
     unheard::look,
 ];
 
-/// The functions of [`LOOKS`] that find disagreements of high severity between a tool and the objects, and changes by
-/// hand.
+/// The functions of [`LOOKS`] that run with [`TrustShape::contradictions`]: they find disagreements, changes by hand,
+/// and problems of green apps.
 const CONTRADICTIONS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 3] =
     [disagreeing::look, by_hand::look, problems::look];
 

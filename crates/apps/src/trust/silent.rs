@@ -321,7 +321,7 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the last reconciliation in the object's history is longer ago than twice its interval and
+/// Returns a sign if the last reconciliation in the object's history is longer ago than twice its interval plus
 /// [`MAX_REACTION_TIME`]; else `None`.
 fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;

@@ -61,7 +61,7 @@ fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// Finds the suspended sources of Flux apps that are not suspended themselves; lists of apps do not show these.
+/// Finds the suspended sources of Flux apps that are not suspended themselves.
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended = cluster.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
@@ -197,7 +197,7 @@ fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     off.into_iter().map(made).collect()
 }
 
-/// Returns true if an autoscaler is inactive because its target is scaled to 0.
+/// Returns true for a HorizontalPodAutoscaler that is inactive because its target is scaled to 0.
 fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
     object.kind() == "HorizontalPodAutoscaler"
         && object.condition("ScalingActive").is_some_and(|it| {

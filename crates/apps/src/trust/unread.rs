@@ -86,8 +86,9 @@ const EVIDENCE: [(&str, &str); 6] = [
     ("coordination.k8s.io", "Lease"),
 ];
 
-/// Finds scopes to which access was denied, or that could not be read. Leaves out errors about single objects for one
-/// of the reasons [`NOT_UNREAD`].
+/// Makes findings of the errors about this cluster: of scopes that were denied, could not be read or were not judged,
+/// one for all kinds with the same reason and apps. Leaves out errors about single objects for one of the reasons
+/// [`NOT_UNREAD`].
 fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 

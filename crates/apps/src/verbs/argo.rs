@@ -79,7 +79,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
         }
         Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
             format!("{} is suspended: Argo CD ignores an Application with the annotation {SKIP}", app.app),
-            format!("first {}", command("resume", &app.app)),
+            format!("first resume the app: {}", command("resume", &app.app)),
         )),
         Verb::Reconcile(how) => {
             let mut fields = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             if let Some(running) = running(object) {
                 return Err(Refusal::new(
                     format!("{} already has a sync operation: {running}", app.app),
-                    "wait until it has ended, or end it with `argocd app terminate-op`",
+                    "wait until the operation has ended, or end it with `argocd app terminate-op`",
                 ));
             }
             fields.extend(operation(object));

@@ -39,7 +39,7 @@ pub(super) fn plan(
         }
         Verb::Reconcile(_) if is_suspended => Err(Refusal::new(
             format!("{} is suspended{}: Flux does not reconcile it", app.app, by_whom(object, &suspend())),
-            format!("first {}", command("resume", &app.app)),
+            format!("first resume the app: {}", command("resume", &app.app)),
         )),
         Verb::Reconcile(how) => {
             let mut steps = Vec::new();

@@ -129,7 +129,7 @@ pub enum Progress {
     Waiting(String),
     /// The step is handled, or the app is ready.
     Done,
-    /// Failed, and will not succeed without a repair; holds the reason.
+    /// Failed; holds the reason. The tool may still try again.
     Failed(String),
 }
 
@@ -172,7 +172,7 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The message: which verb cannot be applied to which app, and why.
+    /// The message: why the verb cannot be applied to the app, or to its source.
     pub message: String,
     /// The next step for the user, with commands between backticks, or the reason why nothing was changed.
     pub hint: String,
@@ -221,7 +221,7 @@ pub fn plan(
     }
     let unread = |why: &str| {
         let message = format!("{} {} cannot be read: {why}", declaring.kind, declaring.path());
-        Refusal::new(message, "nothing was changed, because its present state is not known")
+        Refusal::new(message, "nothing was changed, because the present state of the object is not known")
     };
     let observed = match home.get(declaring.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,

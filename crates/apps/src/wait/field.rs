@@ -36,7 +36,7 @@ const COMPOUND: &str = "it is a list or an object, which has no single value";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{path}' is not a JSONPath: {why}")]
 pub struct InvalidField {
-    /// The path as written.
+    /// The text as written: path and value, cut to 200 characters.
     pub path: String,
     /// The reason why the text is invalid: the JSONPath parser's error, a bracket or quote without counterpart, or a
     /// missing value.

@@ -43,7 +43,7 @@ struct Opinion {
     /// The reason in one CamelCase word; may be empty.
     reason: String,
     why: Words,
-    /// True to append the message of the root cause.
+    /// True to append the message about the object's status, which names the root cause, while it is not Ready.
     with_cause: bool,
 }
 
@@ -616,7 +616,8 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
     })
 }
 
-/// Returns the state of an object, given as a JSON tree, when waiting for a field.
+/// Returns the state of an object, given as a JSON tree, when waiting for a field: `Met` if the field has the value or
+/// exists, `Unobserved` if it is missing in an object of which only metadata was read, else `Waiting`.
 fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
@@ -632,7 +633,9 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     }
 }
 
-/// Returns the state of an object, given as a JSON tree, when waiting for an expression.
+/// Returns the state of an object, given as a JSON tree, when waiting for an expression: `Met` if it is true, `Waiting`
+/// if it is not or a field is missing, `Unobserved` if it needs parts that were not read, `Hopeless` if it cannot be
+/// evaluated.
 fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
     // Parts that were not read must not make `!has(object.data.key)` true.
     if projection != Projection::Full && !question.asks_for_metadata_only() {

@@ -201,9 +201,9 @@ pub struct Row {
     /// True if the target was ever observed.
     pub was_observed: bool,
     is_lost: bool,
-    /// UID of the first object that was observed under this name, whose deletion is awaited; `None` before one was.
+    /// UID of the first object that was observed under this name; `None` before one was.
     uid: Option<String>,
-    /// True once the object with that UID was deleted.
+    /// True once the object with that UID was deleted; stays false unless its deletion is awaited.
     has_gone: bool,
 }
 
@@ -214,7 +214,8 @@ pub struct Wait {
     options: Options,
     apps: Vec<AppQuery>,
     rows: BTreeMap<(usize, Subject), Row>,
-    /// The present and past objects of selections and inventories, by index of the cluster and target.
+    /// The present objects of selections and inventories, and, when their deletion is awaited, the past ones, by index
+    /// of the cluster and target.
     known: BTreeMap<(usize, Target), BTreeSet<ObjectKey>>,
 }
 

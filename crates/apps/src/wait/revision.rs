@@ -25,7 +25,8 @@ impl Revision {
         Revision(text.trim().to_owned())
     }
 
-    /// Returns true if `applied`, as a tool writes it, is this revision.
+    /// Returns true if `applied`, as a tool writes it, has each part that this revision names: the start of the commit,
+    /// and the name, compared without `refs/heads/`, `refs/tags/`, the `v` of a version and build metadata.
     ///
     /// ```
     /// use taffrail_apps::wait::Revision;

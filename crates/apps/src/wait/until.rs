@@ -10,7 +10,8 @@ use super::revision::Revision;
 /// A condition to wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Until {
-    /// The status is Current (Ready); an app must also be synced.
+    /// The status is Current (Ready); the sync of an app must also not have failed, be running or be outstanding, and
+    /// the app must have no problem but notices.
     Current,
     /// The object or app does not exist, or the object was replaced by another of the same name.
     Deleted,
@@ -36,7 +37,7 @@ pub enum Until {
 /// The reason why a text is not a condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// The text does not begin with the name of a condition.
+    /// The text does not begin with the name of a condition, or gives a value to one that takes none.
     #[error(
         "'{0}' is not something to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
@@ -45,13 +46,13 @@ pub enum InvalidUntil {
     /// No value follows this word and its `=`.
     #[error("'{0}=' needs a value after the '='")]
     Empty(&'static str),
-    /// The path is not a JSONPath.
+    /// The text after `jsonpath=` is not a JSONPath, or lacks the value after its `=`.
     #[error(transparent)]
     JsonPath(#[from] InvalidField),
     /// The expression is not valid CEL.
     #[error("'{expression}' is not an expression in CEL: {why}")]
     Cel {
-        /// The expression as written.
+        /// The expression as written, cut to 200 characters.
         expression: String,
         /// The compiler's error.
         why: String,

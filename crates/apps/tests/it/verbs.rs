@@ -161,7 +161,7 @@ fn suspend_and_resume_write_spec_suspend_of_flux_objects() {
     assert_eq!(already, "the app is already suspended by kubectl-edit since 2026-02-28T08:00:00Z");
     let refused = planned(&[by_hand], "shop", RECONCILE).unwrap_err();
     assert!(refused.message.contains("is suspended by kubectl-edit since"), "{refused}");
-    assert_eq!(refused.hint, "first `taffrail resume flux-kustomization/flux-system/shop`");
+    assert_eq!(refused.hint, "first resume the app: `taffrail resume flux-kustomization/flux-system/shop`");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn reconcile_refreshes_or_syncs_an_application() {
     assert!(planned(&[busy], "api", sync).unwrap_err().message.contains("Running, waiting for hooks"));
     let skipped = application(json!({}), json!({"argocd.argoproj.io/skip-reconcile": "true"}));
     let refused = planned(&[skipped], "api", RECONCILE).unwrap_err();
-    assert_eq!(refused.hint, "first `taffrail resume argo-application/argocd/api`");
+    assert_eq!(refused.hint, "first resume the app: `taffrail resume argo-application/argocd/api`");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub enum AddressClass {
     Unspecified,
     /// A multicast address, which is that of a group of machines.
     Multicast,
-    /// A broadcast address, or one of the range that is reserved with it.
+    /// An address of `240.0.0.0/4`, which is reserved; it ends with the broadcast address.
     Reserved,
 }
 

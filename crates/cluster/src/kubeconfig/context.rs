@@ -90,8 +90,8 @@ impl Context {
         }
     }
 
-    /// Returns true if `other` has the same server address, proxy and trusted certificates, so that the two differ only
-    /// in credentials, and both or neither come from a Secret.
+    /// Returns true if `other` has the same server address, TLS server name, proxy and trusted certificates, and both
+    /// or neither come from a Secret: a connection with the credentials of either reaches the same server.
     pub fn is_same_server(&self, other: &Context) -> bool {
         let place = |context: &Context| {
             let Config { cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url, .. } =
@@ -152,7 +152,8 @@ pub(super) fn is_open(config: &Config) -> bool {
     url.scheme_str() == Some("http") && !(is_loopback(url) && config.proxy_url.is_none())
 }
 
-/// Parses a proxy's URL, which without a scheme is an HTTP proxy; `None` if it is not one of a known scheme.
+/// Parses a proxy's URL, which without a scheme is an HTTP proxy; `None` if its scheme is not `http`, `https` or
+/// `socks5`, or if it has no host.
 fn proxy_uri(text: &str) -> Option<Uri> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let uri = text.parse::<Uri>().ok()?;
@@ -184,8 +185,8 @@ impl Place<'_> {
         error
     }
 
-    /// Deserializes the body of the entry; fails if its name is defined twice. `list` is `cluster` or `user`, for
-    /// messages.
+    /// Deserializes the body of the entry; fails if its name is defined twice or its body is malformed. `list` is
+    /// `cluster` or `user`, for messages.
     pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
         let name = &self.entry.name;
         if self.entry.twice {

@@ -143,7 +143,7 @@ impl Kubeconfig {
         }
     }
 
-    /// Returns the defects of the files; the remaining contexts are usable.
+    /// Returns the defects of files, and of entries without a name; the other files and entries are kept.
     pub fn problems(&self) -> &[KubeconfigError] {
         &self.problems
     }

@@ -19,7 +19,7 @@ use crate::read::ListRequest;
 /// The connectivity to the API server, proven by recent answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connectivity {
-    /// The server answers.
+    /// The server answers a probe again, after [`Connectivity::Lost`] or [`Connectivity::Stale`].
     Live,
     /// The server was not probed in time, because the process or its machine was asleep: it is probed now. After that,
     /// each scope that was live reports its state again.
@@ -204,7 +204,7 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
             let cluster = cluster.sharing(&before);
             *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += last;
             shared.connection.send_replace(Connection { cluster, generation: generation + 1 });
-            renewals.rest("new credentials were refused as well");
+            renewals.rest("the server refused the renewed credentials as well");
             Ok(())
         }
         Err(error) => {

@@ -18,7 +18,8 @@ pub enum Change<'a> {
     Upsert(Object<'a>),
     /// The object was deleted; holds its last state.
     Delete(Object<'a>),
-    /// The item is not a Kubernetes object. The other items are unaffected.
+    /// The item is not a Kubernetes object, has no name, or is of another kind than the scope; or an event was too
+    /// long. The other items are unaffected.
     Malformed(MalformedItem),
     /// All existing objects have been delivered.
     InitDone,
@@ -135,7 +136,7 @@ impl Batch {
             }
             WireFormat::TooLong { limit } => {
                 let start = one_line(&String::from_utf8_lossy(&self.text), 120);
-                let reason = format!("a line of over {limit} bytes was skipped: {start}");
+                let reason = format!("a watch event of over {limit} bytes was skipped: {start}");
                 visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));
             }
         }
@@ -458,7 +459,7 @@ mod tests {
         let page = format!(r#"{{"kind":"ThingList","items":[{}1]}}"#, "1,".repeat(100_000));
         let (parts, end) = split(page.as_bytes(), Projection::Full);
         assert!(parts.iter().map(|items| items.documents.len()).sum::<usize>() <= 1000);
-        assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are not objects"));
+        assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are not valid objects"));
     }
 
     #[test]

@@ -70,13 +70,14 @@ pub struct ScopeId(u32);
 /// The state of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
-    /// The scope's objects are being listed, for the first time or again.
+    /// The scope's objects are being listed, for the first time or again, or its watch is opened again after the
+    /// process or its machine was asleep.
     CatchingUp,
     /// All objects of the scope are known, and changes arrive as they happen.
     Live,
     /// The user may not read the scope.
     Forbidden {
-        /// The server's message.
+        /// Message for people: the operation, the server's message and its HTTP status.
         message: String,
     },
     /// The server does not serve this kind in this version.
@@ -107,7 +108,8 @@ pub enum WatchEvent {
 /// The way in which lists are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListStrategy {
-    /// Streams if the server is near (a round trip takes less than 15 ms), pages if it is far.
+    /// [`ListStrategy::Streams`] if the server is near (a round trip takes less than 15 ms), else
+    /// [`ListStrategy::Pages`].
     #[default]
     Auto,
     /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
@@ -200,14 +202,16 @@ struct Shared {
     /// Time at which the server last proved that it is alive, in milliseconds since `begun`.
     heard: AtomicU64,
     begun: Moment,
-    /// Incremented after the process or its machine was asleep; watches are then reopened.
+    /// Incremented after the process or its machine was asleep, when a lost server is back, and when credentials were
+    /// replaced by [`Watcher::renew`]; watches are then reopened.
     woken: watch::Sender<u64>,
     /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then ends
     /// its watch and lists its objects again.
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,
-    /// Incremented when the server is back, and by [`Watcher::try_now`], so that scopes in backoff retry at once.
+    /// Incremented when a lost server is back, when credentials were replaced by [`Watcher::renew`], and by
+    /// [`Watcher::try_now`], so that scopes in backoff retry within half a second.
     returned: watch::Sender<u64>,
     /// Notified to make the watcher probe the server at once.
     doubted: tokio::sync::Notify,
@@ -292,7 +296,7 @@ struct Progress {
     refused: Option<(u16, String)>,
     /// The reason why the received text cannot be read; `None` if it can.
     unreadable: Option<String>,
-    /// Number of items of a paged list that were not objects.
+    /// Number of items of a paged list that were not valid objects.
     malformed: usize,
 }
 
@@ -410,8 +414,8 @@ impl Watcher {
         self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
     }
 
-    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed, or if it
-    /// is not followed.
+    /// Returns the resource version as of which all of a scope has been read; `None` until then, while it is listed
+    /// again, or if it is not followed.
     pub fn position(&self, id: ScopeId) -> Option<String> {
         let progress = self.tasks.get(&id)?.0.progress();
         (progress.complete && !progress.resource_version.is_empty())
@@ -463,7 +467,8 @@ impl Watcher {
         self.cluster().requests().cost + before + self.shared.costs.streamed()
     }
 
-    /// Returns true if lists are read as streams; pages are compressed if [`Cluster::compresses`].
+    /// Returns true if lists are read as streams, false if they are read as pages, which are compressed if
+    /// [`Cluster::compresses`].
     pub fn streams_lists(&self) -> bool {
         scope::streams(&self.shared)
     }
@@ -498,7 +503,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the backoff of all scopes, because an attempt may now succeed.
+    /// Ends the backoff of all scopes, each within half a second, because an attempt may now succeed.
     pub fn try_now(&self) {
         self.shared.returned.send_modify(|moved| *moved += 1);
     }

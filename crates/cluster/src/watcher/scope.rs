@@ -79,13 +79,13 @@ enum Ended {
         /// True if the watch delivered a change or a bookmark with another resource version before it ended.
         moved: bool,
     },
-    /// The watch was silent for too long.
+    /// The list or watch was silent for too long.
     Silent,
     /// The process or its machine was asleep: the watch may not deliver events any more.
     Woken,
-    /// The resource version of the list or watch is no longer valid.
+    /// The server no longer keeps the resource version of the list or watch, or its state went back in time.
     Expired,
-    /// The request failed.
+    /// The request failed, or its response could not be read.
     Failed(Refusal),
 }
 
@@ -124,7 +124,7 @@ struct Task<'a> {
     /// The state reported last, and the value of `opened` at that time; `None` before the first report.
     state: Option<(WatchState, u64)>,
     woken: watch::Receiver<u64>,
-    /// Number of wake-ups of the process before the last request.
+    /// The value of `Shared::woken` when the last request was sent.
     opened: u64,
     /// The suspicion that the last watch left.
     doubt: Doubt,

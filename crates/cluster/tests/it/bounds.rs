@@ -329,7 +329,7 @@ async fn followed_list_fails_on_too_many_non_objects() {
     let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), ListStrategy::Pages).await;
     let WatchState::Broken { message, .. } = state else { panic!("{state:?}") };
-    assert!(message.contains("more than 1000 items are not objects"), "{message}");
+    assert!(message.contains("more than 1000 items are not valid objects"), "{message}");
 }
 
 /// The answers of a server with too many kinds or groups.

@@ -1,9 +1,9 @@
 //! Access: tokens, sessions of browsers, and the checks that keep pages of other origins out.
 //!
-//! On loopback any program of any user, and any page that a browser shows, can send requests. A request is answered
-//! only if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do), its `Origin`, if it
-//! has one, is the hub's own, and it has a token, or the cookie of a session together with `Sec-Fetch-Site`, with which
-//! browsers say that no other site sent it.
+//! On loopback any program of any user, and any page that a browser shows, can send requests. A request, unless it is a
+//! probe, is answered only if its `Host` is the hub's own (else a foreign name that resolves to 127.0.0.1 would do),
+//! its `Origin`, if it has one, is the hub's own, and it has a token (in its body if it opens a session), or the cookie
+//! of a session together with `Sec-Fetch-Site`, with which browsers say that no other site sent it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -139,7 +139,7 @@ impl Access {
             Some(b"none") if is_read => Ok(()),
             Some(_) => Err(Refusal::forbidden("another site sent the request")),
             None => Err(Refusal::forbidden(
-                "the request has a session cookie, but no Sec-Fetch-Site of a browser",
+                "the request has a session cookie, but not the header Sec-Fetch-Site, which browsers send",
             )),
         }
     }

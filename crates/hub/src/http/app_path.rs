@@ -64,7 +64,7 @@ impl<'r> AppPath<'r> {
         }
     }
 
-    /// Makes the refusal for a path that matches one app of each of `homes`, the clusters that declare them.
+    /// Makes the refusal (409) for a path that matches one app of each of `homes`, the clusters that declare them.
     pub(super) fn ambiguous(homes: &[String]) -> Refusal {
         let refusal = Refusal::ambiguous(format!(
             "the path names {} apps, which different clusters declare",

@@ -13,7 +13,7 @@ struct Envelope<K> {
     /// The identity of the run of the hub.
     #[serde(rename = "i")]
     instance: String,
-    /// The name of the list with its order, such as `clusters by None`.
+    /// The name of the list, of clusters with its order: `clusters by None`.
     #[serde(rename = "l")]
     list: String,
     #[serde(rename = "k")]
@@ -26,7 +26,8 @@ pub(crate) fn write(instance: &str, list: &str, key: impl Serialize) -> Option<S
     Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&envelope).ok()?))
 }
 
-/// Decodes a cursor and returns its position. Refuses one of another run of the hub or of another list.
+/// Decodes a cursor and returns its position. Refuses a text that is no cursor, and a cursor of another run of the hub
+/// or of another list.
 pub(crate) fn read<K: DeserializeOwned>(instance: &str, list: &str, text: &str) -> Result<K, Refusal> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::cursor())?;
     let envelope: Envelope<K> = serde_json::from_slice(&bytes).map_err(|_| Refusal::cursor())?;

@@ -36,7 +36,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Runs the handler of a request that is within all limits and has access; else responds with the refusal.
+/// Runs the handler of a request that is within all limits and has access, for at most
+/// [`Limits::time`](super::limits::Limits::time); else responds with the refusal. Adds [`HEADERS`] to either response.
 pub(super) async fn guard(
     State(hub): State<Arc<HubApi>>,
     request: axum::extract::Request,

@@ -18,15 +18,16 @@ pub struct Limits {
     /// The greatest length in bytes of the answer to any other view's question, such as that of `tree`; the hub refuses
     /// a question with a longer one with 422.
     pub drill_down: usize,
-    /// The greatest number of requests that the hub answers at one time; it refuses further ones with 503.
+    /// The greatest number of requests that the hub answers at one time, event streams not counted; it refuses further
+    /// ones with 503. Requests that need no token (probes, opening a session) have as many places of their own.
     pub requests: usize,
     /// The greatest number of event streams; the hub refuses further ones with 503.
     pub streams: usize,
     /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,
-    /// The time limit for a TLS handshake, for sending the head of a request, and for computing an answer, after which
-    /// the hub refuses the request with 503. A client that takes nothing of an answer for three times as long is
-    /// disconnected.
+    /// The time limit for a TLS handshake and for sending the head of a request, beyond which the hub closes the
+    /// connection, and for computing an answer, beyond which it refuses the request with 503. A client that takes
+    /// nothing of an answer for three times as long is disconnected.
     pub time: Duration,
 }
 

@@ -15,18 +15,19 @@ use taffrail_status::rollup::Counts;
 use crate::index::{AppFilter, FleetIndex, FleetView, JournalCounts};
 use crate::store::StoreHealth;
 
-/// The greatest number of apps (in all clusters) for which the numbers by status are written; the others are only
-/// counted as omitted.
+/// The greatest number of apps (in all clusters) for which the numbers by status are written, the first by key; the
+/// others are only counted as omitted.
 const MAX_APPS: usize = 2_000;
 
 /// The greatest number of pairs of app and cluster that have a series of their own because they are not Current; the
 /// worst come first, and the others are only counted as omitted.
 const MAX_UNWELL: usize = 20_000;
 
-/// The greatest number of clusters with series of their own; the others are only counted as omitted.
+/// The greatest number of clusters with series of their own, those that the hub learned of first; the others are only
+/// counted as omitted.
 const MAX_CLUSTERS: usize = 20_000;
 
-/// Returns all metrics in the text format of Prometheus.
+/// Returns all metrics in the text format of Prometheus; without those of the store if `store` is `None`.
 pub(super) fn write(
     index: &FleetIndex,
     view: &FleetView,
@@ -155,8 +156,8 @@ fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) 
     }
 }
 
-/// Returns a unique label for each cluster, by its place: its name, with its identity where another cluster has that
-/// name. Two series with the same labels would make Prometheus refuse all of them.
+/// Returns a unique label for each cluster, by its place: its name, with its identity where a cluster of a lesser place
+/// has that name. Two series with the same labels would make Prometheus refuse all of them.
 fn names(view: &FleetView) -> BTreeMap<usize, String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut names = BTreeMap::new();

@@ -1,9 +1,10 @@
 //! The HTTP API of the hub.
 //!
 //! [`router()`] serves the paths of one table (`endpoint.rs`) with the parameters of another (`query.rs`); the OpenAPI
-//! document `docs/openapi.json` is made of both and of the types of [`taffrail_api`]. All answers are computed from the
-//! last published state of the fleet at the present moment. Before every path stands a guard (`guard.rs`) that knows
-//! the [`Limits`] and the [`Access`].
+//! document `docs/openapi.json` is made of both and of the types of [`taffrail_api`]. Answers about the present are
+//! computed from the last published state of the fleet, those about the past from the store; [`Ask`](crate::Ask)
+//! answers the questions of views. Before every path stands a guard (`guard.rs`) that knows the [`Limits`] and the
+//! [`Access`].
 
 mod access;
 mod app_path;

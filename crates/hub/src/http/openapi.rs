@@ -18,7 +18,7 @@ use super::guard::{QUESTIONS, SESSION, STREAM};
 use super::lists::APP_FIELDS;
 use super::query::{Form, PARAMETERS, Query};
 
-/// Returns the JSON Schemas of all answers, keyed by type name.
+/// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
 fn schemas() -> Map<String, Value> {
     fn answer<T: JsonSchema>(generator: &mut SchemaGenerator, kind: &str) -> Value {
         let mut schema = T::json_schema(generator).to_value();
@@ -100,7 +100,8 @@ fn parameters(names: &[&str]) -> Vec<Value> {
     names.iter().map(parameter).collect()
 }
 
-/// Returns the OpenAPI responses of a path: `good` for 200, and a problem document for each of these status codes.
+/// Returns the OpenAPI responses of a path: those of `good`, keyed by status code, and a problem document for each of
+/// the status codes `problems`.
 fn responses(good: Value, problems: &[u16]) -> Value {
     let mut responses = good;
     for status in problems {
@@ -227,8 +228,8 @@ pub(super) fn document() -> Value {
     })
 }
 
-/// Compares a JSON value with a schema of the document. Returns one text for each field that the schema does not name,
-/// and for each required field that is missing.
+/// Compares a JSON value at `place` with a schema of the document. Returns one text for each field, at any depth, that
+/// the schema does not name, that it requires but is missing, or whose constant differs; types are not compared.
 pub(super) fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = document.pointer(reference.trim_start_matches('#'));

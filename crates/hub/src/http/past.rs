@@ -28,8 +28,8 @@ use crate::store::{Answer, Cursor, HistoryEntry, HistoryRange, PageQuery, PairId
 /// The number of pairs of which one read of the store returns the states.
 const PAGE: NonZeroUsize = NonZeroUsize::new(5_000).unwrap();
 
-/// The greatest number of cells of the matrix of a past time; with many clusters a page has fewer rows, but at least
-/// one.
+/// The bound of the cells of the matrix of a past time: a page has at most as many rows as this number divided by that
+/// of the clusters which the hub knows now, but at least one.
 const MAX_CELLS: usize = 1_000_000;
 
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
@@ -51,7 +51,8 @@ fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
     })
 }
 
-/// Answers with the transitions and syncs of one app in one cluster, the latest first.
+/// Answers with a page of the transitions and syncs of one app in one cluster from `from` to `to`, the latest first.
+/// Refuses (404) an app that is not in the fleet now and has no history.
 pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let store = store(request)?;
@@ -285,7 +286,8 @@ fn cut<K: Ord + Clone, V>(mut page: BTreeMap<K, V>, limit: usize) -> (Vec<V>, Op
     (page.into_values().collect(), last)
 }
 
-/// Answers with a page of the states that apps had at the past time `at`.
+/// Answers with a page of the states that the apps which the filter admits had at the past time `at`. Refuses the
+/// parameters that history does not record, such as `sort`.
 pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let mut past = Past::new(request, at)?;
     let (cursors, limit) = (past.cursors("apps"), request.query.limit);
@@ -311,8 +313,8 @@ pub(super) fn apps(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refu
     past.list("PastAppList", items, PageExtent { total, next })
 }
 
-/// Answers with a page of clusters, each with the numbers of its apps by status at a past time. Refuses the parameter
-/// `status`.
+/// Answers with a page of the clusters that had apps which the filter admits at a past time, each with the numbers of
+/// these apps by status. Refuses the parameters that history does not record, `status` among them.
 pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Refusal> {
     let filter = &request.query.filter;
     if filter.status.is_some() {

@@ -36,7 +36,8 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid request", why.into())
     }
 
-    /// Makes the refusal (400) of a cursor of another run of the hub, or of another list.
+    /// Makes the refusal (400) of a cursor that cannot be decoded, or is one of another run of the hub or of another
+    /// list.
     pub(crate) fn cursor() -> Refusal {
         let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
         let sort = "urn:taffrail:problem:invalid-cursor";
@@ -53,7 +54,9 @@ impl Refusal {
     /// Makes the refusal (405) of an HTTP method that the path does not support.
     pub(crate) fn method() -> Refusal {
         let sort = "urn:taffrail:problem:method-not-allowed";
-        let detail = "the path has no such method; see the header Allow".to_owned();
+        let detail =
+            "the path does not support the method of the request; the header Allow lists those that it does"
+                .to_owned();
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, sort, "Method not allowed", detail)
     }
 
@@ -69,13 +72,14 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, sort, "Unauthorized", why.to_owned())
     }
 
-    /// Makes the refusal of a request that another site sent, or that names another host (403).
+    /// Makes the refusal of a request that another site sent or may have sent, or that names another host (403).
     pub(crate) fn forbidden(why: impl Into<String>) -> Refusal {
         let sort = "urn:taffrail:problem:forbidden";
         Refusal::new(StatusCode::FORBIDDEN, sort, "Forbidden", why.into())
     }
 
-    /// Makes the refusal (422) of a view's question that names something that the fleet does not have.
+    /// Makes the refusal (422) of a view's question that names something that the fleet does not have, or an app by a
+    /// name that several apps have.
     pub(crate) fn question(error: QuestionError) -> Refusal {
         let sort = "urn:taffrail:problem:no-answer";
         let detail = error.to_string();
@@ -92,7 +96,8 @@ impl Refusal {
     /// Makes the refusal (422) of a view's question whose answer would be longer than `most` bytes.
     pub(crate) fn answer(most: usize) -> Refusal {
         let sort = "urn:taffrail:problem:answer-too-large";
-        let detail = format!("the answer is longer than {most} bytes");
+        let detail =
+            format!("the answer to the question is longer than the {most} bytes that the hub sends at most");
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, sort, "Answer too large", detail);
         refusal.hint("ask for less: with filters, a namespace or the names of apps")
     }

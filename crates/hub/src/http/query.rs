@@ -66,9 +66,9 @@ pub(crate) struct Parameter {
 /// The values that a query parameter accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Any text; the parameter may be given once.
+    /// A text, in a form of the parameter's own if it has one; the parameter may be given once.
     Text,
-    /// Any texts, separated by commas or given several times.
+    /// Texts, in a form of the parameter's own if it has one, separated by commas or given several times.
     List,
     /// Some of these words, separated by commas or given several times.
     Words(&'static [&'static str]),

@@ -83,7 +83,8 @@ impl HubApi {
         })
     }
 
-    /// Sets the store, from which `/readyz` takes the condition and the API the history.
+    /// Sets the store, from which `/readyz` takes the condition, the API the history, and
+    /// [`keep_tokens`](HubApi::keep_tokens) the tokens.
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
@@ -135,8 +136,8 @@ pub(crate) struct Request<'r> {
 }
 
 impl Request<'_> {
-    /// Returns the position that the request's cursor holds; `None` without a cursor. Refuses a cursor of another list
-    /// or of another run of the hub.
+    /// Returns the position that the request's cursor holds; `None` without a cursor. Refuses a text that is no cursor,
+    /// and a cursor of another list or of another run of the hub.
     pub(crate) fn cursor<K: DeserializeOwned>(&self, list: &str) -> Result<Option<K>, Refusal> {
         let cursor = self.query.cursor.as_ref();
         cursor.map(|cursor| cursor::read(&self.hub.instance, list, cursor)).transpose()

@@ -16,17 +16,17 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The reason why a certificate or private key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file holds no readable PEM of its kind.
+    /// A file cannot be read, or holds no PEM of its kind.
     #[error("cannot read {what} in {}", path.display())]
     Unreadable {
-        /// The expected contents: the certificates, or the private key.
+        /// The contents that the file should have: `the certificate` or `the private key`.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The cause.
         source: PemError,
     },
-    /// The private key is not that of the certificate, or is of an unknown kind.
+    /// The private key is not that of the certificate, or is of an unknown kind, or the certificate is malformed.
     #[error("cannot use the private key in {} with the certificate in {}", key.display(), certificate.display())]
     Unusable {
         /// The file of the certificate.
@@ -38,7 +38,7 @@ pub enum TlsError {
     },
 }
 
-/// The TLS of a hub.
+/// The certificate and private key with which a hub accepts TLS connections, and the files that hold them.
 #[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,

@@ -16,12 +16,13 @@ use super::view::{FleetView, PairNow};
 /// The conditions that an app must meet; the default matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppFilter {
-    /// The present statuses of which an app must have one; `None` for any.
+    /// The present statuses of which an app must have one, or none if they are negated; `None` for any. A healthy app
+    /// with a problem that is more than a notice does not count as Ready.
     pub status: Option<StatusFilter>,
     /// The axes on at least one of which an app must have a problem, notices included. An empty set stands for any
     /// axis; `None` also keeps apps without problems.
     pub problems: Option<BTreeSet<Axis>>,
-    /// The sync states of which an app must have one; `None` for any.
+    /// The sync states of which an app must have one, or none if they are negated; `None` for any.
     pub sync: Option<SyncFilter>,
     /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
@@ -36,8 +37,8 @@ pub struct AppFilter {
     pub namespaces: Vec<String>,
     /// The names of which an app must have one; empty for all.
     pub names: Vec<NameFilter>,
-    /// A text that the key, namespace, name or cluster of an app, or the message of a problem on another axis than
-    /// freshness, must contain, ignoring case; empty for any.
+    /// A text that the key, namespace or name of an app, the name of the cluster that lists it, or the message of a
+    /// problem on another axis than freshness must contain, ignoring case; empty for any.
     pub text: String,
 }
 
@@ -168,7 +169,8 @@ impl AppFilter {
     }
 
     /// Returns the present state of a pair if it meets all conditions, else `None`. The caller says if the cluster
-    /// (`is_admitted`), the delivery, namespace and name (`is_named`) and the text (`is_found`) do.
+    /// (`is_admitted`, ignored if the target is unknown), the delivery, namespace and name (`is_named`) and the text
+    /// (`is_found`) do.
     fn judge(
         &self,
         view: &FleetView,

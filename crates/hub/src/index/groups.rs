@@ -17,7 +17,7 @@ use super::view::{FleetView, PairNow};
 /// The value by which apps are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
-    /// The name of the cluster that holds the objects.
+    /// The name of the cluster that holds the objects; its identity if the fleet does not have it.
     Cluster,
     /// The name of the cluster that declares the app.
     Home,
@@ -33,9 +33,9 @@ pub enum GroupBy {
     Status,
     /// The present sync state.
     Sync,
-    /// The axis of the app's worst problem.
+    /// The axis of the app's worst problem: freshness if a half is not live; empty without a problem.
     Problem,
-    /// The URL and path of the source.
+    /// The URL of the source (else its name, or else its kind) and its path; empty without a source.
     Source,
 }
 

@@ -21,7 +21,8 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of pairs, of transitions and of syncs in one batch; the rest waits for the next one.
+/// The greatest number of pairs, of transitions and of syncs in one batch, the [last transitions](Pending::ended) of
+/// pairs that are gone not counted; the rest waits for the next one.
 const MAX_BATCH: usize = 5_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
@@ -373,7 +374,7 @@ impl Pending {
     }
 
     /// Drops removals beyond the limit. Merges the transitions if they are too many for `pairs`, the number of pairs of
-    /// the fleet, and drops the earliest if that does not suffice.
+    /// the fleet, and drops the earliest until three quarters of the limit are left.
     fn bound(&mut self, pairs: usize) {
         if self.gone > MAX_GONE {
             // The next start shows them as lost until their clusters were heard.
@@ -416,7 +417,7 @@ impl Pending {
     }
 }
 
-/// Returns true if two pairs share both halves (by pointer), so that saving the second one would change nothing.
+/// Returns true if two pairs share the bodies of both halves (by pointer), so that the second one need not be saved.
 fn is_same(one: &Pair, other: &Pair) -> bool {
     let is_same_body = match (&one.observed, &other.observed) {
         (Some((_, one)), Some((_, other))) => Arc::ptr_eq(&one.body, &other.body),

@@ -17,16 +17,16 @@ const MAX_COLUMNS: usize = 10_000;
 /// The greatest number of cells; with many columns a page has fewer rows, but at least one.
 const MAX_CELLS: usize = 1_000_000;
 
-/// The characters of cells, in the order of their meanings (status, freshness, problem or none).
+/// The characters of cells, in the order of their meanings: by status, then freshness, then without or with a problem.
 const CODES: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The states of freshness, in the order in which characters are given to them.
 const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::Stale, FreshnessState::Lost];
 
 impl FleetView {
-    /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits. A page has at most
-    /// `limit` rows (fewer beyond [`MAX_CELLS`] cells), those with keys after `after`; [`PageExtent::next`] is its last
-    /// key if others follow.
+    /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits; apps with an unknown
+    /// target are left out, and a cell shows the worst app of its key. A page has at most `limit` rows (fewer beyond
+    /// [`MAX_CELLS`] cells), those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
         let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
         let mut places: FxHashMap<Place, usize> = FxHashMap::default();

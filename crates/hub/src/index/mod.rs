@@ -79,7 +79,7 @@ pub struct FleetIndex {
     clock: HubClock,
     /// The changes that are not saved yet; `None` without a store.
     journal: Option<Journal>,
-    /// Wakes [`FleetIndex::run`] when a report changed more than a sign of life.
+    /// Wakes [`FleetIndex::run`] when a report changed more than a sign of life, or a source was opened or forgotten.
     changed: Notify,
 }
 
@@ -252,7 +252,8 @@ impl FleetIndex {
         Ok(consequences)
     }
 
-    /// Returns the halves of rows in which live sources have differed for 10 s or longer.
+    /// Returns the halves of rows about which sources have differed for 10 s or longer, if more than one source that
+    /// tells such halves of the cluster is live.
     pub fn disagreements(&self) -> Vec<Disagreement> {
         lock(&self.owner).fleet.disagreements(self.clock.time().at)
     }
@@ -282,8 +283,9 @@ impl FleetIndex {
     }
 
     /// Publishes now: applies the reports since the last publication and the passing of time, and records the
-    /// transitions that both caused. Publishes a new version only if a report came, a source was opened or forgotten,
-    /// the expected names changed, or the freshness of a source of a cluster with several changed.
+    /// transitions that both caused. Publishes a new version at the first call, and else only if a report came, a
+    /// source was opened or forgotten, the expected names changed, or the freshness of a source of a cluster with
+    /// several changed.
     pub fn publish(&self) {
         // One publication at a time, in order.
         let mut last = lock(&self.last);

@@ -43,7 +43,8 @@ struct Position {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AppQueryPage<'q> {
     pub(crate) filter: &'q AppFilter,
-    /// The field to sort by; `None` for the default order: by cluster, namespace, name, delivery, home.
+    /// The field to sort by; `None` for the default order: by cluster, the first opened first, namespace, name,
+    /// delivery, home.
     pub(crate) sort: Option<SortField>,
     pub(crate) limit: usize,
     /// The key of the last app of the page before; `None` for the first page.
@@ -124,7 +125,8 @@ fn number(sort: SortField) -> u8 {
     sort as u8
 }
 
-/// Returns the cluster name in the row of a pair: that of its target, or the target's identity if no source reports it.
+/// Returns the cluster name in the row of a pair: that of its target, or the target's identity if the fleet does not
+/// have it.
 fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str {
     match pair.target {
         Some(_) => view.fleet().cluster(place).map_or("", |cluster| view.name(cluster)),

@@ -20,7 +20,7 @@ pub(crate) struct Pair {
     /// The cluster that declares the app, and the source of the declared half.
     pub(crate) home: Told,
     pub(crate) declared: KeptHalf<DeclaredHalf>,
-    /// The cluster that holds the objects; `None` if no source reports it.
+    /// The cluster that holds the objects; `None` if the fleet does not have it.
     pub(crate) target: Option<Place>,
     pub(crate) observed: Option<(u16, KeptHalf<ObservedHalf>)>,
 }
@@ -76,18 +76,19 @@ pub(crate) fn order(one: &AppId, other: &AppId) -> Ordering {
 /// The values of a pair by which it is filtered, sorted and counted. Small and stored in one array, so scans are fast.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Summary {
-    /// The health when it was last observed.
+    /// The health when it was last observed, or the status of the declaring object if that is worse.
     pub(crate) health: Status,
     pub(crate) sync: SyncState,
     pub(crate) delivery: Delivery,
     pub(crate) is_suspended: bool,
-    /// True if no source reports the target.
+    /// True if the fleet does not have the target cluster.
     pub(crate) is_stray: bool,
     /// The axes, except freshness, on which the pair has a problem.
     pub(crate) axes: Axes,
     /// The severity of the worst of these problems; `None` if there are none.
     pub(crate) severity: Option<ProblemSeverity>,
-    /// The Unix time in microseconds at which the worst problem began; `None` if that is unknown.
+    /// The Unix time in microseconds at which the worst of these problems began; `None` if there are none, or that is
+    /// unknown.
     pub(crate) since: Option<i64>,
     pub(crate) home: Told,
     /// The index of the target's source that observed the objects; `None` if none did.

@@ -58,7 +58,8 @@ pub(crate) struct Transition {
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,
-    /// False if the pair appeared with the first full report of its home, which is not a change for readers.
+    /// False if no source had reported all apps of its home before, and the pair was new, or changed by freshness
+    /// alone: that is not a change for readers.
     pub(crate) is_news: bool,
 }
 

@@ -34,7 +34,8 @@ pub(crate) fn id(name: &str) -> ClusterId {
     ClusterId(name.to_owned())
 }
 
-/// Returns the identity of `namespace/name`, declared in `home` by a Kustomization.
+/// Returns the identity of the Kustomization `name`, which is `NAMESPACE/NAME`, or a name in the namespace `shop`,
+/// declared in `home`.
 pub(crate) fn app(home: &str, name: &str) -> AppId {
     let (namespace, name) = name.split_once('/').unwrap_or(("shop", name));
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
@@ -45,7 +46,7 @@ pub(crate) fn problem(axis: Axis, severity: ProblemSeverity, message: &str) -> P
     Problem { axis, state: "Failed".to_owned(), severity, since: None, message: message.into(), object: None }
 }
 
-/// Returns the declared half of an app with objects in `target`.
+/// Returns the declared half of a synced app with objects in `target`, as `edit` changed it.
 pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut DeclaredHalf)) -> Half {
     let sync = Sync {
         state: SyncState::Synced,
@@ -120,7 +121,7 @@ impl SampleFleet {
         SampleFleet { index: Arc::new(FleetIndex::new(clock)), time, sent: Mutex::default() }
     }
 
-    /// Makes the fleet that a store holds; the clock goes on from that of an `earlier` one.
+    /// Makes the fleet that a store holds; the clock goes on from that of an `earlier` one, or from 1,000 s.
     pub(crate) async fn restored(
         earlier: Option<&SampleFleet>,
         store: &impl crate::store::Store,
@@ -188,7 +189,7 @@ impl SampleFleet {
         self.index.take(source, report).unwrap();
     }
 
-    /// Sends all halves of a cluster.
+    /// Sends a snapshot of all halves of a cluster, as its source `observer`.
     pub(crate) fn snapshot(&self, cluster: &str, halves: Vec<Half>) {
         let content = Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves };
         self.send(cluster, "observer", content);
@@ -199,7 +200,7 @@ impl SampleFleet {
         self.send(cluster, source, Content::Changes { changed, gone: Vec::new() });
     }
 
-    /// Says that an app is gone.
+    /// Reports that a half of an app is gone, as the source `observer`.
     pub(crate) fn remove(&self, cluster: &str, app: &AppId, side: HalfSide) {
         let gone = vec![HalfId { app: app.clone(), side }];
         self.send(cluster, "observer", Content::Changes { changed: Vec::new(), gone });
@@ -212,7 +213,7 @@ impl SampleFleet {
         sent.remove(&(cluster.to_owned(), source.to_owned()));
     }
 
-    /// Adds a live cluster with apps of these names and statuses.
+    /// Adds a live cluster with apps of these names, statuses and messages, and publishes it.
     pub(crate) fn with(self, cluster: &str, apps: &[(&str, Status, &str)]) -> SampleFleet {
         self.open(cluster, "observer");
         let halves = apps.iter().flat_map(|(name, health, message)| {

@@ -34,9 +34,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const RETENTION: Duration = Duration::from_secs(3600);
 
 impl FleetIndex {
-    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for, and their
-    /// pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster is live until a source reports
-    /// it. Signs of life from before the start of `clock` count as given at its start.
+    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for and that once
+    /// gave a sign of life, and their pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster
+    /// is live until a source reports it. Signs of life from before the start of `clock` count as given at its start.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -180,7 +180,8 @@ impl FleetIndex {
         }
     }
 
-    /// Returns the number of changes that wait to be saved, and of those that were dropped; `None` without a store.
+    /// Returns the number of changes that wait to be saved, and of transitions and syncs that were dropped; `None`
+    /// without a store.
     pub(crate) fn unsaved(&self) -> Option<JournalCounts> {
         self.journal.as_ref().map(Journal::counts)
     }

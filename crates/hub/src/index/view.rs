@@ -351,8 +351,8 @@ impl FleetView {
         Some((status, pressing))
     }
 
-    /// Counts the pairs of an app and a target cluster by the effective status at the moment of this view: one that is
-    /// not live counts as Unknown.
+    /// Counts the pairs of an app and a target cluster by the effective status at the moment of this view: one whose
+    /// observed half is not live counts as Unknown.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (place, cluster) in self.fleet.all() {

@@ -1,11 +1,12 @@
 //! The store: the part of a fleet's state that a hub saves and reads again at its next start.
 //!
-//! The hub answers all lists from memory. A [`Store`] keeps the last known halves of each [pair](PairId), so that a
-//! hub has rows at once when it starts, the epochs of streams, the history of pairs, and the hashes of access tokens.
-//! Everything that changes together is written in one [`Batch`], which is saved as a whole or not at all.
+//! The hub answers all lists of the present from memory. A [`Store`] keeps the last known halves of each
+//! [pair](PairId), so that a hub has rows at once when it starts, the epochs of streams, the history of pairs, and the
+//! hashes of access tokens. Everything that changes together is written in one [`Batch`], which is saved as a whole or
+//! not at all.
 //!
-//! Times are saved in whole microseconds: a fraction of a microsecond is cut off. A NUL character in a text is saved as
-//! U+FFFD, because PostgreSQL cannot hold it.
+//! Times are saved in whole microseconds: a fraction of a microsecond is cut off, except from the last success of a
+//! sync. A NUL character in a text is saved as U+FFFD, because PostgreSQL cannot hold it.
 
 #[cfg(test)]
 mod conformance;
@@ -34,9 +35,9 @@ pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
 
 /// The interface of a database that keeps the state of a fleet across restarts.
 ///
-/// One hub writes to a store; reads do not wait for writes. All methods fail with [`StoreError::Database`] if the
-/// database does not answer, with [`StoreError::Damaged`] if it holds what Taffrail did not write, and with
-/// [`StoreError::Closed`] once the store is closed.
+/// One hub writes to a store; reads do not wait for writes. All methods but [`health`](Store::health) fail with
+/// [`StoreError::Database`] if the database does not answer, with [`StoreError::Damaged`] if it holds what Taffrail did
+/// not write, and with [`StoreError::Closed`] once the store is closed.
 pub trait Store: Send + Sync + 'static {
     /// Saves a batch as a whole, after the batches written before it. The answer comes after the commit is on the disk,
     /// up to 100 ms later: writes of that time share one commit. A batch is saved even if the caller drops the answer.
@@ -48,7 +49,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::DiskFull`] if there is no space; then nothing of the batch is saved.
     fn write(&self, batch: Batch) -> Answer<'_, ()>;
 
-    /// Reads one page of the pairs with their last known halves, at most `page.limit`.
+    /// Reads one page of the pairs with their last known halves, at most `page.limit`, in an order that stays the same.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
     fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage>;
 
     /// Reads the attributes of all clusters, ordered by their identities.
@@ -66,21 +70,23 @@ pub trait Store: Send + Sync + 'static {
         page: PageQuery,
     ) -> Answer<'_, Page<HistoryEntry>>;
 
-    /// Returns the range of time of which the states of all pairs are known.
+    /// Returns the range of time of which the states of all pairs are known; without ends if no history is recorded.
     fn recorded(&self) -> Answer<'_, HistoryRange>;
 
     /// Reads the state that a pair had at a moment: the one after its last transition until then. `None` if the pair
     /// did not exist, or nothing is recorded of it until then.
     ///
     /// # Errors
-    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
+    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began; not as long
+    /// as none is recorded.
     fn state_at(&self, pair: PairId, at: Timestamp) -> Answer<'_, Option<PairState>>;
 
     /// Reads the states that all pairs had at a moment, like [`state_at`](Store::state_at). A page considers at most
     /// `page.limit` pairs, and leaves out those that did not exist, so that an empty page need not be the last one.
     ///
     /// # Errors
-    /// [`StoreError::HistoryDropped`] if the moment is before the history that is kept, or before it began.
+    /// [`StoreError::HistoryDropped`] as for [`state_at`](Store::state_at), and [`StoreError::InvalidCursor`] if the
+    /// cursor is not one of this method.
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
@@ -92,7 +98,8 @@ pub trait Store: Send + Sync + 'static {
     /// meanwhile.
     ///
     /// # Errors
-    /// [`StoreError::File`] if the file exists or cannot be written; then no file of that name is left.
+    /// [`StoreError::File`] if the file exists, which stays as it is, or cannot be written; then no file of that name
+    /// is left.
     fn backup<'s>(&'s self, to: &'s Path) -> Answer<'s, ()>;
 
     /// Saves an access token. A token with the same identity is replaced.

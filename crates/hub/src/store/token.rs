@@ -33,7 +33,7 @@ impl Token {
         &self.0
     }
 
-    /// Makes the record of the token, which does not expire.
+    /// Makes the record of the token, which does not expire and has no further rights.
     pub fn record(&self, name: impl Into<String>, created: Timestamp) -> TokenRecord {
         let hash = TokenHash::of(&self.0);
         let id = hex(hash.0.get(..4).unwrap_or_default());

@@ -122,7 +122,8 @@ impl Parser {
     }
 
     /// Validates the array at byte `pos`, and indexes its items, and the members of items that are objects at `level`;
-    /// returns the position after the array.
+    /// returns the position after the array. Of a list's items that come when [`Parser::has_room`] is false, the
+    /// members are not indexed.
     fn rows(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {

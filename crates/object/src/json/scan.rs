@@ -21,7 +21,7 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The text ends inside a value.
+    /// The text ends where a value or the rest of one is missing.
     UnexpectedEnd,
     /// A byte that is not allowed in its place.
     UnexpectedByte {

@@ -190,7 +190,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number if it is an integer that fits `i64`; `None` otherwise.
+    /// Returns the number if it is a [`Kind::Integer`], so not of `1.0` or `1e3`; `None` otherwise.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {

@@ -71,7 +71,8 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Appends the watch event in `frame` to `out`, as one line of JSON without a line end.
+/// Appends the watch event in `frame` to `out`, as a JSON object without a line end. Raw JSON inside it keeps its line
+/// breaks.
 ///
 /// # Errors
 /// As in [`write_json`].
@@ -134,7 +135,7 @@ enum Payload<'a> {
     Other,
 }
 
-/// An iterator over the fields of a message, in order; yields `None` for a damaged field.
+/// An iterator over the fields of a message, in order; yields `None` for a damaged field and ends there.
 #[derive(Clone)]
 struct Fields<'a>(&'a [u8]);
 

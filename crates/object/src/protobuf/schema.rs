@@ -104,7 +104,8 @@ pub fn message(name: &str) -> Option<&'static Message> {
     all.get(name)
 }
 
-/// Returns the description of the message of a kind in a group and version; `None` if the table lacks it.
+/// Returns the description of the message of a kind in a group and version; `None` if the table lacks it. Of the group
+/// only the part before the first dot counts, and for `DeleteOptions` no part.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     match kind {
         // Clients send the options of a deletion in the group of the deleted object.

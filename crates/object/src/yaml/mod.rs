@@ -49,7 +49,8 @@ fn first_line(message: &str) -> String {
 /// and `yes` is true.
 ///
 /// # Errors
-/// If the text is not YAML, does not have the structure of `T`, or its aliases expand to too much.
+/// If the text is not YAML, does not have the structure of `T`, nests deeper than 100 levels, or its aliases expand to
+/// too much.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MAX_REPLAYED))
 }
@@ -101,7 +102,8 @@ pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
 /// `010` is ten.
 ///
 /// # Errors
-/// If the text is not YAML, does not have the structure of `T`, or its aliases expand to too much.
+/// If the text is not YAML, does not have the structure of `T`, nests deeper than 100 levels, or its aliases expand to
+/// too much.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
         budget: options(text.len(), MAX_REPLAYED).budget,

@@ -193,7 +193,7 @@ impl Builder {
     }
 
     /// Adds a value to the innermost open sequence or mapping, or makes it the root; `is_alias` is true for an alias,
-    /// or a sequence of aliases. Returns an error if a mapping has no key for the value.
+    /// or a sequence with an alias among its items. Returns an error if a mapping has no key for the value.
     fn put(&mut self, value: Value, is_alias: bool) -> Result<(), &'static str> {
         let is_outermost = self.open.len() == 1;
         let Some(open) = self.open.last_mut() else {

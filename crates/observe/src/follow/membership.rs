@@ -11,7 +11,7 @@ use crate::members::Member;
 use crate::rows::KeptRows;
 
 /// The number of a watched cluster, by which events name it. No number is given twice, so that an event about a cluster
-/// that is gone, or that was read anew, is never taken for one about another cluster.
+/// that is gone, or that was replaced, is never taken for one about another cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MemberNumber(u64);
 
@@ -35,8 +35,9 @@ impl FleetWatcher {
         self.clusters.iter().position(|following| following.number == number)
     }
 
-    /// Watches a cluster as the one with the index `at`, or, if one of its name is watched, in its place and from the
-    /// beginning.
+    /// Starts to watch a cluster: replaces the watched one of the same name, whose objects are dropped; if there is
+    /// none, inserts it at the index `at`, or at the end if `at` is beyond it. One whose context is unusable is only
+    /// shown with its failure.
     pub(crate) fn set_member(&mut self, member: Member, at: usize) {
         let number = self.numbers.next();
         let unusable = member.context.as_ref().err().cloned();

@@ -200,7 +200,8 @@ struct Following {
     /// The watch events of the cluster; `None` if it is not connected.
     inbox: Option<WatchEvents>,
     scopes: HashMap<ScopeId, Followed>,
-    /// All reads that were planned so far, including those of Secret values, which are not watched.
+    /// The reads that were started and have not been ended since, including those of Secret values, which are not
+    /// watched.
     planned: HashSet<Read>,
     /// The planned reads of Secret values, by the key of the Secret.
     values: HashMap<ObjectKey, Read>,
@@ -237,10 +238,11 @@ struct Following {
     discovered: Instant,
     /// True if something changed since the reads of this cluster were last planned.
     changed: bool,
-    /// True while no answer is missing that planning waits for; also after the cluster was dropped because of its
-    /// memory.
+    /// True while no answer is missing that planning waits for; also if the cluster cannot be connected to, and after
+    /// it was dropped because of its memory.
     is_settled: bool,
-    /// The time since when every needed scope has been live without a gap; `None` if one is not.
+    /// The time since when the cluster has been live and settled without a gap; `None` while it is not, or while a
+    /// scope is catching up or broken. Scopes that are forbidden or not served do not count.
     live_since: Option<Timestamp>,
     /// The time at which the cluster was last heard before the machine slept or the connection was in doubt; `None`
     /// once it has answered and its watches are open again.
@@ -492,13 +494,15 @@ impl FleetWatcher {
         &self.fleet
     }
 
-    /// Returns the connection to the cluster of this name, if there is one, for further requests.
+    /// Returns the connection to the cluster of this name for further requests, all of which must end within the time
+    /// limit of one request from now; `None` if it is not connected.
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
         let (cluster, timeout) = self.connection(name)?;
         Some(cluster.with_timeout(timeout))
     }
 
-    /// Returns the connection to the cluster of this name, if there is one, and the time limit of one request.
+    /// Returns the connection to the cluster of this name and the time limit of one request; `None` if it is not
+    /// connected.
     pub(crate) fn connection(&self, name: &str) -> Option<(Cluster, Duration)> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         Some((self.clusters.get(at)?.feeds.as_ref()?.cluster(), self.one_request()))
@@ -544,8 +548,8 @@ impl FleetWatcher {
         scopes.for_each(|followed| followed.patience = followed.patience.min(now));
     }
 
-    /// Waits for changes for at most `at_most`; returns true if there were some. If the future is dropped, no change is
-    /// lost: the next call returns true for it.
+    /// Waits for changes for at most `at_most`, or until a pause of planning ends, and returns true if there were some.
+    /// If the future is dropped, no change is lost: the next call returns true for it.
     pub async fn next(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, GATHERING).await;
         self.take_news()
@@ -556,8 +560,8 @@ impl FleetWatcher {
         std::mem::take(&mut self.has_news)
     }
 
-    /// Applies events: waits for the first one at most `at_most`; after the first change goes on until no event comes
-    /// for `gathering`, for at most [`AT_MOST`].
+    /// Applies events: waits for the first change at most `at_most`, or until a pause of planning ends; after that
+    /// change goes on until no event comes for `gathering`, for at most [`AT_MOST`].
     async fn receive(&mut self, at_most: Duration, gathering: Duration) {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
@@ -654,7 +658,8 @@ impl FleetWatcher {
         self.plan(NO_EXTRA);
     }
 
-    /// Returns true if every needed scope of the cluster with index `at` was answered.
+    /// Returns true if no answer of the cluster with index `at` is awaited: every needed scope was answered, or the
+    /// cluster cannot be connected to or was dropped because of its memory. False if there is no such cluster.
     pub fn is_settled(&self, at: usize) -> bool {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
@@ -683,8 +688,8 @@ impl FleetWatcher {
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
-    /// Returns true if each cluster has answered all needed scopes or can never be reached, nothing changed that may
-    /// need further reads, and no comparison of clusters is running.
+    /// Returns true if each cluster has answered all needed scopes or cannot be connected to, nothing changed that may
+    /// need further reads, and no comparison of clusters is running for the first time.
     pub(crate) fn is_whole(&self) -> bool {
         let is_planned = |at: usize| self.clusters.get(at).is_some_and(|it| !it.changed);
         let is_whole =

@@ -24,7 +24,7 @@ use crate::look::ExtraObjects;
 use crate::read::read_one;
 use crate::sameness::{self, Pair};
 
-/// Interval of discovery while a needed kind is not served yet.
+/// Interval of discovery while it has not succeeded or a needed kind is not served yet.
 const REDISCOVER: Duration = Duration::from_secs(15);
 
 /// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
@@ -189,8 +189,8 @@ impl FleetWatcher {
     }
 
     /// Plans and starts the reads of one cluster, discovers its kinds again if due, and reports scopes whose answer is
-    /// overdue; returns true while an awaited answer is missing. While `others_wait`, it does not plan during its
-    /// pause.
+    /// overdue; returns true while it is connecting for the first time, an awaited answer is missing, or its planning
+    /// is put off. While `others_wait`, it does not plan during its pause.
     fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];
@@ -388,8 +388,8 @@ impl Following {
         self.scopes.values().any(|followed| !kinds.may_serve(&followed.kind))
     }
 
-    /// Returns true if everything needed of the cluster is known and live, so that only an event or a deadline of a
-    /// verdict can change the view.
+    /// Returns true if all that is needed of the cluster was answered, also by a refusal, and nothing of it is broken,
+    /// stale or being listed again, so that only an event or a deadline of a verdict can change the view.
     pub(super) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
         let is_live =
             |it: &Followed| it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none();

@@ -13,8 +13,8 @@ const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {
     /// Returns true if the rows computed at `looked`, less than 30 s before `now`, are still right: no event came
-    /// since, everything needed is known and live, and no verdict changes by time alone until `now`. This check is
-    /// cheap.
+    /// since, everything needed was answered and is not stale, and no verdict changes by time alone until `now`. This
+    /// check is cheap.
     pub fn rows_stand(&self, looked: Timestamp, now: Timestamp) -> bool {
         let next = self.fleet.rows.as_ref().and_then(KeptRows::next_moment);
         let is_due =

@@ -1,4 +1,4 @@
-//! Conversion of reads to scopes that a server follows.
+//! Converts reads of the plan to scopes that are listed and watched.
 
 use taffrail_apps::{Read, Scope, Target};
 use taffrail_object::{ObjectKey, Projection};

@@ -29,8 +29,9 @@ impl Followed {
         let message = match told.len() {
             known if known < MOST_MALFORMED => taffrail_status::cut(message).into_owned(),
             MOST_MALFORMED => format!(
-                "more than {MOST_MALFORMED} items of this list are malformed or were not requested; \
-                the others are not reported"
+                "more than {MOST_MALFORMED} items of the list of {} are malformed or were not requested; the \
+                others are not reported",
+                crate::read::resource(&self.read).full_name()
             ),
             _ => return false,
         };

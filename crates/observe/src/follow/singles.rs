@@ -23,14 +23,15 @@ const MOST_OF_ASKER: usize = MOST / 2;
 /// Number of watched objects that a namespace names up to which the limit of the cluster may be exceeded.
 const FEW_OF_ASKER: usize = 10;
 
-/// The scopes of single objects of a cluster, and the reads of single objects that are not followed as planned.
+/// The scopes of single objects of a cluster that the limits count (not of those that the user named, or that only apps
+/// of other clusters need), and the reads of single objects that are not followed as planned.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// The number of scopes of single objects by the namespace of the object.
+    /// The number of counted scopes by the namespace of the object.
     namespaces: HashMap<String, usize>,
-    /// The number of scopes of single objects by the namespace that names the object, which is charged for it.
+    /// The number of counted scopes by the namespace that names the object, which is charged for it.
     askers: HashMap<String, usize>,
-    /// The number of scopes of single objects in all namespaces.
+    /// The number of counted scopes in all namespaces.
     all: usize,
     /// The planned reads of single objects that are not watched, because they are too many.
     set_by: HashSet<Read>,
@@ -44,7 +45,8 @@ pub(super) struct Singles {
 pub(super) type Admitted = (Read, Option<String>);
 
 impl Singles {
-    /// Returns true if a read is left out because of the limits.
+    /// Returns true if a read of a single object is not watched because of the limits, also if a list of its kind
+    /// replaces it.
     pub(super) fn leave_out(&self, read: &Read) -> bool {
         self.set_by.contains(read)
     }
@@ -120,9 +122,9 @@ impl Singles {
 }
 
 impl Following {
-    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked` returns
-    /// true for objects that the user named, and `named_by` is that of the plan. Returns `None` if the object is left
-    /// out.
+    /// Returns the read to watch in place of `read`: `read` itself if it is a list, or if `is_asked` is true for its
+    /// object (the user named it), else the one that the limits allow; `None` if the object is left out. `named_by` is
+    /// that of the plan.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,

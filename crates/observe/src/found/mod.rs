@@ -35,8 +35,8 @@ use secret::{SecretRead, read_secret};
 /// Interval at which a Secret is read again that cannot be watched, or that could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Number of Secrets of a home for each of which [`AGAIN`] grows by itself: with 250 Secrets the interval is three
-/// times as long.
+/// Number of Secrets of a home by which the interval [`AGAIN`] grows once more: with 100 Secrets it is twice as long,
+/// with 250 three times.
 const OFTEN: u32 = 100;
 
 /// Minimum interval between two searches for Secrets that name clusters.
@@ -121,7 +121,7 @@ enum Progress {
     Begun,
     /// It is known which Secrets name clusters.
     Chosen,
-    /// Each of these Secrets was read, and the home was returned once in [`MemberChanges::complete`].
+    /// Each of these Secrets was read, if only in vain, and the home was returned once in [`MemberChanges::complete`].
     Complete,
 }
 
@@ -129,7 +129,8 @@ enum Progress {
 #[derive(Debug)]
 struct Found {
     secret: ClusterSecret,
-    /// UID and version of the Secret; `None` if the Secrets of its namespace cannot be listed.
+    /// UID and resource version of the Secret; `None` if the home's snapshot does not have it, as when the Secrets of
+    /// its namespace cannot be listed.
     version: Option<[String; 2]>,
     /// The version that the last read began with, running or ended; `None` before the first one.
     read: Option<Option<[String; 2]>>,
@@ -155,19 +156,19 @@ struct FinishedRead {
 /// A change of the watched clusters.
 #[derive(Debug, Default)]
 pub(crate) struct MemberChanges {
-    /// The names of all found clusters, after the change.
+    /// The names of the found clusters that are watched after the change.
     pub(crate) found: HashSet<String>,
     /// The names of clusters that are read from the beginning because their Secret changed.
-    pub(crate) begun_anew: Vec<String>,
-    /// The homes all of whose Secrets were read for the first time in this run, each with the names of all clusters
-    /// that its Secrets name.
+    pub(crate) restarted: Vec<String>,
+    /// The homes all of whose Secrets were read for the first time in this run, if only in vain, each with the names of
+    /// all clusters that its Secrets name.
     pub(crate) complete: Vec<(String, HashSet<String>)>,
 }
 
 impl FoundClusters {
     /// Makes the search for the clusters that `tools` reach by Secrets of the clusters `members`, which are those of
-    /// the kubeconfig; `trust` has the Argo CDs that are known. Returns it with the present list of all clusters:
-    /// `members`, followed by those that are found.
+    /// the kubeconfig; `trust` has the Argo CDs that are known. Returns it with a channel that holds the present list
+    /// of all clusters: `members`, followed by those that are found and watched.
     ///
     /// The watcher of the clusters must be asked to read [`ReadQuery::cluster_secrets`] for the same tools.
     ///
@@ -267,11 +268,11 @@ impl FoundClusters {
     }
 
     /// Applies finished reads: starts to watch new clusters, renews the credentials of known ones or, if their server
-    /// changed, reads them from the beginning, and ends the watches of those that no Secret names any more. Returns
-    /// what changed; `None` if nothing did.
+    /// changed, reads them from the beginning, and ends the watches of those that no Secret names any more. Returns the
+    /// change; `None` if no watched cluster changed and no home became complete.
     pub(crate) fn apply(&mut self, watcher: &mut FleetWatcher) -> Option<MemberChanges> {
         let mut is_changed = false;
-        let mut begun_anew = Vec::new();
+        let mut restarted = Vec::new();
         for at in 0..self.homes.len() {
             for name in std::mem::take(&mut self.homes[at].gone) {
                 watcher.remove_member(&name);
@@ -297,7 +298,7 @@ impl FoundClusters {
                     let member = member.clone();
                     is_changed = true;
                     if !watcher.renew_member(&member) {
-                        begun_anew.extend(before.map(|_| name.clone()));
+                        restarted.extend(before.map(|_| name.clone()));
                         watcher.set_member(member, self.place_of(at, &name));
                     }
                 }
@@ -318,11 +319,11 @@ impl FoundClusters {
         let names = found.iter().map(|member| member.name.clone()).collect();
         let members = members.iter().cloned().chain(found).collect();
         self.members.send_replace(FleetMembers { members, problems: problems.clone() });
-        Some(MemberChanges { found: names, begun_anew, complete })
+        Some(MemberChanges { found: names, restarted, complete })
     }
 
-    /// Returns the homes all of whose Secrets have been read for the first time, each of them once, with the names of
-    /// all clusters that its Secrets name.
+    /// Returns the homes all of whose Secrets have been read for the first time, if only in vain, each home once, with
+    /// the names of all clusters that its Secrets name.
     fn newly_complete(&mut self) -> Vec<(String, HashSet<String>)> {
         let mut complete = Vec::new();
         for (home, member) in self.homes.iter_mut().zip(&self.reserved.members) {
@@ -410,7 +411,8 @@ impl FoundClusters {
 }
 
 impl Home {
-    /// Sets the Secrets that name clusters, as `snapshot` of the home has them.
+    /// Sets the Secrets that name clusters, as `snapshot` of the home has them; the watched clusters of other Secrets
+    /// are added to `gone`.
     fn choose(&mut self, secrets: ClusterSecrets, snapshot: &Snapshot) {
         self.left_out = secrets.left_out;
         if self.progress == Progress::Begun {
@@ -453,7 +455,8 @@ impl Home {
         }
         let more = |number: usize| match number {
             0 | 1 => String::new(),
-            number => format!("; the same holds for {} more", number - 1),
+            2 => "; the same holds for 1 more Secret".to_owned(),
+            number => format!("; the same holds for {} more Secrets", number - 1),
         };
         let is_forbidden = |found: &&Found| matches!(&found.failed, Some((_, true)));
         let mut forbidden = self.found.values().filter(is_forbidden);
@@ -491,8 +494,8 @@ impl Found {
         }
     }
 
-    /// Returns true if the Secret must be read: it was not read in this version; or its version is not known or its
-    /// last read failed, and that read ended `again` ago or earlier.
+    /// Returns true if the Secret must be read and is not being read: it was not read in this version; or its version
+    /// is not known or its last read failed, and that read ended `again` ago or earlier.
     fn is_to_read(&self, now: Instant, again: Duration) -> bool {
         let is_due = self.read_at.is_none_or(|at| now.saturating_duration_since(at) >= again);
         let is_doubtful = self.version.is_none() || self.failed.is_some();

@@ -22,7 +22,8 @@ pub(super) enum SecretRead {
     Absent,
     /// The Secret names the cluster that contains it.
     Home,
-    /// The Secret names another cluster. The fingerprint is a hash of the content of the Secret.
+    /// The Secret names another cluster. The fingerprint is a hash of the values that name it: the kubeconfig, or Argo
+    /// CD's server and config.
     Other { context: Box<Context>, fingerprint: u64 },
     /// The Secret cannot be used, or names a cluster to which Taffrail does not connect.
     Refused(Failure),

@@ -39,7 +39,7 @@ pub struct Chunk {
     pub text: Vec<u8>,
 }
 
-/// An iterator over a stream, which cuts it into chunks.
+/// A reader that cuts a stream into chunks.
 pub struct Chunks {
     reader: Box<dyn Read + Send>,
     source: Arc<str>,
@@ -60,7 +60,7 @@ impl Chunks {
     /// Returns the next chunk, or `None` at the end.
     ///
     /// # Errors
-    /// If the stream cannot be read, or a line or document is longer than the limit.
+    /// If the stream cannot be read, or a line or YAML document is longer than 256 MiB.
     pub fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {

@@ -13,7 +13,8 @@ pub enum InputFault {
     Json(json::Error),
     Object(ObjectError),
     Yaml(String),
-    /// A list with a field that lists do not have: text of an item, or of another list, was taken for the list's own.
+    /// A list that repeats a field, or has one that lists do not have; holds its name. Text of an item, or of another
+    /// list, was taken for the list's own.
     Torn(String),
     /// A list whose end is missing.
     CutList,
@@ -36,7 +37,7 @@ impl fmt::Display for InputFault {
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last item is left \
                  out, as it may be incomplete",
             ),
-            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is NUL or not UTF-8"),
+            InputFault::Binary(offset) => write!(f, "not text: byte {offset} of the document is NUL or not UTF-8"),
         }
     }
 }

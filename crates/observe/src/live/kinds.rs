@@ -29,7 +29,8 @@ const LEFT_OUT: [(&str, &str); 15] = [
     ("internal.autoscaling.k8s.io", "*"),
 ];
 
-/// Kinds whose objects are judged by metadata alone, so that their bodies are not read.
+/// Kinds whose objects are judged by metadata alone, so that their bodies are not read unless [`KindSettings::bodies`]
+/// names the kind.
 const WITHOUT_BODY: [(&str, &str); 10] = [
     ("", "ConfigMap"),
     ("", "Secret"),

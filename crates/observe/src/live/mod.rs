@@ -64,10 +64,11 @@ const INCOMPLETE: Duration = Duration::from_secs(60);
 /// Time after which discovery is repeated if it failed altogether, for the core group, or for all other groups.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The reason for a scope whose watch may have broken unseen while its server was silent.
-const REOPENING: &str = "its watch is being reopened, because the server was silent";
+/// The reason, shown with a scope, why it is stale: its watch may have broken unseen while its server was silent.
+const REOPENING: &str = "the watch is being reopened, because the server was silent";
 
-/// The reason for a cluster that may have changed while this process did not run.
+/// The reason, shown with each scope of a cluster, why it is stale: the cluster may have changed while this process did
+/// not run.
 const ASLEEP: &str = "this process or its machine was asleep, so the cluster is being read again";
 
 /// Time limit of discovery, and of checking a saved state against the server; each fails after it.
@@ -149,8 +150,8 @@ impl Live {
         self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Subscribes to every change from now on; `bound` limits the changes waiting for a slow subscriber. `None` if
-    /// the cluster is no longer watched. See [`Index::subscribe`].
+    /// Subscribes to every change from now on. At most `bound` changes wait for the subscriber; a slower one must
+    /// subscribe again. `None` if the cluster is no longer watched. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
         self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
@@ -201,9 +202,11 @@ struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::WatchState,
-    /// True if it was live when the connection became doubtful or was lost, and has not reported its state since.
+    /// True if it was live when the connection became doubtful or was lost, or the server's state went back, and has
+    /// not reported its state since.
     is_unproven: bool,
-    /// True until the scope was listed completely for the first time.
+    /// True while the scope is listed for the first time: false once that list is complete, refused or failed, and from
+    /// the start if the watch continues from a saved state.
     is_loading: bool,
     /// True if objects of the scope define kinds.
     defines: bool,
@@ -305,8 +308,9 @@ impl Owner {
         }
     }
 
-    /// Returns the time of the next publication if no event comes: 500 ms after the last one (`told`) while scopes are
-    /// read for the first time, else at the next deadline of a verdict, but within 30 s.
+    /// Returns the time until which to wait for events: 500 ms after the last publication (`told`) if changes wait to
+    /// be published while scopes are read for the first time, else the next deadline of a verdict, but not sooner than
+    /// 50 ms after `told` nor later than in 30 s.
     fn due(&self, told: Instant) -> Instant {
         if self.dirty && self.loading > 0 {
             return told + LOADING;
@@ -341,8 +345,8 @@ impl Owner {
     }
 
     /// Starts to watch the kinds of the settings that `discovery` has and that can be watched, in the namespaces of the
-    /// settings, and ends all other watches, except those of groups that could not be discovered. Lists a kind again if some of its objects were judged under another assumption of
-    /// whether it has a status subresource.
+    /// settings, and ends all other watches, except those of groups that could not be discovered. Lists a kind again if
+    /// some of its objects were judged under another assumption of whether it has a status subresource.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);

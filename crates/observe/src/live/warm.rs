@@ -22,7 +22,9 @@ pub enum ColdStart {
     #[error(transparent)]
     Index(#[from] ReopenError),
     /// The identity or the present version of the connected cluster cannot be read.
-    #[error("cannot tell if the saved state is of this cluster: its identity or version cannot be read")]
+    #[error(
+        "cannot tell if the saved state is of this cluster: the cluster's identity or resource version cannot be read"
+    )]
     Unidentified(#[source] ReadError),
     /// The saved state is of another cluster than the connected one.
     #[error("the saved state is of another cluster (identity {saved}; this cluster has {found})")]

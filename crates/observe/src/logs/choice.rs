@@ -18,8 +18,8 @@ pub struct LogTarget {
     pub pod: String,
     /// The name of the container.
     pub container: String,
-    /// The status of the container: `Failed` if it crashed or cannot start, `InProgress` if it is not ready, else
-    /// `Current`; always `Current` for an ephemeral container.
+    /// The status of the container: `Failed` if it crashed and is not ready again, or cannot start; `Current` if it is
+    /// ready or ended well, and always for an ephemeral container; else `InProgress`.
     pub status: Status,
     /// True if the container's last run failed and another one runs, or will.
     /// [`LogRequest::previous`](taffrail_cluster::LogRequest) then reads the log of the failed run.
@@ -46,7 +46,7 @@ pub struct LogChoice {
 pub struct LogTargets {
     /// The containers, sorted by the status of their Pod, the worst first; of equal ones that of the newest Pod first.
     pub targets: Vec<LogTarget>,
-    /// The status of the Pods of [`LogTargets::targets`]: the worst of all; `None` if there are no Pods.
+    /// The worst status of a Pod, chosen or not; `None` if there are no Pods.
     pub status: Option<Status>,
     /// Number of Pods that are left out because their status is better than that of others.
     pub well: usize,
@@ -118,7 +118,7 @@ struct Pod {
     owner: String,
     created: String,
     has_ended: bool,
-    /// The worst status of the Pod's containers.
+    /// The worst status of the Pod's containers; `Current` if [`forgive`] set it.
     status: Status,
     containers: Vec<Container>,
 }

@@ -166,8 +166,8 @@ async fn namespaces_of(
     Ok(listing.objects.iter().filter_map(namespace).collect())
 }
 
-/// Returns the selector of the Pods of a workload or Service; `None` if the object has none, or one that selects all
-/// Pods.
+/// Returns the label selector in `spec.selector` of an object of any kind, as that of its Pods; `None` if there is
+/// none, or one that selects all Pods.
 fn selector(object: &Object<'_>) -> Option<LabelSelector> {
     let own = object.at(&["spec", "selector"]).filter(|own| !own.is_null())?;
     let selector = match (object.group(), object.kind()) {

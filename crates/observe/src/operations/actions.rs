@@ -29,8 +29,8 @@ const OF_CLUSTER: &str = "cluster/";
 /// further ones are ignored.
 const MAX_OFFERS: usize = 100;
 
-/// The kinds, by group, of which a script of a cluster may create objects without labels, unless the user allows more.
-/// The effects of other kinds depend on their controllers.
+/// The kinds, by group, of which a script of a cluster may create objects without the user's permission, if they have
+/// no labels and no name that begins with [`OF_ARGO`]. The effects of other kinds depend on their controllers.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
 /// Prefix of the names of ConfigMaps that configure an Argo CD.
@@ -133,9 +133,9 @@ fn failing(cluster: &str, error: &LuaError) -> OperationError {
 /// A request to run an action on objects.
 #[derive(Debug)]
 pub struct ActionRequest {
-    /// The scripts, of which one has the action.
+    /// The user's and Taffrail's scripts; those of a cluster are in each [`LocatedObject`].
     pub scripts: ActionScripts,
-    /// The name of the action to run.
+    /// The name of the action to run, as [`Offer::called`] returns it.
     pub action: String,
     /// The names and values of the action's parameters.
     pub parameters: Vec<(String, String)>,
@@ -146,7 +146,7 @@ pub struct ActionRequest {
     pub now: Timestamp,
 }
 
-/// An object, and the action that is run on it.
+/// An object, and the action that is run on it; without the action if that was refused.
 #[derive(Debug)]
 pub struct ActionTarget {
     /// The object on which the action is run.
@@ -162,7 +162,8 @@ impl ActionTarget {
         Some(self.chosen.as_ref()?.origin)
     }
 
-    /// Returns the ConfigMap that contains the script; `None` unless it is a script of the cluster.
+    /// Returns the ConfigMap that contains the script, such as `ConfigMap argocd/argocd-cm`; `None` unless it is a
+    /// script of the cluster.
     pub fn script_of(&self) -> Option<&str> {
         let chosen = self.chosen.as_ref().filter(|chosen| chosen.origin == Origin::Cluster)?;
         self.located.scripts.delivered_by.get(chosen.place).map(|(_, called)| &**called)
@@ -290,7 +291,8 @@ impl ActionRequest {
         Ok(merged)
     }
 
-    /// Runs the chosen action and returns its writes.
+    /// Runs the chosen action and returns its writes. Fails if the script fails or refuses, or would change another
+    /// object, and for a script of the cluster if it may not create one of its objects.
     fn writes(
         &self,
         located: &LocatedObject,
@@ -353,8 +355,9 @@ impl ActionRequest {
         Ok(writes)
     }
 
-    /// Checks that a script of the cluster may create this object. Such a script runs with the rights of the user, but
-    /// anyone who may write to one namespace may have written it.
+    /// Checks that a script of the cluster may create this object: in the namespace of the action's own object
+    /// (`is_inside`), and harmless or of a kind that the user allowed. Such a script runs with the rights of the user,
+    /// but anyone who may write to one namespace may have written it.
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
         let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
@@ -377,7 +380,8 @@ fn has_namespace(live: Option<&LiveObject>, key: &ObjectKey) -> bool {
     }
 }
 
-/// Returns true if an object may run code or grant rights, so that the user must allow its kind.
+/// Returns true unless an object is of a [`HARMLESS`] kind, has no labels and no name of an Argo CD's ConfigMap: it may
+/// run code or grant rights, so the user must allow its kind.
 fn is_risky(key: &ObjectKey, object: &Value) -> bool {
     let is_harmless = HARMLESS.contains(&(key.group.as_str(), key.kind.as_str()));
     // Tools select ConfigMaps by label: Helm releases, inventories, dashboards.
@@ -538,7 +542,7 @@ struct Queue<'r> {
 struct Sent {
     /// True if the server stored the write, or a part of it.
     is_stored: bool,
-    /// The name of the created object; `None` for a patch.
+    /// The name of the created object; `None` for a patch, or if the response has no readable object.
     result: Result<Option<String>, OperationError>,
 }
 
@@ -570,7 +574,8 @@ impl<'r> Queue<'r> {
         self.current.planned.writes.get(self.write)
     }
 
-    /// Moves to the next write of the current item. Returns false after the last one.
+    /// Moves to the next write of the current item, and from the end of a trial to the first write, to store it now
+    /// unless the run is a dry run. Returns false if nothing of the item is left to send.
     fn advance(&mut self) -> bool {
         self.write += 1;
         if self.write().is_some() {
@@ -605,7 +610,7 @@ impl<'r> Queue<'r> {
     }
 
     /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to
-    /// [`MAX_TRIES`] times.
+    /// [`MAX_TRIES`] times; fails if that yields another patch, or if the server does not store a field.
     async fn patch(&self, patch: &Patch, is_stored: &mut bool) -> Result<(), OperationError> {
         let QueuedItem { planned, live, .. } = self.current;
         let ActionTarget { located, key, chosen } = &planned.target;
@@ -671,7 +676,7 @@ async fn read_again(
         ))
         .with_source(&error)
     })?;
-    found.ok_or_else(|| OperationError::unreadable(format!("{name} was deleted meanwhile")))
+    found.ok_or_else(|| OperationError::unreadable(format!("cannot write {name}: it was deleted meanwhile")))
 }
 
 #[cfg(test)]

@@ -62,9 +62,11 @@ pub struct LocatedObject {
 /// The action scripts of a cluster's trusted Argo CDs, for one object.
 #[derive(Debug, Default)]
 pub struct LocatedScripts {
-    /// The scripts of the Argo CDs that deliver the object, each with its ConfigMap.
+    /// The scripts of the Argo CDs that deliver the object, each with its ConfigMap, such as `ConfigMap
+    /// argocd/argocd-cm`.
     pub(super) delivered_by: Vec<(Customizations, String)>,
-    /// The ConfigMaps of Argo CDs that have scripts and do not deliver the object.
+    /// The ConfigMaps of Argo CDs that have scripts and do not deliver the object, such as `ConfigMap
+    /// argocd/argocd-cm`.
     pub(super) not_for_it: Vec<String>,
 }
 
@@ -252,8 +254,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the ConfigMaps with actions, and the objects that prove that a trusted Argo CD runs in their
-    /// namespaces.
+    /// Reads all ConfigMaps that may define actions and, in the first [`MAX_ARGOS`] namespaces with actions that the
+    /// user does not list as those of an Argo CD, the objects that prove that one runs there. Does nothing if the
+    /// server has no Applications.
     async fn argos(&self, snapshot: &mut Snapshot, trust: &Trust) -> Result<(), ReadError> {
         let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned), fields: None };
         let (Some(_), Some(config_maps)) =

@@ -230,7 +230,7 @@ pub enum OperationEvent<'e> {
         /// True for the alternative of a write whose field the server does not know.
         is_alternative: bool,
     },
-    /// The server accepted a write.
+    /// The server accepted a write, or stored a part of one before the rest failed.
     Written {
         /// The index of the item.
         item: usize,
@@ -238,7 +238,8 @@ pub enum OperationEvent<'e> {
         write: usize,
         /// True if the server stored it; false for a dry run.
         is_stored: bool,
-        /// The name of the created object, which the server may have generated; `None` for a patch.
+        /// The name of the created object, which the server may have generated; `None` for a patch, or if it is not
+        /// known.
         name: Option<String>,
     },
     /// Items wait for their tools, or for their apps to become ready: the index of each, and its state for people.
@@ -312,7 +313,8 @@ pub enum Outcome {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OperationError {
-    /// [`ErrorLevel::Usage`] if the target does not support the operation, otherwise [`ErrorLevel::Unreadable`].
+    /// [`ErrorLevel::Usage`] if the operation does not exist for the target, does not fit its state or refuses it, or
+    /// if a parameter is unknown; otherwise [`ErrorLevel::Unreadable`].
     pub level: ErrorLevel,
     /// The message: what failed, on which object, and why.
     pub message: String,

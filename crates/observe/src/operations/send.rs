@@ -88,9 +88,9 @@ mod of_actions {
     ) -> Result<Option<String>, OperationError> {
         let Some(served) = live.discovery.kind(&key.group, &key.kind) else {
             return Err(OperationError::unreadable(format!(
-                "{}: the server has no kind called {}",
-                cluster.context(),
-                key.kind
+                "cannot create {} {called} in {}: the server does not serve the kind",
+                key.kind,
+                cluster.context()
             )));
         };
         let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();

@@ -53,8 +53,8 @@ pub struct VerbSettings {
     pub deadline: Duration,
 }
 
-/// Plans a verb for apps of `list`, each once even if it has several target clusters; leaves out apps whose home
-/// cluster is not in `fleet`. Sends nothing.
+/// Plans a verb for apps of `list`, each once even if it has several target clusters, except that a refused one is
+/// listed for each of them; leaves out apps whose home cluster is not in `fleet`. Sends nothing.
 pub fn plan_verb(
     verb: Verb,
     apps: &[&App],
@@ -180,8 +180,8 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Returns true if the app waits for a change in its cluster: after a conflict, or until its tool has taken up or
-    /// finished the step.
+    /// Returns true if the app waits for a change in its cluster: after a conflict, until its tool has handled the
+    /// step, or until it is ready.
     fn is_followed(&self) -> bool {
         matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
     }
@@ -327,7 +327,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         }
     }
 
-    /// Sends the current step of an app that waits to be written; `None` for other apps.
+    /// Returns the future that sends the current step of an app that waits to be written, after reporting the write to
+    /// the caller unless that was done before; `None` for other apps.
     fn send(
         &mut self,
         item: usize,

@@ -24,7 +24,7 @@ use crate::recording::{
 };
 use secrets::{Kept, Wanted};
 
-/// Number of concurrent requests.
+/// Maximum number of concurrent requests; further ones wait.
 const MAX_PARALLEL: usize = 4;
 
 /// Maximum number of kinds in a dump; further ones are recorded as left out, with the reason `TooMany`.
@@ -65,9 +65,9 @@ struct Dump<'d> {
     wanted: Mutex<Wanted>,
 }
 
-/// Records a cluster: sends the lines of a dump to `lines`, and an empty text as the last one, without which the dump is
-/// incomplete. A cluster that does not answer has no lines, unless `request` asks for them. Returns the last line, and the
-/// connection if there is one.
+/// Records a cluster: sends the lines of a dump to `lines`, several in one text, and an empty text as the last one,
+/// without which the dump is incomplete. A cluster that does not answer has no lines, unless `request` asks for them.
+/// Returns the last line, and the connection if there is one.
 ///
 /// # Errors
 /// Fails if the cluster or its kinds cannot be read.
@@ -199,7 +199,8 @@ fn core(kind: &str, plural: &str, namespaced: bool) -> ApiResource {
 }
 
 impl Dump<'_> {
-    /// Reads all kinds and sends their objects to the writer; returns the last line.
+    /// Reads all kinds that can be listed and that a dump includes, and sends their objects to the writer; returns the
+    /// last line.
     async fn all(&self, opening: &Opening, kinds: &KindCatalog) -> Closing {
         self.line(opening).await;
         let listable = kinds.iter().filter(|kind| kind.is_listable() && is_kept(&kind.group));
@@ -258,7 +259,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Lists a kind, and sends each page to the writer.
+    /// Lists a kind, and sends each page to the writer. Returns its scope, with the reason if the list was not read to
+    /// its end or had items that are not objects.
     async fn list(&self, resource: &ApiResource) -> RecordedScope {
         let request = ListRequest { namespace: self.namespace, ..ListRequest::all(resource) };
         let mut scope = self.scope(resource);

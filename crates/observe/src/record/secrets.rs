@@ -84,7 +84,7 @@ fn without_user(address: &str) -> String {
 /// The Secrets to read in full, collected while the other objects are dumped.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// Stored revisions by namespace and release.
+    /// The newest [`MAX_REVISIONS`] stored revisions by namespace and release.
     releases: BTreeMap<(String, String), BTreeSet<u64>>,
     /// Argo CD's cluster Secrets, by namespace and name.
     clusters: BTreeSet<(String, String)>,

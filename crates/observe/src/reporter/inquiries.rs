@@ -39,8 +39,8 @@ impl Inquiries {
         Inquiries { coming: Some(coming), ..Inquiries::default() }
     }
 
-    /// Waits for an inquiry from the channel and keeps it; never returns while [`MAX_WAITING`] inquiries wait or the
-    /// channel is closed. No inquiry is lost if the future is dropped.
+    /// Waits for an inquiry from the channel and keeps it, or until the channel is closed; after that, and while
+    /// [`MAX_WAITING`] inquiries wait, never returns. No inquiry is lost if the future is dropped.
     pub(super) async fn come(&mut self) {
         let Some(coming) = self.coming.as_mut().filter(|_| self.waiting.len() < MAX_WAITING) else {
             return std::future::pending().await;

@@ -66,7 +66,7 @@ pub(super) struct Stream {
     /// The digest of the halves as they were last reported, to compare with that of the hub.
     told: Buckets,
     snapshot: Option<RunningSnapshot>,
-    /// The moment before which no change is reported, because evidence for it is being read.
+    /// The moment before which no changed half is reported, because evidence for it is being read.
     held_until: Duration,
     /// The moment of the last report.
     sent: Duration,
@@ -129,7 +129,7 @@ struct RunningSnapshot {
     due: Duration,
 }
 
-/// The kinds of messages to send, each with the moment at which it is due.
+/// The kinds of messages to send; of several that are due at one moment the first in this order is sent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Open,

@@ -17,7 +17,7 @@ use super::streams::ReportStreams;
 use crate::fleet::FleetSnapshot;
 use crate::found::MemberChanges;
 
-/// The age from which a comparison of the fleet computes the facts about all clusters anew, even if nothing shows that
+/// The age from which a comparison of the fleet computes the facts about all clusters again, even if nothing shows that
 /// they changed. In a quiet fleet comparisons are up to 30 s apart.
 const FACTS: Duration = Duration::from_secs(5);
 
@@ -48,9 +48,10 @@ pub(super) struct FleetTeller {
     errors: Vec<AppError>,
     /// The moment at which the facts about the clusters were computed last.
     facts_at: Option<Duration>,
-    /// The identity that each cluster had in an earlier run, or before it was begun anew, by its name.
+    /// The identity that each cluster had in an earlier run, or before it was read from the beginning again, by its
+    /// name.
     earlier: HashMap<String, ClusterId>,
-    /// The names of the clusters that Secrets of others name.
+    /// The names of the watched clusters that Secrets of others name.
     found: HashSet<String>,
 }
 
@@ -75,10 +76,10 @@ impl FleetTeller {
         FleetTeller { earlier: identities, ..FleetTeller::default() }
     }
 
-    /// Sets which clusters Secrets of others name. The hub keeps the rows of those that were begun anew until they were
-    /// read, and forgets those of an earlier run that no Secret names any more.
+    /// Sets which clusters Secrets of others name. The hub keeps the rows of those that are read from the beginning
+    /// until they were read, and forgets those of an earlier run that no Secret names any more.
     pub(super) fn set_found(&mut self, changes: MemberChanges, streams: &mut ReportStreams) {
-        let MemberChanges { found, begun_anew, complete } = changes;
+        let MemberChanges { found, restarted, complete } = changes;
         for (home, names) in complete {
             let is_gone = |name: &str| home_of_found(name) == Some(&*home) && !names.contains(name);
             self.earlier.retain(|name, id| {
@@ -91,7 +92,7 @@ impl FleetTeller {
         }
         self.earlier.retain(|name, _| !self.found.contains(name) || found.contains(name));
         self.found = found;
-        for name in begun_anew {
+        for name in restarted {
             let known = self.by_name.get(&name).and_then(|place| self.clusters.get(*place));
             if let Some(known) = known.filter(|known| !known.is_alias && !is_provisional(&known.id)) {
                 self.earlier.insert(name, known.id.clone());
@@ -220,7 +221,7 @@ impl FleetTeller {
     }
 
     /// Begins the streams of clusters that are settled and not aliases, nor, while `is_comparing`, possible aliases;
-    /// returns true if it began any.
+    /// returns true if it began any. Tells the streams of clusters of an earlier run if these were read in this one.
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
@@ -245,8 +246,8 @@ impl FleetTeller {
                 is_new = true;
             }
             let is_read = snapshot.freshness() != Freshness::never();
-            let is_begun_anew = !is_read && streams.has(&cluster.id);
-            if (is_ready || is_begun_anew) && self.earlier.get(snapshot.name()) == Some(&cluster.id) {
+            let is_restarted = !is_read && streams.has(&cluster.id);
+            if (is_ready || is_restarted) && self.earlier.get(snapshot.name()) == Some(&cluster.id) {
                 streams.set_read(&cluster.id, is_read);
             }
         }
@@ -320,8 +321,8 @@ impl FleetTeller {
         of(&app.home).zip(of(&app.target))
     }
 
-    /// Records the freshness of all clusters; returns true if it differs, apart from the time at which a live cluster
-    /// was observed.
+    /// Records the freshness and the stale scopes of all clusters; returns true if they differ from before, apart from
+    /// the time at which a live cluster was observed.
     fn note_freshness(&mut self, snapshots: &[Snapshot]) -> bool {
         let mut differs = false;
         for (cluster, snapshot) in self.clusters.iter_mut().zip(snapshots) {

@@ -18,7 +18,7 @@ use regex::{Regex, RegexBuilder};
 /// error. Ordinary expressions spend some hundreds.
 pub(super) const BUDGET_UNITS: u64 = 50_000;
 
-/// The cost of a call, besides the sizes of its arguments and its result.
+/// The cost of a call in units of the budget, besides the sizes of its arguments and its result.
 const CALL_COST: u64 = 4;
 
 /// The number of bytes of a text that cost one unit.
@@ -33,15 +33,15 @@ const PATTERN_COST: u64 = 1_000;
 /// The factor by which the search for a pattern in a text costs more than the text.
 const SEARCH_FACTOR: u64 = 3;
 
-/// The cost of one step of a macro, besides the expressions in it.
+/// The cost of one step of a macro in units of the budget, besides the expressions in it.
 const STEP_COST: u64 = 4;
 
 /// The number of compiled patterns that each thread keeps for later matches, also of other expressions; the oldest is
 /// dropped for one more.
 const MAX_CACHED_PATTERNS: usize = 8;
 
-/// The counting function that charges for the result of a call. No expression can contain its name, nor those of the
-/// others, because of the `@`.
+/// The counting function that charges for a call, and for its result unless that existed before, as a field of the
+/// object does. No expression can contain its name, nor those of the others, because of the `@`.
 const RESULT: &str = "@result_of";
 
 /// The counting function that charges for an argument by the length of its text.
@@ -140,8 +140,8 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
     go_on()
 }
 
-/// Returns an error once the budget is spent. Macros go on after an error, as another element may decide; so each
-/// function calls this first and then costs nothing more.
+/// Returns an error once the evaluation wanted to spend more than its budget. Macros go on after an error, as another
+/// element may decide; so each function calls this first and then costs nothing more.
 fn go_on() -> Result<(), ExecutionError> {
     match is_overdrawn() {
         true => Err(ExecutionError::function_error("budget", "evaluating the expression costs too much")),

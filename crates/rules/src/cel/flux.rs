@@ -135,7 +135,8 @@ impl Checks<String> {
         listed(object).map(|list| Checks::read(list, &|text| Ok(text.to_owned()))).transpose()
     }
 
-    /// Lists the texts of all expressions in their order.
+    /// Lists the texts of all expressions: entry by entry, and of each those for in progress, failed and current, in
+    /// this order.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.all.iter().flat_map(HealthCheck::texts)
     }
@@ -178,8 +179,9 @@ impl<E> Checks<E> {
         self.find(object.group(), object.kind()).is_some()
     }
 
-    /// Judges an object by the expressions for its kind, or InProgress if its controller has not observed the newest
-    /// generation; returns no verdict if there are no expressions.
+    /// Judges an object by the expressions for its kind, or else for its whole group: InProgress if its controller has
+    /// not observed the newest generation, Unknown if `read` fails for one of the expressions. Returns no verdict if
+    /// there are none.
     pub(crate) fn judge(
         &self,
         origin: Origin,

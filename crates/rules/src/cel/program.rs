@@ -161,8 +161,9 @@ impl Program {
     }
 
     /// Evaluates the expression with these variables. Returns `Missing` if a field is absent or not of a usable type
-    /// yet, and `Fault` if the result is neither true nor false, if the evaluation exceeds its budget, or after any
-    /// other error. The caller needs a stack of [`REQUIRED_STACK`] bytes.
+    /// yet, and, for [`Names::Fields`], if a function is unknown. Returns `Fault` if the result is neither true nor
+    /// false, if the evaluation exceeds its budget, or after any other error. The caller needs a stack of
+    /// [`REQUIRED_STACK`] bytes.
     pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {

@@ -141,8 +141,8 @@ fn change(tree: Tree) -> Result<Change, String> {
     }
 }
 
-/// Turns empty lists in `new` into empty objects where `old` has an object: an empty Lua table does not tell which it
-/// is.
+/// Turns empty lists in `new` into empty objects where `old` has an object, except for items of lists: an empty Lua
+/// table does not tell which it is.
 fn restore(new: &mut Tree, old: &Tree) {
     match (new, old) {
         (Tree::Object(new), Tree::Object(old)) => {

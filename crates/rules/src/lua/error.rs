@@ -8,7 +8,8 @@ use taffrail_object::yaml::YamlError;
 /// An error of a script, or of a key that should have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LuaError {
-    /// The script: its path in the folder, or its key in `argocd-cm`.
+    /// The script: its path in the folder, or its key in `argocd-cm`; the kind, as `group/Kind`, if it has no such
+    /// action.
     pub script: String,
     /// The line of the script, from 1, if it is known.
     pub line: Option<u32>,
@@ -41,7 +42,7 @@ pub enum LuaProblem {
     /// An action that the kind does not have; holds its name.
     #[error("no Lua script defines the action '{0}' for this kind")]
     NoAction(String),
-    /// A key of `argocd-cm` is not valid; the reason.
+    /// A key of `argocd-cm` that is not valid; holds the reason.
     #[error("{0}")]
     Key(&'static str),
     /// The value of a key of `argocd-cm` that is not YAML, or does not have the structure of Argo CD's customizations.

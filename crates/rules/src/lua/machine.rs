@@ -65,7 +65,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// The return value of a script.
+/// The return value of a script, the last one if it returns several.
 #[derive(Debug)]
 pub(super) enum Returned {
     Nothing,

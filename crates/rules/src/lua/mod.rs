@@ -118,7 +118,7 @@ impl Customizations {
         self
     }
 
-    /// Returns true if there are no scripts.
+    /// Returns true if there is no kind with an entry for scripts, not even an empty one.
     pub fn is_empty(&self) -> bool {
         self.own.all().next().is_none() && self.built_in.all().next().is_none()
     }

@@ -266,8 +266,8 @@ fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
     Ok(found)
 }
 
-/// Returns true if nothing but closing words stands between a label and the end of the body of the innermost loop
-/// around the jump.
+/// Returns true if a jump to the label goes on with the next round: only closing words, semicolons, labels and other
+/// arms of an `if` stand between it and the end of the body of the innermost loop around the jump.
 fn goes_on(tokens: &[Token<'_>], label: &Label<'_>, jump: &Goto<'_>) -> bool {
     if jump.of_loop == 0 || label.inside.len() < jump.of_loop {
         return false;

@@ -32,7 +32,7 @@ pub struct Case {
     pub status: Status,
     /// A text that the message must contain; `None` if any message is right.
     pub message: Option<String>,
-    /// True if the verdict must say that the object is suspended.
+    /// True if the verdict must mark the object as suspended; false if it must not.
     pub suspended: bool,
     /// The age of the object, unless that has a creation time of its own.
     pub age: SignedDuration,

@@ -64,7 +64,7 @@ struct Branch {
     suspended: bool,
     tests: Box<[Test]>,
     message: Message,
-    /// The field whose value becomes the reason if it is one word.
+    /// The field whose value becomes the reason if no test found a condition with a reason.
     reason: Option<Path>,
 }
 
@@ -127,7 +127,7 @@ impl KindRules {
         Scope::new(root, root, &self.conditions, generation(object))
     }
 
-    /// Returns the age up to which an object without a status is in progress: the file's `unseen`, or 5 minutes. `None`
+    /// Returns the age up to which an object without a status is in progress: the kind's `unseen`, or 5 minutes. `None`
     /// if the file says `unseen: none`, as the controller never writes a status.
     pub fn unseen(&self) -> Option<SignedDuration> {
         self.unseen
@@ -181,8 +181,8 @@ impl Branch {
         Verdict { suspended: self.suspended, ..verdict(self.status, message, reason, String::new()) }
     }
 
-    /// Returns the reason for a verdict: that of the found condition, or the value of a field; `None` if it is not a
-    /// single word.
+    /// Returns the reason for a verdict: that of the found condition, or, if it has none, the value of a field; `None`
+    /// if it is not one word of letters and digits that begins with a capital.
     fn reason(&self, object: Value<'_>, found: &Found<'_>) -> Option<String> {
         let of_condition = found.condition.and_then(|[_, _, reason, ..]| reason);
         let value = of_condition.or_else(|| self.reason.as_ref()?.first(object))?;

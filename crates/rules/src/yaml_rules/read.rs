@@ -16,7 +16,8 @@ use super::test::{
 };
 use super::{Branch, GroupRules, KindRules};
 
-/// The time for which an object without a status is in progress, unless a file states another.
+/// The age up to which an object without a status is in progress, unless the rules of its kind state another in
+/// `unseen`.
 const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 const STATUSES: &str = "Current, InProgress, Failed, Unknown";

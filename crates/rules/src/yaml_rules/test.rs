@@ -64,7 +64,8 @@ pub(super) struct Words {
 }
 
 impl Test {
-    /// Returns true if the test reads the objects whose owner reference names this object.
+    /// Returns true if the field or list under test is in `children`, the objects whose owner reference names this
+    /// object. Fields that it is compared with are not considered.
     pub(super) fn asks_children(&self) -> bool {
         let any = |tests: &[Test]| tests.iter().any(Test::asks_children);
         match self {

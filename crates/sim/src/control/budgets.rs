@@ -36,7 +36,7 @@ pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
 }
 
 /// Returns the number of Pods that should exist: the sum of `spec.replicas` of the distinct controllers of the selected
-/// Pods, and one for each Pod without a controller.
+/// Pods (0 for one outside of the group `apps`), and one for each Pod without a controller.
 fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
     let mut owners: Vec<(String, String, String)> = Vec::new();
     let mut alone = 0;

@@ -11,8 +11,8 @@ use crate::state::Inner;
 /// The finalizer that protects a PersistentVolumeClaim while a Pod uses it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
-/// Removes the finalizer [`PROTECTION`] from claims of a namespace that are being deleted and that no unfinished Pod
-/// uses.
+/// Removes the finalizer [`PROTECTION`] from claims of a namespace that are being deleted, not scripted, and used by no
+/// unfinished Pod.
 pub(super) fn release(inner: &Inner, namespace: &str) {
     let mut claims = all(inner, "", "persistentvolumeclaims", namespace);
     claims.retain(|claim| {

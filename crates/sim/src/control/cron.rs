@@ -94,8 +94,8 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// Returns the last scheduled time after `since` and up to `now`; `None` if there is none. Earlier missed times
-    /// are skipped.
+    /// Returns the last scheduled time after `since` and up to `now`; `None` if there is none in the last 366 days.
+    /// Earlier missed times are skipped.
     fn missed(&self, since: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         // The windows grow, so that a frequent schedule is found in a short one and a rare one is found at all.
         for minutes in [2, 2 * 60, 2 * 24 * 60, 62 * 24 * 60, 366 * 24 * 60] {
@@ -111,7 +111,7 @@ impl Schedule {
 }
 
 /// Parses one field of a schedule: `*`, `*/5`, `1-5`, `1-5/2`, `mon`, and lists of these; `None` if it is invalid.
-/// `first` and `last` bound its values.
+/// `first` and `last` bound its values; `names` stand for those from `name_of_first` on.
 fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> Option<BTreeSet<i8>> {
     let value = |text: &str| -> Option<i8> {
         let place = names.iter().position(|name| name.eq_ignore_ascii_case(text));

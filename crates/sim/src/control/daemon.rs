@@ -105,8 +105,8 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
-/// Returns true if a DaemonSet with this Pod template should run on a node: the node has the selected labels, and
-/// the Pods tolerate its taints (all of `node.kubernetes.io/` are tolerated).
+/// Returns true if a DaemonSet with this Pod template should run on a node: the node has the selected labels, and the
+/// Pods tolerate its taints (all of `node.kubernetes.io/` and all with the effect `PreferNoSchedule` are tolerated).
 fn fits(node: &Value, template: &Value) -> bool {
     let wanted = LabelSelector::of_labels(template.pointer("/spec/nodeSelector").map(Into::into));
     let borne = |taint: &Value| {

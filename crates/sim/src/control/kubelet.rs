@@ -69,7 +69,8 @@ fn again(inner: &Inner, target: &Target, delay: Duration) {
     soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), delay);
 }
 
-/// Moves a Pod one step further in its life: scheduled, started, ready, finished, or the fault that it simulates.
+/// Moves a Pod one step further in its life: scheduled, started, ready, finished, the fault that it simulates, or its
+/// end if it is being deleted. Leaves scripted Pods and those on a lost node alone.
 pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };

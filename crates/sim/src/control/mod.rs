@@ -1,8 +1,9 @@
 //! Controllers: the reactions of a simulated cluster to changes.
 //!
-//! Those of every API server (namespaces, custom resources, dependents) always run; those of the controller manager,
-//! the scheduler and the kubelets only if the fleet has controllers. Nothing polls: a change plans the tasks that it
-//! requires, and a task that is required several times before it is due runs once.
+//! Those of every API server (namespaces, custom resources, dependents) always run, but in a verbatim fleet only that
+//! of custom resources; those of the controller manager, the scheduler and the kubelets only if the fleet has
+//! controllers. Nothing polls: a change plans the tasks that it requires, and a task that is required several times
+//! before it is due runs once.
 
 mod budgets;
 mod claims;
@@ -207,9 +208,9 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     });
 }
 
-/// Changes an object as a controller does, without admission; ignores a missing object. `change` gets the current
-/// state, so that changes by others stay; it must not lock the store, and must set observedGeneration to the one that
-/// the controller read.
+/// Changes an object as a controller does, without admission, or by the rules of an update if it is being deleted;
+/// ignores a missing object. `change` gets the current state, so that changes by others stay; it must not lock the
+/// store, and must set observedGeneration to the one that the controller read.
 fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     let mut is_ending = false;
     let changed = |mut object: Value| {
@@ -247,7 +248,7 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// Creates an object as a controller does; ignores a refusal.
+/// Creates or replaces an object as a controller does; ignores a refusal.
 fn create(inner: &Inner, object: Value) {
     if let Ok(target) = inner.target_of(&object) {
         let _ = inner.impose(&target, object, &Writer::default());
@@ -306,8 +307,8 @@ fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
     }])
 }
 
-/// Sets the condition `kind` in `status` to `value` with the fields `rest`; its transition time changes only with
-/// its value.
+/// Sets the condition `kind` in `status` to `value` with the fields `rest`; its transition time changes only with its
+/// value, and its `lastUpdateTime`, if `rest` has one, only with value, reason or message.
 fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, rest: &Value) {
     let now = stamp(inner.fleet.clock.now());
     let Some(members) = status.as_object_mut() else { return };

@@ -113,8 +113,8 @@ fn set_ready(pod: &mut Value, status: &str, now: &str) {
     }
 }
 
-/// Marks a Pod on an unreachable node as not ready, and plans its eviction after the time for which it tolerates
-/// that.
+/// Marks a Pod on an unreachable node as not ready, and plans its eviction after the time for which it tolerates that,
+/// unless it does so forever.
 fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     if ready_condition(pod).is_some_and(|ready| ready["status"] == "True") {
         change(inner, target, |pod| set_ready(pod, "False", now));
@@ -145,7 +145,7 @@ fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
     soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), Duration::from_millis(200));
 }
 
-/// Deletes a Pod that has been on an unreachable node for longer than it tolerates.
+/// Deletes a Pod if it is still on an unreachable node; runs when the time for which it tolerates that is over.
 pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };
@@ -168,7 +168,8 @@ pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
     }
 }
 
-/// Renews the Leases of all live nodes and controllers, and plans the next renewal.
+/// Renews, or creates, the Leases of the controller manager, the scheduler and all nodes that are not lost, and plans
+/// the next renewal.
 pub(super) fn renew_leases(inner: &Arc<Inner>) {
     let now = inner.fleet.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
     let renew = |namespace: &str, name: &str, holder: &str, seconds: u64| {

@@ -27,7 +27,7 @@ pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec})
 }
 
-/// Creates a Pod of `owner`, and writes an Event from the component `by` about it.
+/// Creates a Pod of `owner`, and writes an Event about `owner` that says so, from the component `by`.
 pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     let name = text(&pod["metadata"]["name"]);
     create(inner, pod);
@@ -35,7 +35,7 @@ pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     tell(inner, owner, by, "SuccessfulCreate", &message);
 }
 
-/// Deletes a Pod of `owner`, and writes an Event from the component `by` about it.
+/// Deletes a Pod of `owner`, and writes an Event about `owner` that says so, from the component `by`.
 pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     let name = text(&pod["metadata"]["name"]);
     let Some(target) = inner.target("", "pods", &text(&pod["metadata"]["namespace"]), &name) else { return };

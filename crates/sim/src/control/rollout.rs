@@ -45,7 +45,7 @@ fn revision(object: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// Returns a Pod template without the label `pod-template-hash`, to compare templates.
+/// Returns the Pod template of a Deployment or ReplicaSet without the label `pod-template-hash`, to compare templates.
 fn bare_template(object: &Value) -> Value {
     let mut template = object["spec"]["template"].clone();
     if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -148,7 +148,8 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     write_status(inner, &deployment, &sets, &template, wanted, unavailable);
 }
 
-/// Deletes the oldest ReplicaSets without Pods beyond the history limit of a Deployment.
+/// Deletes the oldest ReplicaSets without Pods and with another template beyond the history limit of a Deployment, and
+/// removes them from `sets`; does nothing without a limit.
 fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, template: &Value) {
     let Some(limit) = deployment["spec"]["revisionHistoryLimit"].as_u64() else { return };
     sets.sort_by_key(revision);
@@ -172,8 +173,9 @@ fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, tem
     });
 }
 
-/// Does one step of a rolling update to `wanted` Pods: scales the ReplicaSet `new` up, or the ReplicaSets `old` down,
-/// so that at most `surge` Pods more than wanted exist and at most `unavailable` of the wanted ones are not available.
+/// Does one step of a rolling update to `wanted` Pods: scales the ReplicaSet `new` up or, if nothing is to be added,
+/// the ReplicaSets `old` down (and `new`, if it has too many), so that at most `surge` Pods more than wanted exist and
+/// at most `unavailable` of the wanted ones are not available.
 fn step(
     inner: &Arc<Inner>,
     deployment: &Value,

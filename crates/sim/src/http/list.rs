@@ -184,7 +184,8 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
 }
 
 /// Returns the state that a list request without a continue token asks for: that of exactly its resourceVersion if it
-/// says so or limits its pages, else the newest. Fails if the version is invalid or was not reached yet.
+/// says so, or limits its pages and has another version than 0; else the newest. Fails if the version is invalid or was
+/// not reached yet.
 fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> {
     let does = &inner.does;
     let text = query.get("resourceVersion");

@@ -24,7 +24,8 @@ const LINES: &str = "taffrail.dev/logs";
 
 /// The time between two lines of a container that is ready, in seconds.
 const EVERY: i64 = 30;
-/// Maximum number of such repeated lines in a log: the newest ones; older ones are left out.
+/// The greatest number of lines that a ready container wrote every 30 seconds in a log: the newest; older ones are left
+/// out.
 const MAX_REPEATED: i64 = 5;
 /// The real time between two checks for new lines of a log that a client follows.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);

@@ -40,7 +40,7 @@ struct Watch {
     at: u64,
     /// The existing objects that are sent before changes.
     initial: Vec<Arc<Object>>,
-    /// True to send a bookmark after the initial objects.
+    /// True to send a bookmark after the initial objects, if the client wants bookmarks.
     ends_initial: bool,
     bookmarks: bool,
     changed: watch::Receiver<u64>,

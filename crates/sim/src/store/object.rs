@@ -152,7 +152,7 @@ impl Object {
     }
 }
 
-/// A pool in which equal texts of a fleet's objects are stored once.
+/// A pool in which equal texts of objects without their metadata are stored once for a fleet.
 #[derive(Debug, Default)]
 pub(crate) struct Interner(Mutex<Interned>);
 

@@ -388,7 +388,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the evaluation of an object by the rules alone. If it is not well and has no message, it gets one from a
-    /// condition or a Warning event.
+    /// condition or a Warning event, else its reason or status.
     pub(super) fn own_evaluation(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -613,7 +613,7 @@ impl<'e> Assessor<'e> {
         events
     }
 
-    /// Returns true if an event last happened at most `within` before now.
+    /// Returns true if an event last happened at most `within` before now; false if it has no time.
     pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
         event.last.is_some_and(|last| self.is_within(last, within))
     }

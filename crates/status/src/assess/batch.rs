@@ -141,6 +141,7 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
 
 /// Sets a Current CronJob that is not suspended Failed if its last finished Job failed and no later success is
 /// recorded, if an active Job has a hard cause, or if its last run certainly left neither a success nor a Job.
+/// Otherwise its message tells if the Pods of an active Job were not observed.
 pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;

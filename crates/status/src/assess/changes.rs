@@ -191,7 +191,7 @@ impl<'e> History<'e> {
     /// Returns the changes before a failure, nearest first. `chain` leads from the object that failed at `turn` to the
     /// cause. Each object on the way, and each of up to three owners above the first one, contributes at most `most`
     /// changes, a Pod those writes of its ConfigMaps and Secrets that are later than the creation of the oldest of
-    /// these objects; lost nodes on the way and the quota that the cause names are added.
+    /// these objects; nodes on the way that are not ready and the quota that the cause names are added.
     ///
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
@@ -253,8 +253,8 @@ impl<'e> History<'e> {
         ObjectChanges { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
-    /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write; none
-    /// where that is not known.
+    /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, except `kube-root-ca.crt`, at the time
+    /// of its last write; none where that is not known.
     fn config(&self, pod: &Object<'_>, found: &mut Vec<Change>) {
         let named = references(pod).into_iter().map(|reference| reference.to);
         for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
@@ -623,9 +623,9 @@ fn labels_and_annotations(fields: Value<'_>) -> Vec<String> {
 /// The spec fields that a change shows by name and value if its manager wrote no other spec field.
 const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
 
-/// Adds to a change the spec fields that its manager wrote. If `fields` (the manager's) has one spec field only, that is
-/// the image of a container, as after `kubectl set image`, or one of [`TOLD_ALONE`] with its value, as after `kubectl
-/// scale`; otherwise the paths of the fields.
+/// Adds to a change what its manager wrote in the spec. If the only spec field among `fields` (the manager's) is the
+/// image of a container, as after `kubectl set image`, it becomes a change of that image; if it is one of
+/// [`TOLD_ALONE`], as after `kubectl scale`, that field with its value is added; otherwise the paths of the fields.
 fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
     let wrote = fields.get("f:spec").map(members).unwrap_or_default();
     let [only] = wrote.as_slice() else { return Change { fields: spec_fields(fields), ..change } };

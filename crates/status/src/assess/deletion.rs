@@ -73,7 +73,8 @@ fn finalizers(object: &Object<'_>) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
 }
 
-/// Appends to the message the kubelet's error that keeps a terminating Pod running, if an event reports one.
+/// Appends to the message the kubelet's error that keeps a terminating Pod running, if a Warning event reports one and
+/// the message lacks it; the event's reason becomes the Pod's.
 fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     const STUCK: [&str; 4] =
         ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
@@ -87,8 +88,8 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
     }
 }
 
-/// Sets the message, and leads the cause chain to the node, if the Pod's node is lost: only the kubelet can confirm
-/// that a Pod has ended.
+/// Sets the reason and the message, and leads the cause chain to the node, if the Pod's node is lost: only the kubelet
+/// can confirm that a Pod has ended.
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
@@ -97,8 +98,8 @@ fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     }
 }
 
-/// Explains why a namespace keeps terminating: by the message of the first of its controller's conditions that is True,
-/// and by a terminating object that is still in it, see [`holders`].
+/// Explains why a namespace keeps terminating: by the reason and message of the first of its controller's conditions
+/// that is True, and by a terminating object that is still in it, see [`holders`].
 fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [

@@ -24,8 +24,8 @@ pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
 }
 
 /// Adds to a Deployment's facts its budgets with fewer healthy Pods than they want. With [`Budgets::Sufficient`], a
-/// Deployment in progress becomes Current if it has budgets, and as many updated and available replicas as each of them
-/// wants.
+/// Deployment in progress becomes Current if it has budgets, each of them is observed in its newest generation and
+/// wants at least one Pod, and as many replicas are updated and available as each wants.
 pub(super) fn deployment(case: &Assessor<'_>, deployment: &Object<'_>, finding: &mut Evaluation) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);

@@ -50,7 +50,7 @@ pub enum By {
 pub struct Edge {
     /// Group and kind of the objects at which the edge starts; both empty for any kind.
     pub from: (&'static str, &'static str),
-    /// Group and kind of the edge's targets; both empty for any kind.
+    /// Group and kind of the edge's targets; an empty kind stands for every kind of the group, both empty for any kind.
     pub to: (&'static str, &'static str),
     /// The method by which the targets are found.
     pub by: By,
@@ -160,14 +160,14 @@ pub struct Reference {
     pub optional: bool,
 }
 
-/// Returns the objects that `object` names in its fields, each once.
+/// Returns the objects that `object` names in its fields, each once, in the order of [`EDGES`].
 ///
 /// If a field does not tell whether its target is cluster-scoped, the returned key has the namespace of `object`.
 pub fn references(object: &Object<'_>) -> Vec<Reference> {
     references_along(object, |_| true)
 }
 
-/// Returns the PersistentVolumeClaims that a Pod names.
+/// Returns the PersistentVolumeClaims that a Pod names in its fields, without those of ephemeral volumes.
 pub(super) fn claims(pod: &Object<'_>) -> Vec<Reference> {
     references_along(pod, |edge| edge.from == POD && edge.to == CLAIM)
 }

@@ -299,8 +299,8 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
-/// Returns the UIDs in the `ownerReferences` of an object's metadata: that of the controller (`None` without one), and
-/// all others.
+/// Returns the UIDs in the `ownerReferences` of an object's metadata: that of the first controller (`None` without
+/// one), and all others that are not empty.
 pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow<'a, str>>) {
     let references = metadata.and_then(|it| it.get("ownerReferences")?.rows(["uid", "controller"]));
     let Some(references) = references else { return (None, Vec::new()) };

@@ -29,7 +29,8 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     follow(case, object, finding);
 }
 
-/// Follows the objects that an object owns (of its ReplicaSets only the current one) and names, and adds the named ones
+/// Follows the objects that an object owns (of its ReplicaSets only the current one) and names, and those in namespaces
+/// that name a cluster-scoped object as their controller; only owned ones pass on a hard cause. Adds the named ones
 /// that do not exist as facts. Does nothing if the controller has not observed the newest generation: dependents are
 /// then of an older one.
 pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {

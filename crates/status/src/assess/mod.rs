@@ -110,7 +110,8 @@ pub struct Assessment {
     pub since: Option<Timestamp>,
     /// The ways in which the object is switched off on purpose.
     pub flags: Flags,
-    /// The chain from the object to the deepest one that is not well; empty if the object is Current.
+    /// The chain from the object to the deepest one that is not well, or to one that is well and blocks it; empty if
+    /// the object is Current.
     pub chain: Vec<Arc<CauseStep>>,
     /// The cause's own message; preceded by the object's message where that names what it waits for, unless one
     /// contains the other.

@@ -10,8 +10,8 @@ use crate::assess::workloads::is_terminating;
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Sets a Current Service of type LoadBalancer InProgress while it has no address; its newest Warning event, if any, is
-/// the message. Missing endpoints are reported by its workload.
+/// Sets a Current Service of type LoadBalancer InProgress while it has no address. Also of one that was InProgress
+/// before, the newest Warning event, if any, gives reason and message. Missing endpoints are reported by its workload.
 pub(super) fn service(case: &Assessor<'_>, service: &Object<'_>, finding: &mut Evaluation) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
     if !is_balancer
@@ -45,8 +45,9 @@ const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 /// Minimum number of occurrences of Warning events from which they count: by then the controller has retried.
 const MIN_WARNINGS: i64 = 3;
 
-/// Sets a Current Ingress without an address InProgress if its controller has warned at least [`MIN_WARNINGS`] times,
-/// and recently. Without such warnings it stays Current, because it may work without an address.
+/// Sets a Current Ingress without an address InProgress, with reason and message of the newest Warning event, if there
+/// were at least [`MIN_WARNINGS`] in all and the newest is recent. Without such warnings it stays Current, because it
+/// may work without an address.
 pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() || has_address(ingress) {
         return;

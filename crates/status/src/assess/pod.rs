@@ -470,8 +470,8 @@ pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> 
     case.examine(&node).filter(|node| !node.is_current())
 }
 
-/// Sets the message of a Pod without a hard cause: its newest warning about a probe, else its newest warning, else that
-/// of its condition Ready. Adds all warnings as facts.
+/// Sets the reason and message of a Pod without a hard cause: those of its newest warning about a probe, else of its
+/// newest warning, else of its condition Ready. Adds all warnings as facts.
 fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");

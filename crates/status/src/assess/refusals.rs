@@ -24,7 +24,8 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &st
 }
 
 /// Sets a hard cause and returns true if a recent Warning event since `since` tells of a refused creation, and no Pod
-/// was created after it. For kinds without a condition for refusals.
+/// was created after it. Does not count that an object of the same name exists already or is being deleted. For kinds
+/// without a condition for refusals.
 pub(super) fn events(
     case: &Assessor<'_>,
     object: &Object<'_>,

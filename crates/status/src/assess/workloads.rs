@@ -57,7 +57,8 @@ pub(super) fn previous_and_current<'o, 'e>(
     (older.max_by_key(|set| order(set)), Some(current))
 }
 
-/// Returns the ReplicaSets that an owner controls, from either group: old clusters serve each also in `extensions`.
+/// Returns the ReplicaSets that an owner controls: those of the group `apps`, or if there are none, of `extensions`, in
+/// which old clusters serve each too.
 pub(super) fn replica_sets<'e>(case: &Assessor<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
     let sets = case.owned(owner, Some(("apps", "ReplicaSet")));
     if sets.is_empty() { case.owned(owner, Some(("extensions", "ReplicaSet"))) } else { sets }
@@ -242,7 +243,8 @@ pub(super) enum Terminating {
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
 /// Returns the evaluations of a workload's Pods that are not well. Failed Pods count only if all active ones are well
-/// and the workload is not Current, and then only the newest recent one, because controllers replace failed Pods.
+/// and the workload is not Current, and then only the newest that failed recently and not before the workload ceased to
+/// be well: controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,

@@ -79,7 +79,8 @@ fn created(subject: &Subject<'_, '_>) -> Timestamp {
     text.parse().unwrap_or(Timestamp::MIN)
 }
 
-/// Returns the names of the containers that wait in a crash loop, in the order of their statuses.
+/// Returns the names of the containers, without init containers, that wait in a crash loop, in the order of their
+/// statuses.
 fn crash_looping(subject: &Subject<'_, '_>) -> Result<Vec<String>, ComputeError> {
     let statuses = fields::container_statuses(subject.object)?;
     let mut names = Vec::new();

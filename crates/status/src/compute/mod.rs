@@ -22,7 +22,7 @@ pub enum Fork {
     /// `github.com/fluxcd/cli-utils`: a suspended Job is judged like any other.
     #[default]
     Flux,
-    /// `sigs.k8s.io/cli-utils`: a suspended Job is Current.
+    /// `sigs.k8s.io/cli-utils`: a suspended Job is Current once its condition `Suspended` is True.
     KubernetesSigs,
 }
 

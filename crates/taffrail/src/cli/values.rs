@@ -55,7 +55,8 @@ pub(super) fn categories() -> impl TypedValueParser<Value = FindingCategory> {
     })
 }
 
-/// Parses a duration like [`duration()`]; returns [`Duration::MAX`], no limit, for a zero with or without a unit.
+/// Parses a duration like [`duration()`]; returns [`Duration::MAX`], no limit, for zeros alone or with one unit, such
+/// as `0` and `0s`.
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let is_zero =
         text.trim_end_matches(['m', 's', 'h']).bytes().all(|digit| digit == b'0') && text.starts_with('0');

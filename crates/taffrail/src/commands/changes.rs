@@ -67,7 +67,7 @@ impl<T: KeyedRow> Printed<T> {
     }
 
     /// Returns `look(row)`, what is printed of a row, for each row that is new, or whose `look` differs from that of
-    /// the printed row with its key.
+    /// the printed row with its key, in the order of `rows`.
     pub(super) fn changed<L: PartialEq>(
         &self,
         rows: &[T],

@@ -134,7 +134,8 @@ fn nothing(has_apps: bool, unread: &Unread<'_>, console: &Console) {
     console.tell(phrase!("{}\n", printable(&unread.ends(found))));
 }
 
-/// Prints the explanations. If `joins`, apps that one cause explains in full share one explanation.
+/// Prints the explanations. If `joins`, apps that one cause explains in full share one explanation, and a cause that
+/// was explained before for another app in the same clusters is only named.
 fn people(told: &[ExplainedSubject], fleet: &FleetFacts, joins: bool, console: &Console) -> io::Result<()> {
     let mut out = console.people();
     let groups = match joins {
@@ -241,7 +242,8 @@ fn sole_cause(told: &ExplainedSubject) -> Option<SoleCause<'_>> {
     is_sole.then_some(SoleCause { object, message, besides, changed, next })
 }
 
-/// Returns the problems of an app with its sync, its source or a cluster that is not live.
+/// Returns the problems of an app that its status does not show: those of sync, source or freshness, notices, and those
+/// that only Argo CD reports.
 fn besides(explanation: &Explanation) -> impl Iterator<Item = &Problem> {
     explanation.problems.iter().filter(|problem| problem.is_beside_health())
 }
@@ -497,7 +499,8 @@ fn further(out: &mut impl Write, explanation: &Explanation, printed: &[String]) 
     next.iter().try_for_each(|command| say!(out, "  {}", printable(&program::typed(command))))
 }
 
-/// Prints that `number` more objects of an app are left out, with the command that shows them all; nothing if none are.
+/// Prints that `number` more objects of an app are left out, with the command that shows them all, if the app is not
+/// one of objects that the user named; nothing if none are left out.
 fn more(out: &mut impl Write, app: &AppRow, number: usize) -> io::Result<()> {
     // Objects that the user named are no app for other commands.
     let name = Some(app.name(false)).filter(|_| app.delivery != Delivery::Taffrail);

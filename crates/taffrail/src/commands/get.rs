@@ -58,8 +58,8 @@ pub(crate) fn run(
     }
 }
 
-/// Gets the answer of `view` and prints the list, or only what changed in it since it was printed; then the errors.
-/// Returns the exit code; prints nothing and returns [`Exit::Yes`] if nothing changed.
+/// Gets the answer of `view` and prints the list (as a table or names only what changed in it since it was printed),
+/// then the errors. Returns the exit code; prints nothing and returns [`Exit::Yes`] if no row and no error changed.
 fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + Into<ViewQuestion>>(
     arguments: &GetArguments,
     view: &V,
@@ -76,7 +76,7 @@ fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + 
     let ListAnswer { fleet, items, left_out, errors, is_well, missing_namespaces, elsewhere, .. } = answer;
     let list = List::of(items, &errors);
     let unread = Unread::of(&errors, &fleet, &arguments.filters.cluster);
-    let shown = Shown { arguments, fleet: &fleet, list: &list, left_out: &left_out, unread, console };
+    let shown = Shown { arguments, fleet: &fleet, list: &list, all: &left_out, unread, console };
     if !printed.is_other(&list.items, &list.errors) {
         return Ok(Exit::Yes);
     }
@@ -101,7 +101,7 @@ fn show<T: ListRow + ListItem, V: View<Answer = ListAnswer<T>> + Clone + Sync + 
     Ok(exit)
 }
 
-/// Returns an error if `--orphaned` is given for live clusters without `-n` or `--in-namespace`.
+/// Returns an error if `--orphaned` is given without `--from`, `-n` or `--in-namespace`.
 fn check_orphaned(arguments: &GetArguments) -> Result<(), CommandError> {
     let has_namespace = arguments.namespace.is_some() || !arguments.filters.in_namespace.is_empty();
     if !arguments.filters.orphaned || has_namespace || !arguments.view.source.from.is_empty() {
@@ -280,26 +280,26 @@ struct Shown<'s, T> {
     arguments: &'s GetArguments,
     fleet: &'s FleetFacts,
     list: &'s List<T>,
-    /// The rows, with those that only filters on their state leave out; empty without such filters.
-    left_out: &'s [T],
+    /// The rows of the list, and those that only filters on their state leave out; empty without `-w` and such filters.
+    all: &'s [T],
     /// The clusters of the list that could not be read, and if parts could not.
     unread: Unread<'s>,
     console: &'s Console,
 }
 
-/// Maximum number of unread clusters that one line names.
+/// Maximum number of unread clusters that one line names; the others are counted.
 const MAX_UNREAD: usize = 5;
 
 /// The clusters and parts of clusters that could not be read for an answer, so that what is missing there may exist.
 pub(super) struct Unread<'e> {
-    /// The clusters that do not answer.
+    /// The names of the clusters that could not be read at all, or are not live.
     clusters: BTreeSet<&'e str>,
-    /// True if a whole cluster, a kind, or a part of a dump could not be read, of any cluster.
+    /// True if any cluster, selected or not, or a kind in one, or a dump or a part of it, could not be read.
     has_parts: bool,
 }
 
 impl<'e> Unread<'e> {
-    /// Returns what is unread by `errors`, and which clusters are not live by the facts of the fleet. Keeps only the
+    /// Returns what is unread by `errors`, and which clusters are not live by the facts of the fleet. Names only the
     /// clusters `asked`, unless that is empty.
     pub(super) fn of(errors: &'e [AppError], fleet: &'e FleetFacts, asked: &[String]) -> Unread<'e> {
         let failed = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
@@ -334,14 +334,14 @@ impl<T: ListRow> Shown<'_, T> {
             form @ (ListOutput::Json | ListOutput::Yaml) => document(form, self.list, self.console),
             // With one cluster the name is left out.
             ListOutput::Name => {
-                printed.names(&self.list.items, self.left_out, self.fleet.clusters > 1, self.console)
+                printed.names(&self.list.items, self.all, self.fleet.clusters > 1, self.console)
             }
             ListOutput::Table | ListOutput::Wide => self.table(printed),
         }
     }
 
     fn table(&self, printed: &mut Printed<T>) -> io::Result<()> {
-        let Shown { arguments, fleet, list, left_out, unread, console } = self;
+        let Shown { arguments, fleet, list, all, unread, console } = self;
         let wide = arguments.output == ListOutput::Wide;
         let chosen = chosen_columns(arguments).ok().flatten();
         let is_chosen = chosen.is_some();
@@ -438,7 +438,7 @@ impl<T: ListRow> Shown<'_, T> {
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
         for Removed { old, now, is_still_named } in
-            status.map(|_| printed.removed(&list.items, left_out)).unwrap_or_default()
+            status.map(|_| printed.removed(&list.items, all)).unwrap_or_default()
         {
             let row = cells(&row(now.as_ref().unwrap_or(old)));
             let row = match status.filter(|_| now.is_none()) {
@@ -530,9 +530,9 @@ const MAX_LINES: usize = 50;
 pub(super) const NOTHING_KNOWN: &str =
     "nothing is known of what it holds, nor since when, and what it alone declares is not listed";
 
-/// Returns the errors to print below the table: for each cluster at most [`MAX_LINES`], and the number of the others.
-/// Kinds of a cluster that failed for the same reason share an error. The error about a cluster in `unobserved` says
-/// that nothing is known of it.
+/// Returns the errors to print below the table, warnings last: for each cluster at most [`MAX_LINES`], and the number
+/// of the others. Kinds of a cluster that failed for the same reason share an error, and the last of several errors
+/// with the same hint has it. The error about a cluster in `unobserved` says that nothing is known of it.
 pub(super) fn complaints(errors: &[AppError], unobserved: &BTreeSet<String>) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();

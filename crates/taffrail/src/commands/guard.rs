@@ -12,8 +12,8 @@ use crate::phrase;
 const MAX_NAMED: usize = 10;
 
 /// Asks for confirmation before a write to several things, of which the user did not name each. `what` is the verb,
-/// `names` the things, and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a
-/// dry run. At a terminal it calls `show` before the question.
+/// `names` the things, and `of` their noun, such as `clusters`. Asks nothing for less than two names, with `yes`, or in
+/// a dry run. At a terminal it calls `show` before the question.
 ///
 /// # Errors
 ///

@@ -31,7 +31,7 @@ use crate::runtime::block_on;
 use crate::say;
 use crate::source::members;
 
-/// The time that a cluster has to answer first.
+/// Time after which a followed cluster that has not answered yet counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Follow clusters, and answer questions about all of them by HTTP.
@@ -99,7 +99,8 @@ struct ServeArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
-    /// Follow the clusters of the kubeconfig, and those that Secrets in them name for these tools
+    /// Follow the clusters of the selected contexts (see --context), and those that Secrets in them name for these
+    /// tools
     #[arg(
         long,
         value_name = "LIST",
@@ -124,7 +125,7 @@ struct ServeArguments {
 /// The places from which a hub takes the clusters that it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClusterOrigin {
-    /// The contexts of the kubeconfig, which are always followed
+    /// The selected contexts of the kubeconfig, which are always followed
     Kubeconfig,
     /// The cluster Secrets of Argo CD
     Argocd,

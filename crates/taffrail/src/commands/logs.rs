@@ -87,12 +87,13 @@ pub(crate) struct LogsArguments {
     pub(crate) previous: bool,
 
     /// Only the containers of this name; if some Pods are not Ready, only in those with the worst status, unless
-    /// --all-pods is given [default: of each Pod that is not Ready, its containers with the worst status; of a Ready
-    /// one, all but init and ephemeral containers]
+    /// --all-pods is given [default: of each Pod that is not Ready, its containers with the worst status, those that
+    /// have not started only if none of them has; of a Ready one, all but init and ephemeral containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
-    /// Print the logs of all Pods; by default, if some Pods are not Ready, only those with the worst status
+    /// Print the logs of all Pods; by default, if some Pods are not Ready, only those with the worst status, unless the
+    /// Pod itself is named
     #[arg(long)]
     pub(crate) all_pods: bool,
 
@@ -389,7 +390,8 @@ fn of_declaring(
     Ok((found, exit.max(tell_unread(&unread, console))))
 }
 
-/// Reads the apps that `which` selects, and the dependents of the app called `name` (of all apps without one).
+/// Reads the apps declared in the namespace of `which`, and the dependents of the app called `name` (of all apps
+/// without one). Fails for a cluster of `which` that was not read.
 fn read<'s>(
     source: &'s mut Once<'_>,
     view: &ViewArguments,
@@ -481,7 +483,7 @@ impl Log {
         Log { cluster, reader, target, request, prefix: String::new(), name: String::new() }
     }
 
-    /// Prints a line of the log after its prefix, if it has one, in the colour of the container's status.
+    /// Prints a line of the log, after its prefix in the colour of the container's status, if it has one.
     fn print(&self, line: &LogLine, out: &mut impl Write) -> io::Result<()> {
         let line = shown(&line.text, line.left_out);
         if self.prefix.is_empty() {
@@ -534,8 +536,8 @@ pub(super) fn hint(error: &ReadError) -> &'static str {
     }
 }
 
-/// Returns a line of a log without colours and control characters. If `left_out` is not 0, the line ends with the note
-/// that so many bytes are missing.
+/// Returns a line of a log without colours, with four spaces for each tab, and with U+FFFD for other control and
+/// invisible characters. If `left_out` is not 0, the line ends with the note that so many bytes are missing.
 pub(super) fn shown(line: &str, left_out: u64) -> Printable<'static> {
     let mut text = Sieve::clean(&line.replace('\t', "    "), false);
     if left_out > 0 {
@@ -610,8 +612,9 @@ async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> 
     Ok(failures.exit(console))
 }
 
-/// Prints the logs and what is written to them from now on, until all have ended or stdout is closed. Returns the exit
-/// code.
+/// Prints the logs and what is written to them from now on, until all have ended or stdout is closed. Warns of those
+/// that are left out because their cluster has more than [`MAX_FOLLOWED`]. Returns the exit code,
+/// [`Exit::Incomplete`] if a log could not be read.
 async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> {
     let mut out = console.people();
     let mut failures = Failures::default();

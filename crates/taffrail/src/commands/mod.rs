@@ -76,7 +76,8 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Read settings from this file alone [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
+    /// Read this settings file; variables such as $TAFFRAIL_TIMEOUT still win over it [default: $TAFFRAIL_CONFIG, else
+    /// taffrail/config.yaml in $XDG_CONFIG_HOME, else in ~/.config]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
@@ -85,7 +86,8 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 
-    /// Print answers that are longer than the screen directly, not through the pager ($PAGER, or less)
+    /// Print answers that are longer than the screen directly, not through the pager (the setting pager, else $PAGER,
+    /// else less)
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_pager: bool,
 }
@@ -118,8 +120,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the values of `--context`, and the trust that the settings state, of a command that reads clusters;
-    /// `None` for other commands.
+    /// Returns the values of `--context`, and the trust that the settings state, of a command that has these; `None`
+    /// for other commands, and for `demo`.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,

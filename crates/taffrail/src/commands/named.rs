@@ -134,8 +134,8 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     }
 }
 
-/// Returns what [`refused`] returns, but does not repeat a failure of `told`, the failures that were printed; adds to them
-/// the one that it repeats.
+/// Returns what [`refused`] returns, and adds the failure that its text contains to `told`, the failures that were
+/// printed. If that one is in `told` already, returns an error without it and without a hint instead: exit code 3.
 pub(super) fn refused_after(
     told: &mut Vec<AppError>,
     subcommand: &str,

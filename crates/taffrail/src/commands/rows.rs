@@ -26,7 +26,7 @@ pub(crate) trait NamedRow: KeyedRow {
 /// A row of a list of `get`.
 pub(super) trait ListRow: NamedRow + Serialize {
     /// Returns the cells of all columns, with ages at the time `now`. In a `short` row of an app the delivery tool is
-    /// abbreviated, and of a Ready app a message that only repeats the revision is omitted.
+    /// abbreviated, and of a Ready app without a problem a message that contains the applied revision is omitted.
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
 
     /// Returns true if an app has a problem that is more than a notice, a cluster is not Ready or has such an app, or

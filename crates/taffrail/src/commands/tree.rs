@@ -88,8 +88,8 @@ fn left_out(number: usize) -> Option<String> {
     }
 }
 
-/// Minimum width of the MESSAGE column, in columns of the screen. It is small: most nodes are ready and have no
-/// message, so AGE is worth more.
+/// Width of the MESSAGE column, in columns of the screen, below which AGE is left out. It is small: most nodes are
+/// ready and have no message, so AGE is worth more.
 const MIN_MESSAGE_WIDTH: usize = 12;
 
 struct Printer<'t, W> {
@@ -99,7 +99,7 @@ struct Printer<'t, W> {
 
 impl<W: Write> Printer<'_, W> {
     /// Prints a node and its children; the view bounds the depth. `lead` precedes the node's own line, `below` the
-    /// lines of its children. `inside` is the namespace of the parent node.
+    /// lines of its children. `inside` is the namespace of the parent node's object; `None` for children of an app.
     fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
         let age = node.created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
         // A line that stands for several objects has their note above it.

@@ -22,7 +22,8 @@ use crate::program;
 use crate::say;
 use crate::source::{self, Source};
 
-/// The answer that was printed last: the report, or for `-o name` the names of its findings.
+/// The answer that was printed last: the report, and for `-o name` also its findings, of which only changes are
+/// printed.
 #[derive(Default)]
 pub(crate) struct PrintedReport {
     whole: Option<TrustReport>,
@@ -274,7 +275,7 @@ fn listed(mut names: Vec<String>, all: usize) -> String {
     names.join(", ")
 }
 
-/// Maximum number of clusters summarised one by one; more are summed up in one line.
+/// Maximum number of clusters that have a summary line each; with more, one line sums up all of them.
 const MAX_CLUSTERS: usize = 10;
 
 fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {

@@ -9,8 +9,8 @@ use taffrail_observe::operations::PlannedWrite;
 use crate::output::printable;
 use crate::say;
 
-/// Prints an object that Taffrail writes in a cluster, and its changed lines; `note` is appended to the cluster's
-/// name.
+/// Prints a line with an object that Taffrail writes and its cluster, to whose name `note` is appended, and then the
+/// lines of the diff.
 pub(super) fn print(out: &mut impl Write, write: &PlannedWrite, cluster: &str, note: &str) -> io::Result<()> {
     let bold = Style::new().bold();
     let name = format!("{} {}", write.object().kind, write.called());

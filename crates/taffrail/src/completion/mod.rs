@@ -89,8 +89,8 @@ fn words_for(
     Some(answer)
 }
 
-/// Returns `root` with functions that find candidates at the arguments of all commands; `line` is the command line with
-/// the word being typed.
+/// Returns `root` with functions that find candidates at the arguments of its subcommands; `line` is the command line
+/// with the word being typed.
 fn attached(root: Command, line: &[OsString]) -> Command {
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
     let place: usize = place.unwrap_or(line.len().saturating_sub(1)).min(line.len());
@@ -119,7 +119,8 @@ pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
     String::from_utf8(text).map_err(|_| unknown())
 }
 
-/// Returns a script for `sh` that links this program as a kubectl plugin, with its completion.
+/// Returns a script for `sh` that makes the `taffrail` on the `PATH` a kubectl plugin with completion, by two links
+/// beside it.
 pub(crate) fn for_kubectl() -> String {
     "\
 # Makes `kubectl taffrail` work, and its completion: two links in a folder of your PATH. Run it with

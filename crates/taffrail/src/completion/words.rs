@@ -34,8 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of candidates from one cluster; further ones are left out, as the next letter narrows them down.
 const MOST: usize = 1000;
 
-/// Returns `root` with functions that find candidates at the arguments of all commands; options are hidden unless
-/// `current` begins with a dash. `before` is the line before the word being typed, `current` that word.
+/// Returns `root` with functions that find candidates at the arguments of its subcommands, not of commands below these;
+/// options are hidden unless `current` begins with a dash. `before` is the line before the word being typed, `current`
+/// that word.
 pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
     let home = std::env::home_dir();
     let words = Line::new(&root, before, home).map(Arc::new);
@@ -180,7 +181,8 @@ impl Line {
         self.matches.try_get_one::<String>("namespace").ok().flatten().cloned()
     }
 
-    /// Returns the values that the line gives for the argument with the id `argument`; empty if it gives none.
+    /// Returns the values that the line gives for the argument with the id `argument`, else its defaults; empty if it
+    /// has neither.
     fn said(&self, argument: &str) -> Vec<String> {
         let said = self.matches.try_get_raw(argument).ok().flatten();
         said.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -328,7 +330,8 @@ impl Line {
         }
     }
 
-    /// Returns the candidates for `KIND/NAME`, or, after the word `KIND`, for `NAME`.
+    /// Returns the names of objects of a kind, after `KIND/` or after the first word `KIND`, as candidates; else the
+    /// kinds.
     fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
         if let Some((kind, name)) = current.split_once('/') {
             return self
@@ -348,7 +351,7 @@ impl Line {
     }
 
     /// Returns the names that begin with `current` of the objects of a kind in the selected clusters or dumps: in the
-    /// namespace of the line, else in that of the context, in dumps in all.
+    /// namespace of the line, with `-A` in all, else in that of the context, in dumps in all.
     fn names(&self, kind: &str, current: &str) -> BTreeSet<String> {
         let namespace = self.namespace();
         let everywhere =

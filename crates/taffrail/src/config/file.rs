@@ -29,7 +29,8 @@ pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Optio
     Some(folder.or_else(|| Some(home?.join(".config")))?.join("taffrail").join("config.yaml"))
 }
 
-/// Reads the entries of the settings file `file`, in its order. Fails if it cannot be read or parsed.
+/// Reads the entries of the settings file `file`, in its order. Fails if it cannot be read or parsed, or gives a
+/// setting twice, without a value, or with a list of anything but words.
 pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
     let unreadable = || CommandError::usage(format!("cannot read the settings file {}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable().with_source(&error))?;

@@ -214,7 +214,7 @@ pub(crate) struct Value {
 pub(crate) struct Config {
     /// The settings file that was read; `None` if there is none.
     pub(crate) file: Option<PathBuf>,
-    /// The settings in the order of [`SETTINGS`], then the fleets.
+    /// The settings in the order of [`SETTINGS`], then the fleets in that of the file.
     pub(crate) values: Vec<Value>,
 }
 
@@ -324,9 +324,9 @@ impl Config {
         self.flags(command, word).next().is_some()
     }
 
-    /// Returns `root` with the settings that the file or the environment sets as defaults of the flags of its
-    /// subcommand `command`; `timeout` becomes that of `--request-timeout` for `reconcile`, `suspend`, `resume` and
-    /// `dump`. `word` is the first argument of the subcommand, such as the list of `get`.
+    /// Returns `root` with the settings that the file or the environment sets as defaults of its own flags and of those
+    /// of its subcommand `command`; `timeout` becomes that of `--request-timeout` for `reconcile`, `suspend`, `resume`
+    /// and `dump`. `word` is the first argument of the subcommand, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (flag, value) in self.flags(command, word) {
             // These commands know other times to answer; in this release the setting is theirs for each cluster.

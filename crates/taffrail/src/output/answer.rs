@@ -15,7 +15,7 @@ use super::{Phrase, Sieve};
 #[derive(Clone)]
 pub(crate) struct Console {
     sink: Arc<Mutex<Sink>>,
-    /// True while a pager runs; separate from the sink, whose lock is held meanwhile.
+    /// True while a pager runs; separate from the sink, whose lock [`Console::finish`] holds until the pager ends.
     is_paging: Arc<AtomicBool>,
 }
 
@@ -29,7 +29,7 @@ struct Sink {
 
 enum Place {
     Stdout,
-    /// Output that is kept until it is longer than the screen; then a pager gets it.
+    /// Output that is kept until it has as many rows as the screen; then a pager gets it.
     Held(Held),
     Pager(Child),
     /// Kept in memory.
@@ -83,8 +83,8 @@ impl Console {
         }
     }
 
-    /// Makes an answer that is longer than the screen go to `pager`, a shell command. Does nothing if stdout is not a
-    /// terminal, `$TERM` is `dumb`, or [`is_pager`] is false for `pager`.
+    /// Makes an answer with at least as many rows as the screen go to `pager`, a shell command. Does nothing if stdout
+    /// is not a terminal, `$TERM` is `dumb`, or [`is_pager`] is false for `pager`.
     pub(crate) fn page_with(&self, pager: &str) {
         let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -128,7 +128,7 @@ impl Console {
     }
 
     /// Ends the answer: prints what is held back, or waits until the reader of the pager quits; then prints the kept
-    /// messages.
+    /// messages. An answer kept in memory is dropped.
     pub(crate) fn finish(&self) {
         let mut sink = self.sink();
         match std::mem::replace(&mut sink.place, Place::Stdout) {
@@ -154,8 +154,8 @@ impl Console {
         self.message(line.as_str());
     }
 
-    /// Prints a text to stderr at once; if the answer is held back for a pager or kept in memory, keeps the text
-    /// instead until the answer has ended.
+    /// Prints a text to stderr at once; if the answer is held back for a pager, goes to one or is kept in memory, keeps
+    /// the text instead until the answer has ended.
     pub(crate) fn message(&self, line: &str) {
         let line = Sieve::clean(line, true);
         let mut sink = self.sink();

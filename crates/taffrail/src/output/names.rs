@@ -46,7 +46,8 @@ impl Names {
         }
     }
 
-    /// Prints a warning to stderr with the number of names that were left out, if any.
+    /// Prints a warning to stderr with the number of names that [`Names::write`] left out, if any, and flushes the
+    /// output.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let why = "left out, because a shell would not take";
         let first: String = self.first.chars().take(100).collect();

@@ -16,10 +16,10 @@ const PACE: Duration = Duration::from_millis(100);
 /// True while a progress line is on the terminal, which must be cleared before other output.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// True after [`silence`]: no progress line is shown any more.
+/// True after [`silence`]: no further progress line starts.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// Disables the progress line for the rest of the process.
+/// Disables, for the rest of the process, the progress lines that are not started yet, and [`tell`].
 pub(crate) fn silence() {
     SILENT.store(true, Ordering::Release);
 }
@@ -33,9 +33,7 @@ pub(crate) fn clear() {
 }
 
 /// A progress line on stderr with the names that are still waited for. When the last clone is dropped, the line is
-/// cleared.
-///
-/// Does nothing if stderr is not a terminal.
+/// cleared. `None` if [`Progress::start`] shows nothing.
 #[derive(Clone)]
 pub(crate) struct Progress(Option<Arc<Line>>);
 

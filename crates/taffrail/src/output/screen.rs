@@ -24,7 +24,8 @@ struct Before {
     input: Option<Termios>,
 }
 
-/// The control sequences that switch to the alternate screen, hide the cursor, and make the terminal cut long lines.
+/// The control sequences that switch to the alternate screen and clear it, hide the cursor, and make the terminal cut
+/// long lines.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 const BEGIN_UPDATE: &str = "\x1b[?2026h";
@@ -39,8 +40,8 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Switches the terminal to the alternate screen. Returns `None`, and does nothing, if [`is_capable`] returns
-    /// false.
+    /// Switches the terminal to the alternate screen, and turns off its echo and line editing of input. Returns `None`,
+    /// and does nothing, if [`is_capable`] returns false.
     pub(crate) fn open() -> io::Result<Option<Screen>> {
         if !is_capable() {
             return Ok(None);

@@ -13,7 +13,7 @@ const MAX_MEASURED_ROWS: usize = 1000;
 
 const GAP: usize = 3;
 
-/// Spaces between columns on screens narrower than [`NARROW_SCREEN`], if the columns do not fit otherwise.
+/// Spaces between columns on screens narrower than [`NARROW_SCREEN`], if the last column has too little room otherwise.
 const TIGHT_GAP: usize = 2;
 
 /// Width of the screen, in its columns, below which it is narrow.
@@ -22,13 +22,13 @@ const NARROW_SCREEN: usize = 100;
 /// Default of the width that is kept for the last column, in columns of the screen, if its text is that long.
 const MIN_LAST_WIDTH: usize = 30;
 
-/// Minimum width to which the column that is cut first is narrowed.
+/// Width down to which the column to cut is narrowed before others are; the width of its title if that is greater.
 const MIN_CUT_WIDTH: usize = 10;
 
 /// Maximum width of cells other than the last: the longest Kubernetes name. A longer one would widen every other row.
 const MAX_CELL_WIDTH: usize = 253;
 
-/// Spaces between columns if they do not even fit with [`TIGHT_GAP`].
+/// Spaces between columns if a row does not fit the screen even with every column at [`MIN_COLUMN_WIDTH`].
 const MIN_GAP: usize = 1;
 
 /// Indentation of the lines below a row.
@@ -81,7 +81,8 @@ pub(crate) struct Table<W> {
     fold: Option<(&'static str, &'static [&'static str])>,
     /// The width that is kept for the last column, if its text is that long.
     room: usize,
-    /// True to print the cells of columns that do not fit below their row instead of not at all.
+    /// True to print below each row its cells in spare columns that were left out, and the last cell in full if it is
+    /// cut.
     is_whole: bool,
     left_out: Vec<usize>,
     /// Indexes of the columns whose cells are printed below the row.
@@ -112,7 +113,8 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Sets the titles of the columns that may be left out on a narrow screen, the first to go first.
+    /// Sets the titles of the columns that may be left out while the last column has too little room, the first to go
+    /// first.
     pub(crate) fn spare(self, spare: &'static [&'static str]) -> Table<W> {
         Table { spare, ..self }
     }
@@ -143,7 +145,8 @@ impl<W: Write> Table<W> {
         self.has_header = false;
     }
 
-    /// If `is_whole`, prints the cells of columns that are left out below their row.
+    /// If `is_whole` and the table fits a screen, prints below each row its cells in spare columns that were left out,
+    /// and the last cell in full if the row cuts it.
     pub(crate) fn whole(self, is_whole: bool) -> Table<W> {
         Table { is_whole, ..self }
     }
@@ -165,7 +168,7 @@ impl<W: Write> Table<W> {
         if self.waiting.len() == MAX_MEASURED_ROWS { self.start() } else { Ok(()) }
     }
 
-    /// Returns true if no row was added.
+    /// Returns true if no row was added, not even one that is only measured.
     pub(crate) fn is_empty(&self) -> bool {
         self.widths.is_none() && self.waiting.is_empty()
     }
@@ -226,8 +229,9 @@ impl<W: Write> Table<W> {
         (0..columns).filter(|at| !self.left_out.contains(at)).collect()
     }
 
-    /// Leaves out spare columns, empty ones first, until the last column has enough room. Then restores those that fit
-    /// again because wider ones were left out later.
+    /// On a narrow screen tightens the gap if the last column has too little room. Then leaves out spare columns, empty
+    /// ones first, until it has enough; instead of leaving out the folded column, shows it in place of those that it
+    /// replaces. At last restores the ones with content that fit again because wider ones were left out later.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
         if self.lacks_room(widths, screen) && screen < NARROW_SCREEN {

@@ -41,8 +41,8 @@ impl Display for Printable<'_> {
     }
 }
 
-/// Makes text printable: joins its lines by spaces, and replaces tabs by spaces and other invisible characters by
-/// U+FFFD.
+/// Makes text printable: joins its lines, trimmed and without empty ones, by spaces, and replaces tabs by spaces and
+/// other invisible characters by U+FFFD. Spaces at the start and end of the text stay.
 pub(crate) fn printable(text: &str) -> Printable<'_> {
     if !text.contains(is_unseen) {
         return Printable(Cow::Borrowed(text));
@@ -76,8 +76,8 @@ impl Phrase {
         Phrase(text.to_string())
     }
 
-    /// Creates a phrase from text that was made printable before, such as a table. Keeps colours, and replaces every
-    /// other invisible character, such as the ESC of another control sequence, by U+FFFD.
+    /// Creates a phrase from text that was made printable before, such as a table. Keeps colours and line ends, makes
+    /// tabs spaces, and replaces every other invisible character, such as the ESC of a control sequence, by U+FFFD.
     pub(crate) fn drawn(text: &str) -> Phrase {
         Phrase(Sieve::clean(text, true))
     }
@@ -122,7 +122,7 @@ macro_rules! phrase {
     };
 }
 
-/// Writes a line for people; takes the arguments of [`phrase!`].
+/// Writes a line to the writer `$out`, made of the other arguments as by [`phrase!`]; without these an empty line.
 #[macro_export]
 macro_rules! say {
     ($out:expr) => {
@@ -155,7 +155,8 @@ pub(crate) struct Sieve {
 const MAX_COLOUR: usize = 32;
 
 impl Sieve {
-    /// Creates a filter for text for people, which drops colours unless `colours` is true, and turns tabs into spaces.
+    /// Creates a filter for text for people: it drops colours unless `colours` is true, keeps line ends, turns tabs
+    /// into spaces, and replaces other invisible characters by U+FFFD.
     pub(crate) fn of_people(colours: bool) -> Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }

@@ -44,8 +44,9 @@ pub(super) struct Sent {
 
 /// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.
 ///
-/// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does
-/// not answer within `time`, or answers with another error.
+/// # Errors
+/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does not answer
+/// within `time`, or answers with another error.
 pub(super) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
@@ -123,8 +124,8 @@ impl Sent {
     }
 }
 
-/// Returns the token for the hub: from `file`, else from the URL, else from the environment; `None` if there is none.
-/// Fails for an unreadable file and a text that cannot be a token.
+/// Returns the token for the hub: from `file` if there is one, else from the URL, else from [`TOKEN`]; `None` if there
+/// is none, or only a blank one. Fails for an unreadable file and a text that cannot be a token.
 pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>, CommandError> {
     let text = match file {
         Some(path) => {
@@ -184,7 +185,7 @@ async fn send(
     }
 }
 
-/// Parses the response of a hub.
+/// Parses the response of a hub: returns its answer if `status` is 200, else the reason why it holds none.
 fn read<A: DeserializeOwned>(status: StatusCode, bytes: &[u8]) -> Result<A, Unanswered> {
     let unreadable = |why: String| Unanswered::Error(CommandError::unreadable(why));
     if status == StatusCode::OK {

@@ -29,8 +29,8 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// The pause before a stream that has ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The time after which a hub is asked again although it told of no change: it tells of changes of apps, and an answer
-/// may hold more.
+/// The time after which a hub is asked again, for anything but a list of apps or clusters, although it told of no
+/// change: it tells of changes of apps, and an answer may hold more.
 const REFRESH: Duration = Duration::from_secs(5);
 
 /// The time after which a hub is asked again for a list of apps or clusters although it told of no change.
@@ -40,7 +40,8 @@ const REFRESH_LISTS: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(crate) struct HubWatch {
     news: Option<HubNews>,
-    /// The last response, with the moment at which it came; `None` before the first, and after one that held no answer.
+    /// The last response, an answer or the reason why the question has none, with the moment at which it came; `None`
+    /// before the first, and if the hub could not be asked or sent another error.
     last: Option<(Sent, Instant)>,
     refresh: Duration,
 }
@@ -49,8 +50,9 @@ impl HubWatch {
     /// Sends `question` to the hub and returns its answer, or the hub's reason why the question has none. With
     /// `is_held` returns the last answer again instead, with longer ages, if there is one.
     ///
-    /// # Errors Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached,
-    /// does not answer within `time`, or answers with another error.
+    /// # Errors
+    /// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does not
+    /// answer within `time`, or answers with another error.
     pub(super) fn ask<A: DeserializeOwned>(
         &mut self,
         url: &HubUrl,
@@ -77,8 +79,8 @@ impl HubWatch {
         answer
     }
 
-    /// Pauses for `pause`, and then until the hub tells of a change, for `time` at most. Returns true if it told of
-    /// one; without an event stream always, after `time`.
+    /// Pauses for `pause`, and then until the hub has told of a change, for `time` at most. Returns true if it told of
+    /// one since the last call, or its event stream ended; before the first [`HubWatch::ask`] always, after `time`.
     pub(crate) fn rest(&mut self, pause: Duration, time: Duration) -> Result<bool, CommandError> {
         let Some(HubNews { news, .. }) = &mut self.news else {
             block_on(async { sleep(time).await })?;

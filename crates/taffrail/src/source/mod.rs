@@ -218,8 +218,8 @@ fn selection(arguments: &SourceArguments) -> ClusterSelection {
 }
 
 /// Returns the clusters that the arguments select: those of the named contexts, of all, or of the current one. Fails if
-/// the kubeconfig cannot be read, has no context that a name or pattern matches, or has no current context where none
-/// is named.
+/// the kubeconfig cannot be read, no context matches a pattern, or none is named and the current one cannot be used. A
+/// named context that does not exist or cannot be used is the failure of its member alone.
 pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, CommandError> {
     Ok(taffrail_observe::members(&selection(arguments))?)
 }
@@ -229,8 +229,8 @@ pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Comma
     Ok(taffrail_observe::contexts(&selection(arguments))?)
 }
 
-/// Calls `work` for each member, for all at the same time and with a progress line, and returns the results in the
-/// order of the members.
+/// Calls `work` for each member, for all at the same time, within `limits` and with a progress line, and returns the
+/// results in the order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
     limits: TimeLimits,

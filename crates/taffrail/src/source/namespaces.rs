@@ -38,8 +38,8 @@ pub(crate) fn missing_namespaces<'n>(
     Ok(missing.iter().map(|namespace| place.lacks(namespace)).collect())
 }
 
-/// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster; for dumps returns
-/// all of them.
+/// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster, without those of
+/// which one cluster does not tell; for dumps returns all of them.
 pub(super) fn not_existing(
     unseen: Vec<String>,
     arguments: &SourceArguments,

@@ -43,7 +43,7 @@ fn text_that_is_no_object() {
 #[test]
 fn binary_data() {
     let complaint = complaint(b"kind: \xff\xfe\x00");
-    assert_eq!(complaint, "error: DIR/bad.yaml:1: not text: byte 6 is NUL or not UTF-8\n");
+    assert_eq!(complaint, "error: DIR/bad.yaml:1: not text: byte 6 of the document is NUL or not UTF-8\n");
 }
 
 #[test]

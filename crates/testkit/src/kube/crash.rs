@@ -26,24 +26,26 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Pauses a program until [`release`](ControlPlane::release): its sockets stay open but do not respond.
+    /// Pauses a program of a cluster (`etcd`: of all clusters) until [`release`](ControlPlane::release): its sockets
+    /// stay open but do not respond.
     pub fn hold_still(&self, context: &str, program: &str) -> Result<()> {
         self.signal(context, program, Signal::STOP)
     }
 
-    /// Resumes a program that was paused.
+    /// Resumes a program of a cluster (`etcd`: of all clusters) that was paused.
     pub fn release(&self, context: &str, program: &str) -> Result<()> {
         self.signal(context, program, Signal::CONT)
     }
 
-    /// Kills a program, as a crash does. It stays down until [`restart`](ControlPlane::restart).
+    /// Kills a program of a cluster (`etcd`: of all clusters), as a crash does. It stays down until
+    /// [`restart`](ControlPlane::restart).
     pub fn kill(&self, context: &str, program: &str) -> Result<()> {
         let record = self.record(context, program)?;
         process::end(record.pid, &record.program, &self.state.folder).map(drop)
     }
 
-    /// Kills a program, if it runs, and starts it again with the same arguments; returns when it serves, or, for kwok,
-    /// which serves nothing, at once.
+    /// Kills a program of a cluster (`etcd`: of all clusters), if it runs, and starts it again with the same arguments;
+    /// returns when it serves, or, for kwok, which serves nothing, at once.
     pub fn restart(&mut self, context: &str, program: &str) -> Result<()> {
         self.kill(context, program)?;
         let ProcessRecord { context, program, arguments, log, .. } = self.record(context, program)?.clone();

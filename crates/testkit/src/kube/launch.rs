@@ -70,8 +70,8 @@ impl<'a> Launcher<'a> {
         })
     }
 
-    /// Starts everything, and returns when it is ready. As many clusters as the machine has processors start in
-    /// parallel: more would all become ready only at the end, some of them after [`MAX_START_TIME`].
+    /// Starts everything, and returns when it is ready. As many clusters as the machine has processors, but at least 2,
+    /// start in parallel: more would all become ready only at the end, some of them after [`MAX_START_TIME`].
     pub(super) fn run(&self) -> Result<()> {
         let etcd = self.etcd()?;
         let next = &AtomicUsize::new(0);
@@ -165,7 +165,7 @@ impl<'a> Launcher<'a> {
 
         let kubectl = |arguments: &[&str], input: &str| {
             run(client(self.programs, "kubectl", &folder, &kubeconfig).args(arguments), input)
-                .with_context(|| format!("cluster {context}"))
+                .with_context(|| format!("cannot set up cluster {context}"))
         };
         let ready = || kubectl(&["get", "--raw", "/readyz"], "");
         until(|| ready().is_ok()).or_else(|()| {

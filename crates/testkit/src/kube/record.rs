@@ -54,8 +54,9 @@ impl ControlPlane {
         let text =
             fs::read_to_string(&tokens).with_context(|| format!("cannot read {}", tokens.display()))?;
         let token = text.lines().find(|line| line.split(',').nth(1) == Some("admin"));
-        let token =
-            token.and_then(|line| line.split(',').next()).context("the administrator has no token")?;
+        let token = token
+            .and_then(|line| line.split(',').next())
+            .with_context(|| format!("cannot find the token of the administrator in {}", tokens.display()))?;
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(["run", "--quiet", "--package", "taffrail-sim", "--example", "record", "--"]);
         command.args([&member.server, &member.folder.join("ca.crt").display().to_string()]);

@@ -27,7 +27,7 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Opinion {
     Right,
-    /// Shown as failed or missing, but it was not so; or shown as unknown or not at all.
+    /// Shown as failed or missing, but it was not so; or shown with any other health, such as unknown, or not at all.
     WrongRed,
     /// Shown as ready, but it was not.
     WrongGreen,

@@ -210,7 +210,12 @@ impl Record {
         let (deployments, jobs) = std::thread::scope(|scope| {
             let deployments = scope.spawn(|| list(Kind::Deployment));
             let jobs = list(Kind::Job);
-            (deployments.join().unwrap_or_else(|_| Err(anyhow!("a list ended in a panic"))), jobs)
+            (
+                deployments
+                    .join()
+                    .unwrap_or_else(|_| Err(anyhow!("the thread that lists Deployments panicked"))),
+                jobs,
+            )
         });
         let mut record = Self { objects: Vec::new(), versions: Vec::new() };
         for (kind, mut list) in [(Kind::Deployment, deployments?), (Kind::Job, jobs?)] {
@@ -276,7 +281,8 @@ impl Report {
         Report { rows: rows.collect(), ..Report::default() }
     }
 
-    /// Compares one answer of Taffrail, `shown`, with the states of the apps; returns the log entry of each app.
+    /// Compares one answer of Taffrail, `shown`, with the states of the apps, and counts the result in this report;
+    /// returns the log entry of each app.
     fn add(&mut self, at: jiff::Timestamp, shown: &Value, states: &States) -> serde_json::Map<String, Value> {
         self.looks += 1;
         let mut apps = serde_json::Map::new();

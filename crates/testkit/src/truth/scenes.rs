@@ -88,8 +88,8 @@ spec:
     )
 }
 
-/// Recreates the apps. The tries of their Jobs fail before a share of `seconds`, the duration of the run, has passed:
-/// 30 % for `retries`, 60 % for `restarts`, all for `exhausted`.
+/// Recreates the apps. The tries of their Jobs fail until a share of `seconds`, the duration of the run, has passed: 30
+/// % for `retries`, 60 % for `restarts`; those of `exhausted` always fail.
 pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result<()> {
     apply_source(plane, context)?;
     plane.kubectl(context, &["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s"])?;

@@ -69,7 +69,8 @@ impl Watch {
                 .stderr(Stdio::null())
                 .spawn()
                 .context("cannot run kubectl, which watches the apps")?;
-            let output = child.stdout.take().context("kubectl has no output")?;
+            let output =
+                child.stdout.take().context("cannot read what kubectl, which watches the apps, writes")?;
             watch.children.push(child);
             let changes = Arc::clone(&watch.changes);
             // The thread ends with the child.

@@ -13,8 +13,9 @@ use crate::TrustReport;
 /// the whole cluster, and a tenant may give any number of apps the same name.
 const MAX_REPORTS: usize = 100;
 
-/// Returns the trust report of each subject, and the number of apps that got none because [`MAX_REPORTS`] of the same
-/// name in a cluster had one; `None` for these and for objects. With `contexts`, commands name the context.
+/// Returns, for each subject, a trust report with only the disagreements about the green app, and the number of apps
+/// that got none because [`MAX_REPORTS`] of the same name in a cluster had one; `None` for these and for objects. With
+/// `contexts`, commands name the context.
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,

@@ -74,8 +74,8 @@ impl SubjectName {
         }
     }
 
-    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or the full name of an app; `None` for any other
-    /// form.
+    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or `CLUSTER/DELIVERY/NAMESPACE/NAME`; `None` for any
+    /// other form.
     pub(super) fn cluster(&self) -> Option<&str> {
         match &self.form {
             Form::Key { cluster, .. } => cluster.as_deref(),
@@ -91,9 +91,9 @@ impl SubjectName {
         }
     }
 
-    /// Returns the keys of objects to read for this name in a cluster that was read in part: for each kind that
-    /// matches, the object in `namespace` if it is unread; and the objects already read, in the namespace `chosen` by
-    /// the user or in any if it is `None`.
+    /// Returns the keys of objects to read for `KIND/NAME` in a cluster that was read in part: for each served kind
+    /// that matches, the object in `namespace` if it is unread; and the objects already read, in the namespace `chosen`
+    /// by the user or in any if it is `None`. Empty for other forms of names, and if the served kinds are not known.
     pub(super) fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();

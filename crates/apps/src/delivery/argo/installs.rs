@@ -99,12 +99,12 @@ impl Namespaces {
 /// The evidence that an Argo CD runs in a namespace, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// No evidence: the namespace has no application controller.
+    /// No evidence: no application controller in the namespace was read whole.
     Unknown,
     /// Weak evidence: a workload is labelled as an application controller, which any author can do.
     Seen,
-    /// Proof: the user's settings name the namespace, or a ClusterRoleBinding gives its controller a role that may
-    /// write every kind.
+    /// Proof: the user's settings name the namespace, or a ClusterRoleBinding gives the ServiceAccount of its
+    /// controller, other than `default`, a role that may write every kind.
     Known,
 }
 

@@ -58,7 +58,7 @@ pub(in crate::delivery) struct KnownSource {
     pub(in crate::delivery) url: Option<String>,
     reference: Option<String>,
     /// The branch that the source follows, `master` if it names none; `None` if it is pinned to a commit, tag, name or
-    /// version range.
+    /// version range, or was not read.
     pub(in crate::delivery) branch: Option<String>,
 }
 

@@ -115,8 +115,8 @@ impl<'p> PackageFolders<'p> {
 pub(super) enum Ground {
     /// No proof: only the declaring object of the app states the folder, which any author could write.
     Said,
-    /// Objects outside of the app's own namespace carry the app's mark, which the app's author alone could not bring
-    /// about.
+    /// At least one object outside of the app's own namespace carries the app's mark, which the app's author alone
+    /// could not bring about.
     Marked,
     /// The app is a RootSync in Config Sync's own namespace, into which only administrators may write.
     Admin,
@@ -130,7 +130,7 @@ pub(super) struct Carrier {
     pub(super) app: usize,
     cluster: Option<usize>,
     url: String,
-    /// The branch that the app follows; `None` if it follows a commit or tag instead.
+    /// The branch that the app follows; `None` if it follows a commit, tag or version range instead.
     branch: Option<String>,
     pub(super) directory: String,
     /// For Config Sync, each object with the file that declares it, or the reason why the file is not known.
@@ -141,8 +141,8 @@ pub(super) struct Carrier {
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) objects: ObjectKeys,
-    /// An object of which it is not known if it belongs to the package, with the reason; `None` if all objects of the
-    /// package are known.
+    /// The reason why objects of the package may be missing from `objects`, with an object that it is about, such as
+    /// one that was not observed; `None` if all objects of the package are known.
     pub(super) doubt: Option<(ObjectKey, String)>,
     /// A remark about an object that may belong to the package but does not make its objects doubtful; `None` if there
     /// is none.
@@ -240,9 +240,9 @@ impl Carrier {
     }
 
     /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository: all
-    /// if it syncs just that folder (for Config Sync, if no other package is inside it), else those whose file is
-    /// there. An app of Flux does not record files: then none and the doubt. `parted` caches the division of the app's
-    /// objects.
+    /// if it syncs just that folder (for Config Sync, if no other package is inside it) or its objects are unreadable,
+    /// else those whose file is there. An app of Flux does not record files: then none and the doubt. `parted` caches
+    /// the division of the app's objects.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,
@@ -385,7 +385,7 @@ pub(super) struct Choice<'c> {
     pub(super) carrier: &'c Carrier,
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     pub(super) named: Vec<&'c Carrier>,
-    /// The number of all carriers.
+    /// The number of these carriers.
     pub(super) count: usize,
     /// True if one namespace declares all of them.
     pub(super) is_of_one: bool,
@@ -414,8 +414,9 @@ impl<'c> Carriers<'c> {
         carriers
     }
 
-    /// Returns the carriers that sync a folder or one of its parents and have the strongest evidence that they deliver
-    /// the package in it, which the namespace `author` declares: one choice per cluster.
+    /// Returns the carriers that sync a folder or one of its parents, from the repository's branch or a fixed revision,
+    /// and have the strongest evidence that they deliver the package in it, which the namespace `author` declares: one
+    /// choice per cluster.
     pub(super) fn of_folder(
         &self,
         repository: &Repository,

@@ -82,7 +82,8 @@ struct Connection {
     /// The frames that the client missed while it was disconnected, to send first.
     missed: VecDeque<Bytes>,
     began: Instant,
-    /// The moment at which the last event was made.
+    /// The moment at which the last frame or `alive` event was made; before the first, the one at which the client
+    /// connected.
     sent: Instant,
 }
 

@@ -134,7 +134,8 @@ impl StreamState {
 }
 
 impl SentPage {
-    /// Returns the changed rows, order and counts of a page of apps since the last frame; `None` if there are none.
+    /// Returns the rows of a page of apps that are new or changed since the last frame, or all if `are_renamed`, and
+    /// its order and counts if they changed; `None` if nothing did, or the page has no watch.
     fn apps(&mut self, view: &FleetView, are_renamed: bool) -> Option<StreamPage> {
         let watch = self.watch.as_ref()?;
         let counts = watch.counts();
@@ -181,8 +182,8 @@ impl SentPage {
         Some(StreamPage { apps, order, rows, ..StreamPage::default() })
     }
 
-    /// Returns the numbers of clusters by freshness, and the worst of their states; `None` if all are those of the last
-    /// frame.
+    /// Returns the numbers of clusters by freshness, and the state of an answer about all of them; `None` if all are
+    /// those of the last frame.
     fn clusters(&mut self, view: &FleetView) -> Option<StreamPage> {
         let state = view.coverage(&AppFilter::default()).state;
         let mut counts = ClusterCounts { live: 0, stale: 0, lost: 0, state: AnswerState::Complete };

@@ -50,8 +50,8 @@ pub(crate) enum SubscribedView {
 }
 
 impl Subscription {
-    /// Parses the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page. Refuses none and more than 20
-    /// pages, equal names, and more than 1,000 rows together.
+    /// Parses the query of a stream: `subscribe=NAME:VIEW?QUERY`, once for each page. Refuses a malformed page, none
+    /// and more than 20 pages, equal names, and more than 100 rows in a page or 1,000 in all.
     pub(crate) fn read_all(query: &str) -> Result<Vec<Subscription>, Refusal> {
         let mut found: Vec<Subscription> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -67,7 +67,8 @@ impl Subscription {
         }
         let rows: usize = found.iter().map(Subscription::rows).sum();
         match found.len() {
-            0 => Err(wrong("the query has no subscription").hint("subscribe=NAME:apps?status=Failed")),
+            0 => Err(wrong("the query has no subscription")
+                .hint("write for example subscribe=NAME:apps?status=Failed")),
             1..=MAX_SUBSCRIPTIONS if rows <= MAX_ALL_ROWS => Ok(found),
             1..=MAX_SUBSCRIPTIONS => {
                 Err(wrong(format!("the subscriptions ask for more than {MAX_ALL_ROWS} rows together")))

@@ -14,7 +14,7 @@ use crate::store::{
 /// The microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// Returns one of a few states.
+/// Returns the state that `number` stands for; the problem of one that is not Current is `problem N`.
 pub(super) fn state_of(number: usize) -> PairState {
     let health = Status::ALL[number % 6];
     let effective = if number.is_multiple_of(7) { Status::Unknown } else { health };
@@ -38,7 +38,7 @@ fn sync(number: usize, began: i64, revision: &str, result: SyncResult) -> SyncRe
     }
 }
 
-/// Reads the history of a pair in pages.
+/// Reads the history of a pair in `range` (microseconds) in pages of `size`, the latest first.
 async fn all_history(
     store: &impl Store,
     pair: &PairId,
@@ -164,7 +164,7 @@ pub(crate) async fn moments_before_history_began_are_refused(fixture: &impl Fixt
     assert_eq!(store.recorded().await.unwrap().since, Some(at(DAY)));
 }
 
-/// The transitions of the past, as a plain list.
+/// The states of each pair, by the microsecond at which it came to have them; `None` if it did not exist.
 #[derive(Default)]
 struct Log(BTreeMap<PairId, BTreeMap<i64, Option<PairState>>>);
 

@@ -18,7 +18,7 @@ use super::{Batch, Page, PageQuery, PairId, PairRecord, PairState, Store};
 
 /// A place for one store, that a test opens and closes.
 pub(crate) trait Fixture {
-    /// The store.
+    /// The type of the store.
     type Store: Store;
 
     /// Opens the store, or creates it.
@@ -87,7 +87,7 @@ pub(crate) async fn all_pairs(store: &impl Store, size: usize) -> Vec<PairRecord
     found
 }
 
-/// Reads the states of all pairs at a moment, ordered by their identities.
+/// Reads the states of all pairs at a moment in pages of `size`, ordered by their identities.
 async fn all_states(store: &impl Store, moment: Timestamp, size: usize) -> Vec<(PairId, PairState)> {
     let mut query = limit(size);
     let mut found = Vec::new();

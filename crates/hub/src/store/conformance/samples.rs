@@ -98,7 +98,8 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
     }
 }
 
-/// Makes a pair that uses every field, in the home of another cluster.
+/// Makes a pair of another home cluster, with `text` in many of its texts, and with values in fields that are rarely
+/// set.
 pub(super) fn unusual_pair(text: &str) -> PairRecord {
     let mut pair = pair(7, 1);
     pair.id.app.home = ClusterId(format!("home {text}"));

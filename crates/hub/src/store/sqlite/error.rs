@@ -47,7 +47,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file is damaged; holds the damage.
-    #[error("the database file of the hub is damaged: {0}")]
+    #[error("the file of the hub's store is damaged: {0}")]
     Damaged(String),
     /// A file could not be read or written.
     #[error("cannot {action} {}", path.display())]

@@ -124,7 +124,8 @@ impl SqliteStore {
     /// it if there is none.
     ///
     /// # Errors
-    /// [`OpenError`] as for [`open`](SqliteStore::open); also if the file is damaged, which is then unchanged.
+    /// [`OpenError`] as for [`open`](SqliteStore::open), but if a hub has opened the file only if its schema is not
+    /// that of this version; also if the file is damaged, which is then unchanged.
     pub async fn open_beside(path: &Path) -> Result<SqliteStore, OpenError> {
         let settings = Settings::default();
         let connection = match Lock::try_take(path) {

@@ -60,7 +60,7 @@ impl Detail {
     }
 }
 
-/// The combined changes of several batches, of which the last one decides about each record.
+/// The combined changes of several batches, of which the last one decides about each pair and cluster.
 #[derive(Debug, Default)]
 pub(super) struct Group<'b> {
     /// The last record of each pair; `None` if it is gone.
@@ -74,7 +74,7 @@ pub(super) struct Group<'b> {
 
 impl<'b> Group<'b> {
     /// Adds the changes of a batch; they replace earlier ones of the same pair or cluster, but no epoch becomes
-    /// smaller.
+    /// smaller, unless the cluster was forgotten.
     pub(super) fn add(&mut self, batch: &'b Batch) {
         let Batch { pairs, gone, clusters, forgotten, transitions, syncs, recorded } = batch;
         self.pairs.extend(gone.iter().map(|id| (id, None)));
@@ -229,7 +229,8 @@ fn saved(text: &str) -> String {
     saved_form(text).into_owned()
 }
 
-/// Saves the identities of those `pairs` that are new, and returns the ids of all of them.
+/// Saves the pairs `ids` that are new, whose columns are the `rows`, and returns the numbers of all of them in the
+/// database.
 async fn save_pairs<'p>(
     connection: &mut SqliteConnection,
     ids: &[&'p PairId],

@@ -63,12 +63,12 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Returns the failure of the last write; `None` if it succeeded.
+    /// Returns the failure of the last write; `None` if it succeeded, or none was tried yet.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the task has ended.
+    /// Ends the task after the commands sent before, and waits until it has closed the file.
     pub(super) async fn close(&self) {
         // Closed already is as good.
         let _ = self.ask(|reply| Command::Close { reply }).await;
@@ -193,7 +193,8 @@ impl Task {
         Ok(dropped)
     }
 
-    /// Runs `work` in a transaction, and commits it if it succeeds, else rolls it back. Records a failure for `health`.
+    /// Runs `work` in a transaction, and commits it if it succeeds, else rolls it back. Records for `health` if it
+    /// failed.
     async fn transaction<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, StoreError>,

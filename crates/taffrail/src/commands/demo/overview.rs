@@ -64,7 +64,8 @@ impl Overview {
         frame(NAME, news, now, Size::screen((columns, rows)), tries)
     }
 
-    /// Returns the three commands to suggest at `now`: one about a present problem, one that reads and one that writes.
+    /// Returns the three commands to suggest at `now`: one about a present problem (about all apps if there is none),
+    /// one that reads and one that writes.
     fn commands(&self, news: &News, now: Timestamp) -> [String; 3] {
         let turn =
             usize::try_from(now.as_second().saturating_sub(self.begun.as_second()) / TURN).unwrap_or(0);

@@ -91,7 +91,7 @@ const MAX_WAITING: usize = 4;
 /// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
-/// Maximum number of failed scopes of a cluster that are printed; the dump lists all of them.
+/// Maximum number of failed scopes of a cluster that are printed; the others are counted, and the dump lists all.
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, CommandError> {

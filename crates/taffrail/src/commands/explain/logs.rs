@@ -20,8 +20,8 @@ use crate::say;
 use crate::source;
 
 /// Reads the last lines of the container that each cause names, of the first cluster of each explanation. Returns the
-/// exit code: [`Exit::Incomplete`] if a log could not be read, unless its container has no log yet or its cluster does
-/// not answer.
+/// exit code: [`Exit::Incomplete`] if a log could not be read, unless its container has no log yet, its Pods could not
+/// be read, or its cluster does not answer.
 pub(super) fn add(
     explanations: &mut [&mut Explanation],
     source: &SourceArguments,

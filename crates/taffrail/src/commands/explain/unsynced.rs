@@ -10,7 +10,8 @@ use crate::output::indented;
 use crate::say;
 
 /// Prints the first [`MAX_NAMED`] objects that the delivery tool reports as not synced, without those that the problem
-/// names, and the number of the others; then the remark about differences that are not known, if there is one.
+/// names, and the number of the others; then the remark about differences that are not known, if there is one. Prints
+/// nothing if there is no such object.
 pub(super) fn print(out: &mut impl Write, told: &ExplainedSubject) -> io::Result<()> {
     let bold = Style::new().bold();
     // The problem already says the others.

@@ -1,5 +1,4 @@
-//! The answers to questions of views: from what the hub follows, and where a view needs more, from a look at the
-//! clusters.
+//! Answers the questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +49,8 @@ impl Deadline {
         Deadline(Instant::now() + patience.saturating_sub(SENDING))
     }
 
-    /// Returns the moment until which the question waits for its turns: those leave half of the time for the clusters.
+    /// Returns the moment until which the question waits for its turns: [`TURN`] from now, but at most half of the time
+    /// that is left, so that the clusters have the rest.
     fn of_turns(self) -> Instant {
         let now = Instant::now();
         now + (self.0.saturating_duration_since(now) / 2).min(TURN)
@@ -76,7 +76,7 @@ pub(super) struct Asker {
 
 /// The answer to a question if no cluster that it is about can be asked, or else the clusters to ask.
 enum Prepared<A> {
-    /// The answer.
+    /// The answer, or the reason why the question has none.
     Answered(Result<A, QuestionError>),
     /// The names of the clusters to ask, and the other clusters: with what is known of them if the question is about
     /// them but they do not answer, up to [`MAX_COPIED`], else without objects.
@@ -123,9 +123,9 @@ impl<A> Prepared<A> {
     }
 }
 
-/// Returns copies of those clusters of `fleet` that are in `errors`, with the error of a look that could not read them: what
-/// is known of them, as a cluster that does not answer. Leaves out those of which nothing was ever observed, and those
-/// beyond [`MAX_COPIED`].
+/// Returns copies of those clusters of `fleet` that are in `errors`, with the error of a look that could not read them:
+/// what is known of them, as a cluster that does not answer. Leaves out those of which nothing was ever observed, and
+/// those beyond [`MAX_COPIED`].
 fn known_of(fleet: &FleetSnapshot, errors: &HashMap<String, ScopeError>) -> Vec<Snapshot> {
     let mut room = MAX_COPIED;
     let known = |snapshot: &Snapshot| {
@@ -148,7 +148,8 @@ fn is_lost(snapshot: &Snapshot) -> bool {
 }
 
 impl Asker {
-    /// Makes what answers questions about `members`, and the channel by which it asks what follows them.
+    /// Creates the asker for the clusters `members`, and the receiver of its inquiries, which the task that follows
+    /// these clusters must answer.
     pub(super) fn new(
         members: watch::Receiver<FleetMembers>,
         rules: RulesWithOptions,
@@ -335,7 +336,8 @@ impl Asker {
         Arc::clone(turn)
     }
 
-    /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any cluster.
+    /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any followed cluster,
+    /// without those of which one cluster does not tell.
     async fn not_existing(&self, unseen: Vec<String>, deadline: Deadline) -> Result<Vec<String>, AskError> {
         if unseen.is_empty() {
             return Ok(unseen);

@@ -19,7 +19,8 @@ use crate::say;
 /// The name of the store in the folder.
 const STORE: &str = "hub.db";
 
-/// The shortest time for which history is kept, since whole days are dropped; a shorter one is refused.
+/// The shortest time for which history is kept, since whole days are dropped, or a token is valid; a shorter one is
+/// refused.
 const MIN_RETAIN: Duration = Duration::from_secs(86_400);
 
 /// The data folder of a hub.
@@ -156,8 +157,8 @@ fn create(folder: &Path) -> Result<(), CommandError> {
     })
 }
 
-/// Parses the time for which history is kept: a number of days (`30d`), or a duration (`48h`). Fails for less than
-/// [`MIN_RETAIN`]; the error is a message for the user.
+/// Parses the time for which history is kept or a token is valid: a number of days (`30d`), or a duration (`48h`).
+/// Fails for less than [`MIN_RETAIN`]; the error is a message for the user.
 pub(super) fn retain(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     let time = match days {
@@ -166,7 +167,7 @@ pub(super) fn retain(text: &str) -> Result<Duration, String> {
     };
     let time = time.ok_or("the time must be a number of days or hours, such as 30d or 48h")?;
     if time < MIN_RETAIN {
-        Err("history is kept for at least one day: write 1d or more".to_owned())
+        Err("the time must be at least one day: write 1d or more".to_owned())
     } else {
         Ok(time)
     }

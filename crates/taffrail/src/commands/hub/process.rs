@@ -29,8 +29,8 @@ use crate::source::watch_request;
 /// The name of the source that follows clusters in the hub's own process.
 const OBSERVER: &str = "observer";
 
-/// The number of messages that wait between the observer and the hub. A change for which there is no room is reported
-/// later, in the state that it has then.
+/// Maximum number of messages that wait between the observer and the hub, in each direction. A change for which there
+/// is no room is reported later, in the state that it has then.
 const WAITING: usize = 64;
 
 /// The time before its start that the clock of a hub counts, so that what an earlier run saved has a moment.

@@ -148,7 +148,7 @@ fn with_store<T>(
     })?
 }
 
-/// Prints the token alone on stdout, so that it can be redirected to a file.
+/// Prints the token alone on stdout, so that it can be redirected to a file, and its ID, name and end to stderr.
 fn tell_created(console: &Console, token: &Token, record: &TokenRecord) -> io::Result<()> {
     let mut out = console.people();
     say!(out, "{}", printable(token.as_str()))?;

@@ -12,7 +12,7 @@ use crate::output::{fitting, printable, style};
 
 /// Width of the screen, in columns, from which on the columns for names of apps and clusters are wider.
 const WIDE: usize = 110;
-/// Maximum width of the column of a cluster.
+/// Width of the column of a cluster: without regions at least this, with regions at most.
 const MAX_CLUSTER_WIDTH: usize = 44;
 
 /// The size of the overview.

@@ -32,7 +32,8 @@ use crate::source::{self, Once, Source};
 
 /// The title of the overview.
 const NAME: &str = "Taffrail";
-/// The size of an overview that is not on a terminal: columns and rows. It is as high as its content.
+/// The number of columns of an overview without a terminal, and the maximum number of rows of one that is printed once,
+/// which ends with its content.
 const PRINTED: (usize, usize) = (120, 200);
 
 /// Show what needs attention, each cause once, and what changed lately; on a terminal live, elsewhere once.

@@ -171,7 +171,7 @@ impl News {
     }
 
     /// Records the changes of clusters and apps since the last read. Leaves out the apps of clusters that come or go,
-    /// and those that were not read before.
+    /// those that were not read before, and those that are gone.
     fn compare(&mut self, apps: &[AppRow], now: Timestamp) {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();

@@ -97,8 +97,8 @@ pub(crate) struct WhyArguments {
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     objects: Vec<String>,
 
-    /// Judge the objects in this file, in the files of this folder, or in stdin (-), instead of objects in clusters;
-    /// may be given more than once
+    /// Judge the objects in this file, in the YAML, JSON and JSONL files directly in this folder, or in stdin (-),
+    /// instead of objects in clusters; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
@@ -144,8 +144,8 @@ pub(crate) struct TestArguments {
     output: TextOutput,
 }
 
-/// Check rules for mistakes: files that cannot be read, test cases that fail, branches that no object reaches or no
-/// case tests, and kinds without a source.
+/// Check rules for mistakes: files that cannot be read, test cases that fail or have the same name, branches that no
+/// object or no test case reaches, kinds without a source, and folders without the name of their group.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &WhyArguments, console: &Console) -> Result<Exit, C
 
 /// Appends to `out`, as text or as a line of JSON, the rules for an object and which of them decided `verdict`. `seen`
 /// is the verdict that views of apps show, for which other objects such as Pods and Events count, too; `None` if there
-/// is none.
+/// is none. Only the text tells it, if its status is another one; it also ends with the note of [`elsewhere`].
 pub(crate) fn tell(
     form: TextOutput,
     set: &RuleSet,

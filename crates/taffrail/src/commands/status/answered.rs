@@ -37,8 +37,9 @@ pub(in crate::commands) struct ObjectsRead {
 impl ObjectsAsked {
     /// Parses the words of a question, whose objects `rules` will judge.
     ///
-    /// # Errors Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined
-    /// with names.
+    /// # Errors
+    /// Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined with
+    /// names.
     pub(in crate::commands) fn new(
         view: &StatusView,
         rules: RulesWithOptions,

@@ -31,12 +31,13 @@ pub(crate) struct StatusArguments {
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     pub(crate) objects: Vec<String>,
 
-    /// Judge the objects in this file, in the files of this folder, or in stdin (-), instead of objects in clusters;
-    /// may be given more than once
+    /// Judge the objects in this file, in the YAML, JSON and JSONL files directly in this folder (see -R), or in stdin
+    /// (-), instead of objects in clusters; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With kinds, without names: only their objects that match this label selector, such as team=blue,tier!=db
+    /// With kinds, without names and --from: only their objects that match this label selector, such as
+    /// team=blue,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
@@ -137,7 +138,7 @@ impl InputFormat {
 pub(crate) enum StatusOutput {
     /// For people, as wide as the terminal
     Table,
-    /// A table with all columns
+    /// A table with all columns; those that do not fit the terminal stand below their row
     Wide,
     /// One JSON document
     Json,

@@ -46,7 +46,8 @@ pub(super) struct ReadQuery {
 pub(super) enum Meant {
     One(ApiResource, ObjectKey),
     All(ApiResource, Option<String>),
-    /// A kind, as written, that the server certainly does not serve: its discovery was complete.
+    /// A kind, as written, that the server certainly does not serve, since its discovery was complete, or that no
+    /// object, CustomResourceDefinition or recorded discovery of a dump has.
     NoKind(String),
     /// An argument that selects nothing here; holds the reason, for the user.
     Nothing(String),
@@ -70,8 +71,9 @@ impl ReadQuery {
 
     /// Parses the objects that a question names.
     ///
-    /// # Errors Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined
-    /// with names.
+    /// # Errors
+    /// Fails if a word names no object, if `KIND/NAME` and `KIND NAME` are mixed, or if a selector is combined with
+    /// names.
     pub(super) fn of(view: &StatusView) -> Result<ReadQuery, CommandError> {
         let StatusView { objects, namespace, all_namespaces, selector } = view.clone();
         let wanted = wanted(&objects)?;

@@ -41,8 +41,8 @@ impl Statuses {
     }
 }
 
-/// Prints what changed in the statuses of the selected objects since `printed`; with `-o jsonl` also NotFound for
-/// objects in `seen` that were deleted since. Returns the exit code.
+/// Prints what changed in the statuses of the selected objects since `printed` (with `-o json` or `yaml` all of them,
+/// if any changed); with `-o jsonl` also NotFound for objects in `seen` that were deleted since. Returns the exit code.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
@@ -126,8 +126,8 @@ fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Res
     }
 }
 
-/// Adds the statuses in one cluster to `statuses`, and the scopes that could not be read. `seen` gets the listed
-/// objects, if deleted ones are to be reported.
+/// Adds the statuses in one cluster to `statuses`, all of them Unknown if it is not live, and the scopes that could not
+/// be read. `seen` gets the listed objects, if deleted ones are to be reported.
 fn add(
     statuses: &mut Statuses,
     judge: &Judge,

@@ -92,7 +92,8 @@ impl Printer {
         complaint.print(&self.console);
     }
 
-    /// Prints that `scope` of a cluster could not be read, and adds the error to JSON and YAML output.
+    /// Prints the error `message` about a cluster, with the hint for `reason`, and adds it with `scope` to JSON and
+    /// YAML output, there with the reason NotFound if `reason` is empty.
     pub(super) fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
         self.complain_of(cluster, reason, message);
         self.note(cluster, scope, reason, message);
@@ -140,8 +141,8 @@ impl Printer {
         self.check(result)
     }
 
-    /// Prints the objects that could not be read or judged, unless lines of JSON contain them, and takes them into
-    /// account in the exit code.
+    /// Prints the objects that could not be read or judged, the first [`MAX_MISSES`] of all, unless lines of JSON
+    /// contain them, and takes them into account in the exit code.
     fn tell(&mut self, answers: &Answers) {
         self.all_current &= answers.all_current;
         if !answers.misses.is_empty() {

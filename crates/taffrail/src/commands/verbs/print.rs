@@ -31,9 +31,9 @@ const MAX_PREVIEWED: usize = 10;
 /// The result of one app, as it is printed and put into the document.
 struct Printed {
     row: ActionRow,
-    /// True if this app's changes were printed before a request for confirmation.
+    /// True if this app's changes were printed before a request for confirmation, and need not be printed again.
     is_previewed: bool,
-    /// True if a line was printed that says that the command waits for this app.
+    /// True once the command has waited for this app for a second; if stderr is not a terminal, a line then says so.
     is_awaited: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Printer<'a> {
         &self.plan.items[item].target.app
     }
 
-    /// Returns the names of the clusters to which the plan writes.
+    /// Returns the names of the clusters of the plan's items, sorted, each once.
     pub(super) fn clusters(&self) -> Vec<String> {
         let homes: BTreeSet<&String> = self.plan.items.iter().map(|item| &item.cluster).collect();
         homes.into_iter().cloned().collect()
@@ -175,7 +175,8 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the planned changes without sending them.
+    /// Prints what [`Printer::begin`] and [`Printer::finish`] do, and between these the planned changes, which are not
+    /// sent. Returns the exit code.
     pub(super) fn show(mut self) -> Result<Exit, CommandError> {
         self.begin()?;
         for (at, item) in self.plan.items.iter().enumerate() {

@@ -45,7 +45,8 @@ pub(crate) struct WaitArguments {
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
 
-    /// Wait for the objects that this file, the files of this folder, or stdin (-) names; may be given more than once
+    /// Wait for the objects that this file, the YAML, JSON and JSONL files directly in this folder (see -R), or stdin
+    /// (-) names; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -151,9 +152,9 @@ pub(crate) struct ClusterArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitOutput {
-    /// A table of all targets, redrawn when one changes
+    /// A table of all targets, on a terminal redrawn while the command waits, elsewhere printed at the end
     Table,
-    /// A line of text for each change of a target
+    /// A line of text for each change of a target, and the result at the end
     Lines,
     /// A line of JSON for each change of a target, and one for the result
     Jsonl,

@@ -37,7 +37,7 @@ pub(super) struct Output {
     /// The targets that meet the condition now, each with the time from the start of the command to the moment that
     /// began.
     met: BTreeMap<(String, Subject), Duration>,
-    /// The printed notes about the watches, such as a fallback to polling.
+    /// The notes about the watches that the last call of [`Output::note`] got, such as a fallback to polling.
     notes: Vec<String>,
     console: Console,
 }
@@ -77,8 +77,8 @@ impl Output {
         Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
     }
 
-    /// Prints notes about the watches as warnings, each only once; if frames are drawn, keeps them for the lines below
-    /// the table.
+    /// Prints notes about the watches as warnings, without those that the last call got too; if frames are drawn, keeps
+    /// them for the lines below the table.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));

@@ -188,7 +188,8 @@ impl ReadQuery {
     }
 
     /// Returns the targets other than apps in `cluster`, whose kinds are in `discovery` (`None` before discovery);
-    /// `namespace` is that of its context. A target of an unknown kind is [`Target::UnknownKind`].
+    /// `namespace` is that of its context. A target whose kind is a word that `discovery` does not know is
+    /// [`Target::UnknownKind`].
     pub(super) fn targets(
         &self,
         cluster: &str,

@@ -31,7 +31,7 @@ const NODES: usize = 3;
 /// The reason why the fleet could not be built or started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorldError {
-    #[error("the demo's simulated clusters cannot be started")]
+    #[error("the demo's simulated clusters cannot be started, or filled with objects")]
     Sim(#[from] SimError),
     #[error("the demo cannot read the declaration of its fleet or faults: {0}")]
     Declared(String),
@@ -59,7 +59,8 @@ struct App {
     volume: Option<String>,
     chart: Option<String>,
     chart_version: Option<String>,
-    /// The path in the app's repository from which Flux or Argo CD delivers; `None` for the default.
+    /// The path in the app's repository from which Argo CD delivers; `None` for the name of the cluster. Flux always
+    /// delivers from `./clusters/CLUSTER`.
     path: Option<String>,
     /// True if Argo CD heals the drift of this app's objects.
     #[serde(default = "yes")]

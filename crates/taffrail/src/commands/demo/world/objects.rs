@@ -520,7 +520,7 @@ impl One<'_> {
         Ok(texts)
     }
 
-    /// Returns the name of the app's Application.
+    /// Returns the name of the app's Application: `APP`, or `APP-CLUSTER` if another cluster's Argo CD delivers it.
     fn application_name(&self) -> String {
         match self.member.from {
             None => self.name.to_owned(),
@@ -531,7 +531,7 @@ impl One<'_> {
 
 const SYNC_NAMESPACE: &str = "config-management-system";
 
-/// Formats 32 hexadecimal digits as a UID, with dashes.
+/// Formats 32 hexadecimal digits as a UID of version 4, with dashes; two of them are replaced by version and variant.
 fn uuid(digits: &str) -> String {
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))

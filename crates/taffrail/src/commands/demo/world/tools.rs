@@ -67,7 +67,7 @@ impl Told {
         cluster.change_by(&object, manager, manager, change);
     }
 
-    /// Removes a finalizer from the object in `cluster`; if none is left, the object is deleted.
+    /// Removes a finalizer from the object in `cluster`, which is being deleted; if none is left, it is gone.
     fn release(&self, cluster: &Cluster, finalizer: &str) {
         self.change(cluster, |object| {
             if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {

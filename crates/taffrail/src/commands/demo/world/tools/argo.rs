@@ -10,7 +10,7 @@ use crate::commands::demo::world::repository::Drift;
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
-/// The address of the cluster in which Argo CD runs.
+/// The destination server of an Application that delivers to the cluster in which Argo CD itself runs.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// Time that Argo CD waits before it heals drift (`--self-heal-timeout-seconds`).
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
@@ -18,7 +18,8 @@ const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 /// An Application, and what the simulated controller remembers about it.
 pub(super) struct Followed {
     told: Told,
-    /// The time at which drift is healed if it still exists then; `None` if there is none to heal.
+    /// The time at which drift is healed if it still exists then; `None` if there is none, or the Application has no
+    /// self-heal.
     heals_at: Option<Timestamp>,
 }
 
@@ -35,7 +36,7 @@ impl Followed {
     }
 
     /// Compares, syncs or heals the Application if that is due; finishes its deletion if it is being deleted. Returns
-    /// the time at which drift is due to be healed; `None` if there is none to heal.
+    /// the time at which drift is due to be healed; `None` if there is none that Argo CD heals.
     pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {

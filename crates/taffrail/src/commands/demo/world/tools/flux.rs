@@ -43,9 +43,9 @@ impl Followed {
         Followed { told, next: None, fresh: None, checks_until: None }
     }
 
-    /// Reconciles the object if its controller runs, it has a status and is not suspended, and that is due; finishes
-    /// its deletion if it is being deleted. Returns the time at which it must be looked at again without a change: that
-    /// of a Kustomization, else `None`.
+    /// If the object's controller runs, finishes its deletion if it is being deleted, else reconciles it if it has a
+    /// status, is not suspended, and that is due. Returns the time at which it must be looked at again without a change
+    /// if it is a Kustomization that may be reconciled, else `None`.
     pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {
@@ -91,8 +91,8 @@ impl Followed {
         }
     }
 
-    /// Handles a requested reconciliation of a HelmRelease: applies the whole chart if it is forced. The drift
-    /// detection of helm-controller is not simulated.
+    /// Handles a requested reconciliation of a HelmRelease: if it is forced, applies the objects of its inventory that
+    /// are missing or changed. The drift detection of helm-controller is not simulated.
     fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
         let forced = &object["metadata"]["annotations"][FORCED];
         let is_forced = forced.is_string()
