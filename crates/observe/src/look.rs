@@ -89,6 +89,7 @@ async fn of_members(
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, ObserveError> {
     let timing = Timing::start(limits.total);
     let asked = Arc::new(asked);
+    let planning = if members.len() == 1 { Planning::Here } else { Planning::Aside };
     let namespace =
         |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
     let namespaces: Vec<String> = members.iter().map(namespace).collect();
@@ -97,7 +98,7 @@ async fn of_members(
         let rules = rules.clone();
         Task::spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
-            let (snapshot, cluster) = connect_and_read(&live, &asked, now, &rules.active()).await;
+            let (snapshot, cluster) = connect_and_read(&live, &asked, now, &rules.active(), planning).await;
             answered(&name);
             (place, ClusterRead { snapshot, cluster, spent: begun.elapsed() })
         })
@@ -137,7 +138,7 @@ async fn of_members(
             if let Some(cluster) = &cluster {
                 let others = (!turns.is_empty()).then_some((&turns, &own));
                 let cluster = cluster.with_timeout(left);
-                go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules.active()).await;
+                go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules.active(), planning).await;
                 snapshot.set_reading(reading::once(&cluster));
             }
             (snapshot, cluster)
@@ -207,7 +208,25 @@ pub(crate) async fn go_on(
     asked: &ReadQuery,
     rules: &ActiveRules<'_>,
 ) {
-    go_on_by_turns(snapshot, cluster, asked, None, rules).await;
+    go_on_by_turns(snapshot, cluster, asked, None, rules, Planning::Aside).await;
+}
+
+/// The thread that computes a plan of reads. Rules that a cluster brings may make that slow.
+#[derive(Debug, Clone, Copy)]
+enum Planning {
+    /// The thread of the task: no other cluster is read that would have to wait.
+    Here,
+    /// Another thread takes over the other tasks, see [`aside`].
+    Aside,
+}
+
+impl Planning {
+    fn run<T>(self, plan: impl FnOnce() -> T) -> T {
+        match self {
+            Planning::Here => plan(),
+            Planning::Aside => aside(plan),
+        }
+    }
 }
 
 /// Works like [`go_on`] for a cluster in which apps of other clusters have objects, too. `others` is the order
@@ -219,13 +238,14 @@ async fn go_on_by_turns(
     asked: &ReadQuery,
     others: Option<(&Turns, &ReadQuery)>,
     rules: &ActiveRules<'_>,
+    planning: Planning,
 ) {
     let (mut has_answered, mut is_over) = (true, false);
     // The limits hold for the whole look, so that no chain of objects keeps the later stages from being read.
     let mut rounds = Rounds::default();
     // Without discovery there is no plan, and what is planned late is not read.
     while snapshot.kinds().is_some() && !is_over {
-        let mut reads = aside(|| plan_by_turns(snapshot, asked, others, rules, &mut rounds));
+        let mut reads = planning.run(|| plan_by_turns(snapshot, asked, others, rules, &mut rounds));
         if reads.is_empty() {
             break;
         }
@@ -233,7 +253,7 @@ async fn go_on_by_turns(
         is_over = more_time.in_time("plan what to read").is_err();
         if is_over {
             // All that is still lacking fails for want of time, so that answers say what was not read.
-            reads = aside(|| plan_by_turns(snapshot, asked, others, rules, &mut Rounds::spent()));
+            reads = planning.run(|| plan_by_turns(snapshot, asked, others, rules, &mut Rounds::spent()));
         }
         let answers = match has_answered {
             true => read_all(&more_time, &reads).await,
@@ -278,12 +298,13 @@ pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
 }
 
 /// Reads what `asked` needs of a cluster. Fails if its kinds cannot be discovered and no other read was answered.
-pub(crate) async fn read(
+async fn read(
     name: &str,
     cluster: &Cluster,
     asked: &ReadQuery,
     now: Timestamp,
     rules: &ActiveRules<'_>,
+    planning: Planning,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = begun(name, cluster, now);
 
@@ -316,7 +337,7 @@ pub(crate) async fn read(
             return Ok(snapshot);
         }
     }
-    go_on(&mut snapshot, cluster, asked, rules).await;
+    go_on_by_turns(&mut snapshot, cluster, asked, None, rules, planning).await;
     if let Some(ahead) = cluster.clock_ahead() {
         snapshot.set_clock_ahead(ahead);
     }
@@ -403,11 +424,12 @@ async fn connect_and_read(
     asked: &ReadQuery,
     now: Timestamp,
     rules: &ActiveRules<'_>,
+    planning: Planning,
 ) -> (Snapshot, Option<Cluster>) {
     let lost = |failure: Failure| connector.member.lost(failure);
     match connector.connect().await {
         Err(failure) => (lost(failure), None),
-        Ok(cluster) => match read(&connector.member.name, &cluster, asked, now, rules).await {
+        Ok(cluster) => match read(&connector.member.name, &cluster, asked, now, rules, planning).await {
             Ok(snapshot) => (snapshot, Some(cluster)),
             Err(failure) => (lost(failure), Some(cluster)),
         },

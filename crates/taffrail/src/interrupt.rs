@@ -10,34 +10,31 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::commands::dump;
 use crate::output::answer::Console;
 use crate::output::{progress, screen};
+use crate::runtime;
 
 /// The number to which that of the signal is added for the exit code after a signal, as shells report it.
 const INTERRUPTED: i32 = 128;
 
-/// Starts a thread that ends the process on SIGINT, SIGTERM and SIGHUP, after it has restored the terminal, removed
+/// Starts a task that ends the process on SIGINT, SIGTERM and SIGHUP, after it has restored the terminal, removed
 /// partial dumps, and ended the running exec plugins. Those are in process groups of their own, which no signal to this
-/// process reaches. While a pager runs, it ignores SIGINT.
+/// process reaches. While a pager runs, it ignores SIGINT. If the runtime cannot be started, signals end the process
+/// without cleaning up.
 pub(crate) fn watch(console: Console) {
-    // Without the thread an interrupt ends the process without cleaning up.
-    let _ = std::thread::Builder::new().spawn(move || {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
-        runtime.block_on(async {
-            let signals =
-                [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-            let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else { return };
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {
-                        // While a pager runs, the interrupt is for its reader; the pager ends, and then this process.
-                        if !console.is_paging() {
-                            end(SignalKind::interrupt());
-                        }
+    runtime::spawn(async move {
+        let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else { return };
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {
+                    // While a pager runs, the interrupt is for its reader; the pager ends, and then this process.
+                    if !console.is_paging() {
+                        end(SignalKind::interrupt());
                     }
-                    _ = terminate.recv() => end(SignalKind::terminate()),
-                    _ = hangup.recv() => end(SignalKind::hangup()),
                 }
+                _ = terminate.recv() => end(SignalKind::terminate()),
+                _ = hangup.recv() => end(SignalKind::hangup()),
             }
-        });
+        }
     });
 }
 

@@ -16,17 +16,24 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// # Errors
 /// Fails if the threads of the runtime cannot be started.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
-    let runtime = match RUNTIME.get() {
-        Some(runtime) => runtime,
-        None => {
-            let started = start().map_err(|error| {
-                CommandError::unreadable("Taffrail cannot start the threads that read clusters")
-                    .with_source(&error)
-            })?;
-            RUNTIME.get_or_init(|| started)
-        }
-    };
+    let runtime = runtime().map_err(|error| {
+        CommandError::unreadable("Taffrail cannot start the threads that read clusters").with_source(&error)
+    })?;
     Ok(runtime.block_on(work))
+}
+
+/// Starts `work` on the runtime, and does not wait for it; drops it if the runtime cannot be started.
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = runtime() {
+        runtime.spawn(work);
+    }
+}
+
+fn runtime() -> std::io::Result<&'static Runtime> {
+    match RUNTIME.get() {
+        Some(runtime) => Ok(runtime),
+        None => start().map(|started| RUNTIME.get_or_init(|| started)),
+    }
 }
 
 /// Creates a runtime with two to four threads, at least two even on one processor, so that no cluster waits until
