@@ -264,8 +264,7 @@ impl Alikes {
     }
 
     fn words(&mut self, words: &Words, names: &Generated, place: usize) -> usize {
-        let Some(shared) = words.shared() else { return self.text(words, names) };
-        let key = (ByAddress(shared.clone()), place);
+        let key = (ByAddress(words.shared().clone()), place);
         if let Some(known) = self.known_texts.get(&key) {
             return *known;
         }

@@ -10,18 +10,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taffrail_status::assess::CauseStep;
 
-/// The length in bytes above which clones of a text share its memory.
-const MAX_OWNED_LENGTH: usize = 128;
-
-/// A text that many rows may show. Cloning a text longer than `MAX_OWNED_LENGTH` copies only a pointer.
-#[derive(Clone)]
-pub struct Words(Kept);
-
-#[derive(Clone)]
-enum Kept {
-    Own(String),
-    Shared(Arc<str>),
-}
+/// A text that many rows may show; clones share its memory.
+#[derive(Clone, Default)]
+pub struct Words(Arc<str>);
 
 impl Words {
     /// Returns the text.
@@ -31,26 +22,12 @@ impl Words {
 
     /// Returns true if the text is empty.
     pub fn is_empty(&self) -> bool {
-        self.as_str().is_empty()
+        self.0.is_empty()
     }
 
-    /// Returns the allocation that the text shares with its clones; `None` for a short text that shares none.
-    pub fn shared(&self) -> Option<&Arc<str>> {
-        match &self.0 {
-            Kept::Own(_) => None,
-            Kept::Shared(text) => Some(text),
-        }
-    }
-}
-
-impl Deref for Kept {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            Kept::Own(text) => text,
-            Kept::Shared(text) => text,
-        }
+    /// Returns the allocation that the text shares with its clones.
+    pub fn shared(&self) -> &Arc<str> {
+        &self.0
     }
 }
 
@@ -64,17 +41,16 @@ impl Deref for Words {
 
 impl From<String> for Words {
     fn from(text: String) -> Words {
-        Words(if text.len() > MAX_OWNED_LENGTH { Kept::Shared(text.into()) } else { Kept::Own(text) })
+        Words::from(text.as_str())
     }
 }
 
 impl From<&str> for Words {
     fn from(text: &str) -> Words {
-        Words(if text.len() > MAX_OWNED_LENGTH {
-            Kept::Shared(text.into())
-        } else {
-            Kept::Own(text.to_owned())
-        })
+        match text {
+            "" => Words::default(),
+            text => Words(text.into()),
+        }
     }
 }
 
@@ -86,16 +62,7 @@ impl From<&String> for Words {
 
 impl From<Cow<'_, str>> for Words {
     fn from(text: Cow<'_, str>) -> Words {
-        match text {
-            Cow::Borrowed(text) => Words::from(text),
-            Cow::Owned(text) => Words::from(text),
-        }
-    }
-}
-
-impl Default for Words {
-    fn default() -> Words {
-        Words(Kept::Own(String::new()))
+        Words::from(&*text)
     }
 }
 
@@ -187,14 +154,10 @@ impl Said {
     /// Returns the pooled copy of an equal text, or adds this one to the pool.
     pub(crate) fn words(&mut self, Words(words): Words) -> Words {
         if let Some(known) = self.words.get(&*words) {
-            return Words(Kept::Shared(known.clone()));
+            return Words(known.clone());
         }
-        let text: Arc<str> = match words {
-            Kept::Own(text) => text.into(),
-            Kept::Shared(text) => text,
-        };
-        self.words.insert(text.clone());
-        Words(Kept::Shared(text))
+        self.words.insert(words.clone());
+        Words(words)
     }
 
     /// Replaces the steps of a cause chain by the pooled copies of equal ones.

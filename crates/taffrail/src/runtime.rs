@@ -7,8 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::command_error::CommandError;
 
-/// The runtime, started by the first [`block_on`]. It ends with the process, because resolving a name holds a thread
-/// that cannot be interrupted.
+/// The runtime, started at its first use. It ends with the process, because resolving a name holds a thread that cannot
+/// be interrupted.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
 /// Runs `work` on the runtime and waits for its result.
