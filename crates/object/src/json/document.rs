@@ -9,6 +9,8 @@ use super::value::Value;
 #[derive(Debug, Default)]
 pub struct Parser {
     members: Vec<Member>,
+    /// True to leave the items of lists without an index.
+    skips_items: bool,
 }
 
 /// A validated JSON text with the index of its members; [`Document::root`] reads it.
@@ -29,6 +31,12 @@ impl Parser {
     /// Returns a parser with an empty index.
     pub fn new() -> Parser {
         Parser::default()
+    }
+
+    /// Returns a parser that does not index the items of lists. For a list of a whole cluster, whose items are parsed one
+    /// by one: the index of all of them takes half as much memory as the text.
+    pub fn without_items() -> Parser {
+        Parser { skips_items: true, ..Parser::default() }
     }
 
     /// Validates `text`, which must be exactly one JSON value with optional white space around it, and returns it with
@@ -123,7 +131,7 @@ impl Parser {
 
     /// Validates the array at byte `pos`, and indexes its items, and the members of items that are objects at `level`;
     /// returns the position after the array. Of a list's items that come when [`Parser::has_room`] is false, the
-    /// members are not indexed.
+    /// members are not indexed, and of none if the parser skips them.
     fn rows(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -132,12 +140,13 @@ impl Parser {
         loop {
             let mut item = Member::new(Tag(0), false, (0, 0), pos);
             let is_object = text.get(pos) == Some(&b'{');
-            let end = if is_object && (level.part == Part::Condition || self.has_room(pos)) {
-                item.shape = Shape::Object;
-                self.container(item, |parser| parser.object(text, pos, level))?
-            } else {
-                self.leaf(item, scan::value(text, pos, level.depth() - 1)?)
-            };
+            let end =
+                if is_object && (level.part == Part::Condition || !self.skips_items && self.has_room(pos)) {
+                    item.shape = Shape::Object;
+                    self.container(item, |parser| parser.object(text, pos, level))?
+                } else {
+                    self.leaf(item, scan::value(text, pos, level.depth() - 1)?)
+                };
             pos = scan::whitespace(text, end);
             match text.get(pos) {
                 Some(b',') => pos = scan::whitespace(text, pos + 1),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use taffrail_object::json::{self, Parser, Value};
-use taffrail_object::{Object, ObjectError, yaml};
+use taffrail_object::{ItemKind, Object, ObjectError, yaml};
 
 use super::chunks::{Chunk, InputShape, count_lines};
 
@@ -83,7 +83,7 @@ fn lines(chunk: &Chunk, exact: bool, parser: &mut Parser, consume: &mut impl FnM
                 let object = Object::new(document.root()).map_err(InputFault::Object);
                 consume(Parsed::single(line, object));
             }
-            Ok(document) => value(document.root(), line, consume),
+            Ok(document) => value(document.root(), line, None, consume),
             Err(error) => consume(Parsed::single(line, Err(InputFault::Json(error)))),
         }
     }
@@ -108,11 +108,12 @@ fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn values(chunk: &Chunk, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_>)) {
     let mut rest = chunk.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&chunk.text);
     let mut line = chunk.line;
+    let mut whole = Parser::without_items();
     while !rest.trim_ascii_start().is_empty() {
-        match parser.parse_first(rest) {
+        match whole.parse_first(rest) {
             Ok((document, after)) => {
                 let blank = rest.len() - rest.trim_ascii_start().len();
-                value(document.root(), line + count_lines(&rest[..blank]), consume);
+                value(document.root(), line + count_lines(&rest[..blank]), Some(parser), consume);
                 line += count_lines(&rest[..rest.len() - after.len()]);
                 rest = after;
             }
@@ -193,7 +194,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             }
         }
         tree => {
-            value(Value::from(tree), first, consume);
+            value(Value::from(tree), first, None, consume);
             if let Some(member) = torn(&read) {
                 consume(Parsed::single(first, Err(InputFault::Torn(member))));
             }
@@ -232,11 +233,21 @@ fn is_cut_list(tree: &serde_json::Value) -> bool {
         && tree.get("kind").is_none()
 }
 
-/// Calls `consume` with an object, or with each item of a list or array.
-fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
+/// Calls `consume` with an object, or with each item of a list or array. `of_items` indexes the items, one after the
+/// other; `None` if they need no index of their own.
+fn value(
+    root: Value<'_>,
+    line: u64,
+    mut of_items: Option<&mut Parser>,
+    consume: &mut impl FnMut(Parsed<'_>),
+) {
     if let Some(items) = root.items() {
         for item in items {
-            consume(Parsed::item(line, Object::new(item).map_err(InputFault::Object)));
+            let object = indexed(item, of_items.as_deref_mut());
+            consume(Parsed::item(
+                line,
+                object.and_then(|item| Object::new(item).map_err(InputFault::Object)),
+            ));
         }
         return;
     }
@@ -244,13 +255,26 @@ fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         Ok(object) => object,
         Err(error) => return consume(Parsed::single(line, Err(InputFault::Object(error)))),
     };
-    match object.items() {
-        Some(items) => {
+    let kind = ItemKind::of_list(object.api_version().into(), object.kind().into());
+    match kind.zip(root.get("items").and_then(Value::items)) {
+        Some((kind, items)) => {
             for item in items {
-                consume(Parsed::item(line, item.map_err(InputFault::Object)));
+                let object = indexed(item, of_items.as_deref_mut());
+                consume(Parsed::item(
+                    line,
+                    object.and_then(|item| kind.object(item).map_err(InputFault::Object)),
+                ));
             }
         }
         None => consume(Parsed::single(line, Ok(object))),
+    }
+}
+
+/// Returns an item of a list or array with an index of its own, by `parser` if that is given; unchanged without it.
+fn indexed<'v>(item: Value<'v>, parser: Option<&'v mut Parser>) -> Result<Value<'v>, InputFault> {
+    match parser.zip(item.text()) {
+        Some((parser, text)) => parser.parse(text).map(|document| document.root()).map_err(InputFault::Json),
+        None => Ok(item),
     }
 }
 
