@@ -265,9 +265,9 @@ pub struct AttentionEntry {
     pub since: Option<Timestamp>,
     /// Number of rows: apps in clusters.
     pub count: usize,
-    /// The keys of the first five of the apps, in the order of the fleet.
+    /// The keys of the first five apps, in the order of the fleet; an app with rows in several clusters counts once.
     pub keys: Vec<String>,
-    /// Number of different keys.
+    /// Number of apps; an app with rows in several clusters counts once.
     pub key_count: usize,
     /// The names of the first five of the clusters, in the order of the fleet.
     pub clusters: Vec<String>,

@@ -61,13 +61,15 @@ pub enum InsertError {
     #[error("the item is not a Kubernetes object")]
     NotAnObject(#[source] ObjectError),
     /// The document is an object other than the one that the read requested.
-    #[error("the object is not one of those that were requested")]
+    #[error("the item is not one of the objects that were requested, so it is not stored")]
     NotAsked,
     /// A part of the object's key is longer than `LONGEST_NAME` bytes.
-    #[error("the name, namespace, kind or group of the object is longer than {LONGEST_NAME} bytes")]
+    #[error(
+        "the name, namespace, kind or group of the item is longer than {LONGEST_NAME} bytes, so it is not stored"
+    )]
     LongName,
     /// The object has no `metadata.name`.
-    #[error("the object has no name")]
+    #[error("the item has no metadata.name, so it is not stored")]
     NoName,
 }
 

@@ -66,7 +66,7 @@ pub struct CreateRequest<'a> {
 #[non_exhaustive]
 pub enum WriteError {
     /// Secrets are never written, because logs and terminals show patches.
-    #[error("{what}: Secrets are never written")]
+    #[error("cannot {what}: Taffrail never writes Secrets")]
     Secret {
         /// The operation, such as `patch secrets/x`.
         what: String,

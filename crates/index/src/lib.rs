@@ -166,13 +166,13 @@ impl KindId {
 #[non_exhaustive]
 pub enum Refusal {
     /// The object has no name.
-    #[error("the object has no name")]
+    #[error("the index stores no object without metadata.name")]
     NoName,
     /// The object's name or namespace is longer than any that an API server accepts.
-    #[error("the object's name or namespace is longer than 1024 bytes")]
+    #[error("the index stores no object whose name or namespace is longer than 1024 bytes")]
     NameTooLong,
     /// The object is of another kind than expected.
-    #[error("the object is of the kind {found}, but {expected} was expected")]
+    #[error("an object of the kind {found} cannot be stored in the index as one of the kind {expected}")]
     OtherKind {
         /// The expected kind.
         expected: String,
@@ -180,10 +180,10 @@ pub enum Refusal {
         found: String,
     },
     /// The value is not a Kubernetes object.
-    #[error("the document is not a Kubernetes object")]
+    #[error("the index stores only Kubernetes objects, and the document is not one")]
     NotAnObject,
     /// The kind was never passed to [`Index::kind`].
-    #[error("the index does not know the object's kind")]
+    #[error("the object cannot be stored in the index, because its kind was not added to the index before")]
     UnknownKind,
 }
 

@@ -175,7 +175,8 @@ pub(crate) struct ViewArguments {
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Show the answer, then watch the clusters and show each change until Ctrl-C
+    /// Show the answer, then update it as the clusters change, until Ctrl-C: redrawn on a terminal, elsewhere as added
+    /// lines
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
 
@@ -317,7 +318,7 @@ pub(crate) struct ExplainArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Explain apps of all namespaces, which is the default; does not apply to objects named KIND/NAME
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -651,7 +652,7 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
+    /// Show one warning for each cluster; by default, warnings that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -708,7 +709,7 @@ pub(crate) struct TrustArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
+    /// Show one finding for each cluster; by default, findings that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 

@@ -92,7 +92,8 @@ impl Parts {
         Parts { is_kept: true, ..Parts::default() }
     }
 
-    /// Drops a part, which is then read again at the next look.
+    /// Makes the next look read this part of the declarations again, if it still needs it, and lists it as gone in
+    /// [`take_changes`](Parts::take_changes). The former Argo CD namespaces stay for a comparison with the new ones.
     pub(crate) fn forget(&mut self, part: &Part) {
         let (Part::Object(home, _) | Part::ArgoHomes(home) | Part::Helm(home)) = part;
         let Some(own) = self.clusters.get_mut(home) else { return };
@@ -104,8 +105,8 @@ impl Parts {
         self.gone.push(part.clone());
     }
 
-    /// Returns the parts that were dropped since the last call, and those that were read, with the lookups made for
-    /// each. A part that was dropped and read again is in both lists.
+    /// Returns the parts that were dropped or marked to be read again since the last call, and those that were read,
+    /// with the lookups made for each. A part that was dropped and read again is in both lists.
     pub(crate) fn take_changes(&mut self) -> (Vec<Part>, Vec<(Part, QuestionRecord)>) {
         (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
     }

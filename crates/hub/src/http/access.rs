@@ -122,14 +122,13 @@ impl Access {
         }
         let Some(session) = self.session(&parts.headers) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
-            return Err(
-                refusal.hint("send 'Authorization: Bearer TOKEN', or open the URL that the hub printed")
-            );
+            return Err(refusal.hint(
+                "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it",
+            ));
         };
         if !session {
-            return Err(
-                Refusal::unauthorized("the session has ended").hint("open the URL that the hub printed")
-            );
+            return Err(Refusal::unauthorized("the session has ended")
+                .hint("begin a new session: open the URL with a token again, as the hub printed it"));
         }
         let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);

@@ -35,7 +35,7 @@ const MAX_CELLS: usize = 1_000_000;
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
     let none = || {
         let refusal = Refusal::not_found("the hub keeps no history");
-        refusal.hint("start it with a data folder: taffrail hub serve --data DIR")
+        refusal.hint("start the hub with a data folder: taffrail hub serve --data DIR")
     };
     request.hub.store.as_ref().ok_or_else(none)
 }

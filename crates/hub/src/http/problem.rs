@@ -99,7 +99,7 @@ impl Refusal {
         let detail =
             format!("the answer to the question is longer than the {most} bytes that the hub sends at most");
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, sort, "Answer too large", detail);
-        refusal.hint("ask for less: with filters, a namespace or the names of apps")
+        refusal.hint("make the answer shorter: ask with filters, a namespace or the names of apps")
     }
 
     /// Makes the refusal (503) of a request that the hub cannot answer now, and that the client may repeat after a

@@ -31,7 +31,9 @@ pub struct Value<'a>(Repr<'a>);
 
 /// The error for a value that nests too deeply to be built as a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the JSON value nests deeper than 128 levels")]
+#[error(
+    "the JSON value nests deeper than the 128 levels up to which Taffrail can change it or give it to rules"
+)]
 pub struct TooDeep;
 
 impl<'a> From<&'a serde_json::Value> for Value<'a> {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::plan::get;
-use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
+use super::{Connected, Event, Fetch, FleetWatcher, FollowedScope, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
@@ -315,7 +315,7 @@ impl FleetWatcher {
                 let Some(mut followed) = following.scopes.remove(&id) else { return false };
                 following.again.end(id);
                 let projection = followed.read.projection;
-                let is_beside = |other: &&Followed| other.kind == followed.kind;
+                let is_beside = |other: &&FollowedScope| other.kind == followed.kind;
                 let beside = Holders::of(following.scopes.values().filter(is_beside));
                 let mut again: BTreeSet<Read> = BTreeSet::new();
                 let values = &mut following.values;

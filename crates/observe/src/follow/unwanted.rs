@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::scopes::{named, scope_of};
-use super::{FleetWatcher, Followed};
+use super::{FleetWatcher, FollowedScope};
 
 /// Number of objects watched one by one below which unneeded ones are not ended.
 pub(super) const FEW: usize = 64;
@@ -28,7 +28,7 @@ impl FleetWatcher {
             return;
         }
         let asked_for: HashSet<&ObjectKey> = asked.objects.iter().chain([&identity]).collect();
-        let single = |followed: &Followed| {
+        let single = |followed: &FollowedScope| {
             let key = followed.key.as_ref().filter(|_| followed.answered && !followed.is_foreign)?;
             (!asked_for.contains(key)).then(|| (key.clone(), followed.read.projection))
         };
@@ -72,7 +72,7 @@ impl FleetWatcher {
         for id in &ended {
             feeds.end(*id);
             following.again.end(*id);
-            if let Some(Followed { read, key: Some(key), .. }) = following.scopes.remove(id) {
+            if let Some(FollowedScope { read, key: Some(key), .. }) = following.scopes.remove(id) {
                 following.planned.remove(&read);
                 snapshot.forget(&key);
             }
@@ -82,7 +82,7 @@ impl FleetWatcher {
         for read in lists.into_iter().filter(|read| is_kept(read)) {
             if following.planned.insert(read.clone()) {
                 let id = feeds.follow(scope_of(&read));
-                let followed = Followed::new(read, false, true, now + self.timeout);
+                let followed = FollowedScope::new(read, false, true, now + self.timeout);
                 following.scopes.insert(id, followed);
             }
         }
@@ -234,7 +234,7 @@ mod tests {
         let map = |at: usize| json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": format!("c{at}")});
         declaring["status"] = json!({"resources": (0..25).map(map).collect::<Vec<Value>>()});
         cluster.apply(declaring).unwrap();
-        let is_list = |it: &Followed| {
+        let is_list = |it: &FollowedScope| {
             let everything = Target::List { labels: None, fields: None };
             it.answered
                 && it.read.kind == "ConfigMap"

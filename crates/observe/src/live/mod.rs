@@ -198,7 +198,7 @@ impl Drop for Live {
 }
 
 /// A scope of the server that is watched.
-struct Followed {
+struct WatchedScope {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::WatchState,
@@ -217,7 +217,7 @@ struct Owner {
     index: Index,
     feeds: Watcher,
     kinds: KindSettings,
-    scopes: HashMap<ScopeId, Followed>,
+    scopes: HashMap<ScopeId, WatchedScope>,
     /// The scopes that are followed now.
     followed: BTreeMap<cluster::Scope, ScopeId>,
     contact: watch::Sender<Connectivity>,
@@ -401,7 +401,7 @@ impl Owner {
                 self.loading -= usize::from(followed.is_some_and(|followed| followed.is_loading));
             }
             let position = self.positions.remove(&scope).filter(|_| !is_told_again);
-            let followed = Followed {
+            let followed = WatchedScope {
                 kind,
                 namespace: scope.namespace.clone(),
                 state: cluster::WatchState::CatchingUp,

@@ -362,7 +362,8 @@ impl ActionRequest {
         let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(format!("refused: {what}"))
-                .hint("a script of the cluster may create objects only in the namespace of its own object"));
+                .hint("an action script that comes from a cluster may create only objects in the namespace of the object that it is run for, \
+                     and no cluster-scoped ones"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
             let error =

@@ -99,7 +99,7 @@ pub(crate) struct WhichArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// All objects of this kind and name, in every namespace
+    /// Take all objects of this kind and name, in every namespace; `action` changes each of them
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 

@@ -45,8 +45,9 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File to write the dump to, or - for stdout; for several clusters a folder, which gets one file per cluster (end
-    /// its name with / to create it) [default: stdout; several clusters need -o]
+    /// File to write the dump to, or - for stdout. It is a folder, created if missing, with one file per cluster, if
+    /// several clusters are selected, the folder exists or the name ends with / [default: stdout; several clusters need
+    /// -o]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 

@@ -120,7 +120,7 @@ impl DataArguments {
             let (path, damage) = (damaged.path.display(), damaged.damage);
             let what = format_args!("the store of the hub was damaged, and a new one is begun: {damage}");
             let warning = CommandError::unreadable(what).harmless();
-            warning.hint(format!("the damaged file is kept as {path}")).print(console);
+            warning.hint(format!("the damaged store is kept in the file {path}")).print(console);
         }
         Ok(Some(store))
     }

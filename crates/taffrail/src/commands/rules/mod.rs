@@ -164,7 +164,8 @@ pub(crate) struct LintArguments {
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Rules to use: taffrail for its own, or a folder with rules that are tried before Taffrail's
+    /// List, show or apply these rules: taffrail for Taffrail's own, or a folder with rules that are tried before
+    /// Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }

@@ -70,7 +70,7 @@ impl ReadQuery {
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
             return Err(CommandError::usage("--for revision=… waits for apps: only apps have revisions")
-                .hint("name only apps: app/NAME"));
+                .hint("with --for revision=… name only apps, each as app/NAME"));
         }
         Ok(asked)
     }

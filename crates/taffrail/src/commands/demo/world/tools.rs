@@ -90,8 +90,8 @@ pub(super) struct Controllers {
     /// The clusters to which Argo CD may deliver.
     places: Arc<[Place]>,
     clock: Clock,
-    flux: Vec<flux::Followed>,
-    argo: Vec<argo::Followed>,
+    flux: Vec<flux::FluxObject>,
+    argo: Vec<argo::Application>,
 }
 
 impl Controllers {
@@ -103,8 +103,8 @@ impl Controllers {
             home,
             places,
             clock,
-            flux: flux.into_iter().map(flux::Followed::new).collect(),
-            argo: argo.into_iter().map(argo::Followed::new).collect(),
+            flux: flux.into_iter().map(flux::FluxObject::new).collect(),
+            argo: argo.into_iter().map(argo::Application::new).collect(),
         }
     }
 

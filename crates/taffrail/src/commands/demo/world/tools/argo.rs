@@ -16,16 +16,16 @@ const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 
 /// An Application, and what the simulated controller remembers about it.
-pub(super) struct Followed {
+pub(super) struct Application {
     told: Told,
     /// The time at which drift is healed if it still exists then; `None` if there is none, or the Application has no
     /// self-heal.
     heals_at: Option<Timestamp>,
 }
 
-impl Followed {
-    pub(super) fn new(told: Told) -> Followed {
-        Followed { told, heals_at: None }
+impl Application {
+    pub(super) fn new(told: Told) -> Application {
+        Application { told, heals_at: None }
     }
 
     /// Returns true if the destination server of the Application, which is in `home`, is the URL of `place`; always

@@ -19,7 +19,7 @@ const FORCED: &str = "reconcile.fluxcd.io/forceAt";
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
 /// A Kustomization, HelmRelease or source, and what the simulated controller remembers about it.
-pub(super) struct Followed {
+pub(super) struct FluxObject {
     told: Told,
     /// The time of the next reconciliation by the object's interval; `None` before the first evaluation.
     next: Option<Timestamp>,
@@ -38,9 +38,9 @@ struct Attempt<'k> {
     now: Timestamp,
 }
 
-impl Followed {
-    pub(super) fn new(told: Told) -> Followed {
-        Followed { told, next: None, fresh: None, checks_until: None }
+impl FluxObject {
+    pub(super) fn new(told: Told) -> FluxObject {
+        FluxObject { told, next: None, fresh: None, checks_until: None }
     }
 
     /// If the object's controller runs, finishes its deletion if it is being deleted, else reconciles it if it has a
@@ -151,7 +151,7 @@ impl Followed {
             Err(error) => {
                 self.checks_until = None;
                 self.next = retry.map(|retry| after(*now, retry)).or(self.next);
-                self.say(home, attempt, "False", "ReconciliationFailed", &error.to_string());
+                self.write_conditions(home, attempt, "False", "ReconciliationFailed", &error.to_string());
             }
             Ok(changed) => {
                 let is_new = object["status"]["lastAttemptedRevision"] != **revision;
@@ -169,7 +169,7 @@ impl Followed {
                         "Running health checks for revision {revision} with a timeout of {}",
                         text(&object["spec"]["timeout"])
                     );
-                    self.say(home, attempt, "Unknown", "Progressing", &message);
+                    self.write_conditions(home, attempt, "Unknown", "Progressing", &message);
                 } else if let (false, Some(retry)) = (was_ready, retry) {
                     self.next = Some(after(*now, retry));
                 }
@@ -200,18 +200,26 @@ impl Followed {
                 text(&attempt.object["spec"]["timeout"]),
                 unhealthy.join(", ")
             );
-            self.say(home, attempt, "False", "HealthCheckFailed", &message);
+            self.write_conditions(home, attempt, "False", "HealthCheckFailed", &message);
         }
     }
 
     fn say_applied(&self, home: &Place, attempt: &Attempt<'_>) {
         let message = format!("Applied revision: {}", attempt.revision);
-        self.say(home, attempt, "True", "ReconciliationSucceeded", &message);
+        self.write_conditions(home, attempt, "True", "ReconciliationSucceeded", &message);
     }
 
-    /// Writes the condition `Ready` with status `value`, reason and message, and the other conditions and the revisions
-    /// that kustomize-controller writes with it.
-    fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
+    /// Writes into the object's status the condition `Ready` with status `value`, reason and message, `Healthy` unless
+    /// the reason is `ReconciliationFailed`, `Reconciling` unless `value` is `True`, and the attempted revision; if
+    /// `value` is `True` also as the applied one. Marks a requested reconciliation as handled.
+    fn write_conditions(
+        &self,
+        home: &Place,
+        attempt: &Attempt<'_>,
+        value: &str,
+        reason: &str,
+        message: &str,
+    ) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
             // One write: a handled request with the old condition would look like a success.
