@@ -131,12 +131,12 @@ impl Comparison {
         let Comparison { open, renewals, compared } = self;
         *compared.spent.entry(place).or_default() += answered.saturating_sub(asked);
         let has_failed = match leases {
-            Leases::Read(leases) => {
+            LeaseRead::Read(leases) => {
                 renewals.entry(place).or_default().read(asked, answered, &leases);
                 false
             }
-            Leases::Late => false,
-            Leases::Unreadable => true,
+            LeaseRead::Late => false,
+            LeaseRead::Unreadable => true,
         };
         open.retain(|&(later, earlier)| {
             if later != place && earlier != place {
@@ -167,10 +167,11 @@ struct Reading {
     place: usize,
     asked: Duration,
     answered: Duration,
-    leases: Leases,
+    leases: LeaseRead,
 }
 
-enum Leases {
+/// The result of one read of a cluster's Leases.
+enum LeaseRead {
     Read(Vec<OwnedDocument>),
     /// The answer did not arrive within [`READ_WITHIN`].
     Late,
@@ -191,9 +192,9 @@ async fn read(place: usize, cluster: &Cluster, pause: Duration, begun: Instant) 
         projection: Projection::Metadata,
     };
     let leases = match tokio::time::timeout(READ_WITHIN, read_one(cluster, &read)).await {
-        Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => Leases::Read(leases),
-        Ok(_) => Leases::Unreadable,
-        Err(_) => Leases::Late,
+        Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => LeaseRead::Read(leases),
+        Ok(_) => LeaseRead::Unreadable,
+        Err(_) => LeaseRead::Late,
     };
     Reading { place, asked, answered: begun.elapsed(), leases }
 }

@@ -75,7 +75,7 @@ pub(crate) enum ReleaseError {
 
 /// The parts of a stored Helm release from which an app is made.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct StoredRelease {
     /// The namespace that the release states as its own; `None` if it states none.
     pub(super) namespace: Option<String>,
     pub(super) version: i64,
@@ -84,7 +84,9 @@ pub(crate) struct Written {
     pub(super) chart: String,
     pub(super) chart_name: String,
     pub(super) last_deployed: Option<Timestamp>,
+    /// The objects of the manifest, in its order.
     declared: Vec<ObjectKey>,
+    /// The objects of the hooks whose documents can be parsed.
     hooks: Vec<ObjectKey>,
     /// The errors about documents of the manifest that declare no object, and about objects beyond [`MAX_OBJECTS`].
     pub(super) malformed: Vec<ScopeError>,
@@ -95,7 +97,7 @@ pub(crate) struct Written {
 pub(crate) struct Release {
     /// The namespace of the objects in the manifest that do not name one.
     pub(super) namespace: String,
-    pub(super) written: Arc<Written>,
+    pub(super) written: Arc<StoredRelease>,
     /// The objects of the manifest, each once; hooks are not included.
     pub(super) objects: ObjectKeys,
     /// The objects of the hooks whose documents can be parsed.
@@ -114,7 +116,7 @@ impl Left {
 }
 
 /// A release as it was parsed, with true if the limits of its namespace may have affected the result.
-type Parsed = (Result<Arc<Written>, Arc<ReleaseError>>, bool);
+type Parsed = (Result<Arc<StoredRelease>, Arc<ReleaseError>>, bool);
 
 /// A cache of the parsed releases of each cluster, by index of the cluster and key: several HelmReleases may
 /// name one.
@@ -147,7 +149,7 @@ impl ReadReleases {
             (written, *left != Left::ALL)
         };
         let (written, is_limited) = self.written.get(objects, (cluster, key.to_owned()), parse);
-        let place = |written: Arc<Written>| {
+        let place = |written: Arc<StoredRelease>| {
             let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
             let place = || Arc::new(Release::placed(objects, own.unwrap_or(key.namespace), &written));
             self.placed.get(objects, (cluster, key.to_owned(), own.is_some()), place)
@@ -164,7 +166,7 @@ impl ReadReleases {
 }
 
 impl Release {
-    fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<Written>) -> Release {
+    fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<StoredRelease>) -> Release {
         let place = |key: &ObjectKey| {
             let mut key = key.clone();
             match objects.is_namespaced(&key.group, &key.kind) {
@@ -193,7 +195,11 @@ impl Release {
     }
 }
 
-fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result<Written, ReleaseError> {
+fn read(
+    objects: &dyn Objects,
+    key: ObjectKeyRef<'_>,
+    left: &mut Left,
+) -> Result<StoredRelease, ReleaseError> {
     let observed = match objects.get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => {
@@ -255,7 +261,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     let cut = read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
-    Ok(Written {
+    Ok(StoredRelease {
         namespace: text(root, &["namespace"]),
         version: root.get("version").and_then(Value::as_i64).ok_or(ReleaseError::Incomplete("version"))?,
         status: field(&["info", "status"], "status")?,

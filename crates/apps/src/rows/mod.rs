@@ -10,7 +10,7 @@
 //!   is judged again when one of these may have changed, or at the time at which time alone changes it: each
 //!   comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declaration of an object is read again when an object that it reads changes; those of other objects
-//!   are kept ([`Parts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
+//!   are kept ([`DeclarationParts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
 //!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
 //!   groups again; if the apps or their marks differ, all objects are.
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
@@ -41,9 +41,9 @@ use taffrail_status::{ActiveRules, Observed};
 use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
-use crate::delivery::labels::{self, LabelGroups, Place};
+use crate::delivery::labels::{self, GroupSearch, LabelGroups};
 use crate::delivery::most_apps::ExcessApps;
-use crate::delivery::{AppLabels, Declarations, Part, Parts};
+use crate::delivery::{AppLabels, DeclarationPart, DeclarationParts, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
@@ -138,7 +138,7 @@ enum Subject {
     /// The declarations of all delivery tools.
     Tools,
     /// A declaration that is kept on its own.
-    Declared(Part),
+    Declared(DeclarationPart),
     /// The label group of one object: index of its cluster, and its key.
     Labelled(usize, ObjectKey),
     /// A row, by its number.
@@ -164,8 +164,8 @@ struct Kept {
     now: Timestamp,
     found: Declarations,
     /// The declarations from which `found` was put together; their nodes are in `part_nodes`.
-    parts: Parts,
-    part_nodes: HashMap<Part, Node>,
+    parts: DeclarationParts,
+    part_nodes: HashMap<DeclarationPart, Node>,
     claims: Arc<ClaimIndex>,
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
@@ -334,7 +334,7 @@ impl Look<'_, '_> {
     /// Computes declarations, label groups and rows without using earlier results.
     fn whole(self, identity: Vec<Identity>) -> Looked {
         let Look { log, fleet, rules, now, .. } = self;
-        let mut parts = Parts::kept();
+        let mut parts = DeclarationParts::kept();
         let ((found, claims), asked) =
             log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut parts));
         let mut graph = Graph::default();
@@ -507,7 +507,7 @@ impl Look<'_, '_> {
                 let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
                 labelled.insert((home, observed.key.to_owned()), node);
             }
-            if let Place::In(app, named) = place {
+            if let GroupSearch::In(app, named) = place {
                 members.push((observed.key, app, named));
             }
         }
@@ -523,13 +523,13 @@ impl Look<'_, '_> {
         objects: &dyn Objects,
         claims: &Claims<'_>,
         observed: &Observed<'_>,
-    ) -> Option<(Place, QuestionRecord)> {
+    ) -> Option<(GroupSearch, QuestionRecord)> {
         let labels = &self.rows.labels;
         labels::named(labels, observed.key, &observed.object)?;
         let (place, mut asked) = self.log.record(|| groups.place(objects, labels, claims, observed));
         // The only lookup is that of the controller. Most objects of a cluster have one, so `regroup` finds those
         // that a controller leaves behind by its UID instead.
-        if matches!(place, Place::Controlled) && asked.questions.len() == 1 {
+        if matches!(place, GroupSearch::Controlled) && asked.questions.len() == 1 {
             asked.questions = Vec::new();
         }
         Some((place, asked))
@@ -633,14 +633,20 @@ impl Look<'_, '_> {
     ///
     /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be put
     /// together again, and those of `changed` that were not read are dropped.
-    fn redeclare(&self, kept: &mut Kept, changed: &[Part], is_list_dirty: bool, plan: &mut Plan) -> bool {
+    fn redeclare(
+        &self,
+        kept: &mut Kept,
+        changed: &[DeclarationPart],
+        is_list_dirty: bool,
+        plan: &mut Plan,
+    ) -> bool {
         let Look { fleet, rules, now, .. } = *self;
         let Kept { found, parts, rows, .. } = kept;
         let mut places = HashSet::new();
         let mut is_local = !is_list_dirty;
         for part in changed {
             let place = match part {
-                Part::Object(home, key) if is_local => {
+                DeclarationPart::Object(home, key) if is_local => {
                     found.redeclare(fleet, &rules.options.trust, now, parts, (*home, key))
                 }
                 _ => {
@@ -721,7 +727,7 @@ impl Look<'_, '_> {
             for (key, before) in looked_at {
                 let new = new(key);
                 let found = new.as_ref().and_then(|it| self.place(own, *objects, &claims, it));
-                let (place, asked) = found.unwrap_or((Place::None, QuestionRecord::default()));
+                let (place, asked) = found.unwrap_or((GroupSearch::None, QuestionRecord::default()));
                 let node = labelled.remove(&(home, key.clone()));
                 match (node, asked.questions.is_empty()) {
                     (Some(node), true) => graph.remove(node),
@@ -737,11 +743,11 @@ impl Look<'_, '_> {
                 }
                 let was = before.and_then(|app| Some((own.remove(key, &app)?, app)));
                 let is = match place {
-                    Place::In(app, named) => {
+                    GroupSearch::In(app, named) => {
                         own.insert(key, app.clone(), named.clone());
                         Some((named, app))
                     }
-                    Place::None | Place::Controlled | Place::Unknown(_) => None,
+                    GroupSearch::None | GroupSearch::Controlled | GroupSearch::Unknown(_) => None,
                 };
                 if was != is {
                     let apps = [was, is].into_iter().flatten().map(|(_, app)| app);

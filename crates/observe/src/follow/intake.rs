@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::plan::get;
-use super::{Connected, Event, Fetch, FleetWatcher, FollowedScope, bodies};
+use super::{Connected, Event, FleetWatcher, FollowedScope, SecretFetch, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
@@ -80,7 +80,7 @@ impl FleetWatcher {
             Event::Got(number, read, outcome) => {
                 let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
-                let Fetch { is_loose, is_due, is_gone } =
+                let SecretFetch { is_loose, is_due, is_gone } =
                     following.fetching.remove(&*read).unwrap_or_default();
                 // It was let go of meanwhile.
                 if following.feeds.is_none() {
@@ -435,7 +435,7 @@ impl FleetWatcher {
             return;
         }
         // What was read before is shown until then.
-        let fetch = Fetch { is_loose: true, ..Fetch::default() };
+        let fetch = SecretFetch { is_loose: true, ..SecretFetch::default() };
         following.fetching.insert(read.clone(), fetch);
         self.events.push(get(following.number, feeds.cluster().with_timeout(one_request), read));
     }

@@ -135,7 +135,7 @@ struct FollowedScope {
     is_foreign: bool,
     /// The namespace that is charged for the scope of a single object; `None` if no limit applies to it.
     asker: Option<String>,
-    /// True if planning goes on without the answer of the scope.
+    /// True if planning the next reads does not wait for the first answer of the scope.
     is_loose: bool,
     /// The time from which on the scope, if it has not been answered, is no longer waited for and is reported as
     /// failed.
@@ -185,12 +185,12 @@ impl FollowedScope {
 
 /// A read of a whole Secret in progress.
 #[derive(Debug, Clone, Copy, Default)]
-struct Fetch {
-    /// True if planning goes on without the result.
+struct SecretFetch {
+    /// True if planning the next reads does not wait for this read.
     is_loose: bool,
-    /// True if the Secret changed meanwhile, and must be read again.
+    /// True if the Secret changed since this read began, so that it must be read again.
     is_due: bool,
-    /// True if the Secret was deleted meanwhile and not created again.
+    /// True if the Secret was deleted since this read began and not created again.
     is_gone: bool,
 }
 
@@ -208,7 +208,7 @@ struct FollowedCluster {
     /// The planned reads of Secret values, by the key of the Secret.
     values: HashMap<ObjectKey, Read>,
     /// The reads of Secret values in progress.
-    fetching: HashMap<Read, Fetch>,
+    fetching: HashMap<Read, SecretFetch>,
     /// For each stage of the plan of reads, the number of rounds for which it delayed the later stages; reset once
     /// all awaited reads are answered.
     rounds: Rounds,
@@ -381,7 +381,7 @@ struct ComparedPair {
 
 /// Objects of one cluster that a caller needs besides those of the query.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct ExtraWatches {
     /// Single objects to watch.
     pub objects: Vec<ObjectKey>,
     /// Objects of a kind, perhaps restricted by namespace and labels.
@@ -646,7 +646,7 @@ impl FleetWatcher {
 
     /// Adds the objects and selections in `wanted` to those that are watched in the cluster with index `at`, and sets
     /// if new kinds must be discovered there. The objects are read at the next [`FleetWatcher::ask`].
-    pub fn want(&mut self, at: usize, wanted: Wanted) {
+    pub fn want(&mut self, at: usize, wanted: ExtraWatches) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
             following.changed |= following.more.insert(key);

@@ -19,7 +19,7 @@ use super::membership::MemberNumber;
 use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
 use super::{
-    ComparedPair, Connected, Event, Fetch, FleetWatcher, FollowedCluster, FollowedScope, bodies, task,
+    ComparedPair, Connected, Event, FleetWatcher, FollowedCluster, FollowedScope, SecretFetch, bodies, task,
 };
 use crate::error::Failure;
 use crate::look::ExtraObjects;
@@ -357,7 +357,7 @@ impl FleetWatcher {
                     // Another one of its name was being read, and is gone.
                     Some(fetch) => (fetch.is_due, fetch.is_gone) = (true, false),
                     None => {
-                        let fetch = Fetch { is_loose, ..Fetch::default() };
+                        let fetch = SecretFetch { is_loose, ..SecretFetch::default() };
                         following.fetching.insert(read.clone(), fetch);
                         let cluster = feeds.cluster().with_timeout(one_request);
                         self.events.push(get(following.number, cluster, read));

@@ -49,7 +49,7 @@ impl FleetWatcher {
         loop {
             let ReadPlan { awaited, loose, .. } =
                 plan_watches(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
-            let wanted = Wanted::of(&loose);
+            let wanted = NeededReads::of(&loose);
             // Without what declares apps it is not known what is wanted.
             let is_wanted = |key: &ObjectKey| !awaited.is_empty() || wanted.brings(key);
             let more = snapshot.put_back(&mut aside, is_wanted);
@@ -97,14 +97,16 @@ impl FleetWatcher {
 type Place<'r> = (&'r str, &'r str, Option<&'r str>);
 
 /// The lists and single objects that the needed reads return.
-struct Wanted<'r> {
+struct NeededReads<'r> {
+    /// The kinds, each in one namespace or in all, that are listed without a selector.
     places: HashSet<Place<'r>>,
+    /// The single objects, by kind, namespace and name.
     objects: HashSet<(Place<'r>, &'r str)>,
 }
 
-impl<'r> Wanted<'r> {
-    fn of(reads: &'r [Read]) -> Wanted<'r> {
-        let mut wanted = Wanted { places: HashSet::new(), objects: HashSet::new() };
+impl<'r> NeededReads<'r> {
+    fn of(reads: &'r [Read]) -> NeededReads<'r> {
+        let mut wanted = NeededReads { places: HashSet::new(), objects: HashSet::new() };
         for read in reads {
             let place = (&*read.group, &*read.kind, read.namespace.as_deref());
             match &read.target {

@@ -473,7 +473,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         }
         let mut under_way = FuturesUnordered::new();
         for items in items.into_values() {
-            let Some(queue) = Queue::new(self.request, self.settings, items) else { continue };
+            let Some(queue) = ClusterQueue::new(self.request, self.settings, items) else { continue };
             self.announce(&queue)?;
             under_way.push(queue.send());
         }
@@ -487,7 +487,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 
     /// Reports the write that is sent next to the caller, unless its dry run was reported before.
-    fn announce(&mut self, queue: &Queue<'_>) -> ControlFlow<()> {
+    fn announce(&mut self, queue: &ClusterQueue<'_>) -> ControlFlow<()> {
         match queue.write() {
             Some(write) if queue.is_trial == queue.begins_with_trial() => {
                 self.tell(OperationEvent::Writing { item: queue.current.item, write, is_alternative: false })
@@ -497,9 +497,13 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 
     /// Processes the result of a write. Returns the queue with the next write; `None` if it was the last one.
-    fn take<'r>(&mut self, mut queue: Queue<'r>, sent: Sent) -> ControlFlow<(), Option<Queue<'r>>> {
+    fn take<'r>(
+        &mut self,
+        mut queue: ClusterQueue<'r>,
+        sent: SentWrite,
+    ) -> ControlFlow<(), Option<ClusterQueue<'r>>> {
         let (item, write) = (queue.current.item, queue.write);
-        let Sent { is_stored, result } = sent;
+        let SentWrite { is_stored, result } = sent;
         if is_stored || result.is_ok() {
             let name = result.as_ref().ok().cloned().flatten();
             self.tell(OperationEvent::Written { item, write, is_stored, name })?;
@@ -525,7 +529,7 @@ struct QueuedItem<'r> {
 
 /// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there
 /// are several, or the script is the cluster's, a server-side dry run of all of them comes first.
-struct Queue<'r> {
+struct ClusterQueue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
     /// The connection, whose deadline is the end of the cluster's time.
@@ -533,32 +537,39 @@ struct Queue<'r> {
     current: QueuedItem<'r>,
     /// The items after the current one.
     rest: std::vec::IntoIter<QueuedItem<'r>>,
-    /// Index of the write that is sent next.
+    /// Index of the write of the current item that is sent next.
     write: usize,
-    /// True if that is sent as a dry run.
+    /// True if the next write is sent as a dry run.
     is_trial: bool,
 }
 
 /// The result of a write.
-struct Sent {
+struct SentWrite {
     /// True if the server stored the write, or a part of it.
     is_stored: bool,
     /// The name of the created object; `None` for a patch, or if the response has no readable object.
     result: Result<Option<String>, OperationError>,
 }
 
-impl<'r> Queue<'r> {
+impl<'r> ClusterQueue<'r> {
     /// Makes the queue of a cluster, whose time begins now; `None` if there are no items.
     fn new(
         request: &'r ActionRequest,
         settings: ActionSettings,
         items: Vec<QueuedItem<'r>>,
-    ) -> Option<Queue<'r>> {
+    ) -> Option<ClusterQueue<'r>> {
         let mut rest = items.into_iter();
         let current = rest.next()?;
         let cluster = current.live.cluster.with_timeout(settings.time);
-        let mut queue =
-            Queue { request, dry_run: settings.dry_run, cluster, current, rest, write: 0, is_trial: false };
+        let mut queue = ClusterQueue {
+            request,
+            dry_run: settings.dry_run,
+            cluster,
+            current,
+            rest,
+            write: 0,
+            is_trial: false,
+        };
         queue.is_trial = queue.begins_with_trial();
         Some(queue)
     }
@@ -587,7 +598,7 @@ impl<'r> Queue<'r> {
     }
 
     /// Moves to the next item; `None` after the last one.
-    fn next_item(mut self) -> Option<Queue<'r>> {
+    fn next_item(mut self) -> Option<ClusterQueue<'r>> {
         self.current = self.rest.next()?;
         self.write = 0;
         self.is_trial = self.begins_with_trial();
@@ -595,7 +606,7 @@ impl<'r> Queue<'r> {
     }
 
     /// Sends the next write. It is not sent again if its answer is lost.
-    async fn send(self) -> (Queue<'r>, Sent) {
+    async fn send(self) -> (ClusterQueue<'r>, SentWrite) {
         let mut is_stored = false;
         let result = match self.write() {
             Some(PlannedWrite::Patch { patch, .. }) => self.patch(patch, &mut is_stored).await.map(|()| None),
@@ -607,7 +618,7 @@ impl<'r> Queue<'r> {
             }
             None => Ok(None),
         };
-        (self, Sent { is_stored, result })
+        (self, SentWrite { is_stored, result })
     }
 
     /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to

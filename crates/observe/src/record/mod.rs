@@ -22,7 +22,7 @@ use crate::look::catalog;
 use crate::recording::{
     Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedScope, State, Unread, VERSION,
 };
-use secrets::{Kept, Wanted};
+use secrets::{KeptValues, SecretsToRead};
 
 /// Maximum number of concurrent requests; further ones wait.
 const MAX_PARALLEL: usize = 4;
@@ -62,7 +62,7 @@ struct Dump<'d> {
     lines: mpsc::Sender<Vec<u8>>,
     bytes: AtomicU64,
     count: AtomicU64,
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<SecretsToRead>,
 }
 
 /// Records a cluster: sends the lines of a dump to `lines`, several in one text, and an empty text as the last one,
@@ -178,7 +178,7 @@ async fn record_connected(
         lines,
         bytes: AtomicU64::new(0),
         count: AtomicU64::new(0),
-        wanted: Mutex::new(Wanted::default()),
+        wanted: Mutex::new(SecretsToRead::default()),
     };
     Ok(dump.all(&opening, &kinds).await)
 }
@@ -377,7 +377,7 @@ impl Dump<'_> {
         resource: &ApiResource,
         namespace: &str,
         name: &str,
-        kept: &Kept,
+        kept: &KeptValues,
     ) -> Option<Unread> {
         if self.namespace.is_some_and(|own| own != namespace) || self.lines.is_closed() {
             return None;

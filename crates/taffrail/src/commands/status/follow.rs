@@ -7,7 +7,7 @@ use taffrail_api::ErrorRow;
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_observe::{FleetWatcher, NO_EXTRA, Wanted};
+use taffrail_observe::{ExtraWatches, FleetWatcher, NO_EXTRA};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
@@ -75,7 +75,7 @@ pub(super) fn look(
     if !is_held {
         for (at, meant) in meant.iter().enumerate() {
             let (objects, selections) = asked.reads(meant);
-            follow.want(at, Wanted { objects, selections, kinds: false });
+            follow.want(at, ExtraWatches { objects, selections, kinds: false });
         }
         block_on(follow.settle(NO_EXTRA))?;
         // Evidence for listed objects can be requested only once the list has arrived.
@@ -86,7 +86,7 @@ pub(super) fn look(
                 Meant::One(..) | Meant::NoKind(_) | Meant::Nothing(_) | Meant::Elsewhere => Vec::new(),
             });
             let objects = listed.collect();
-            follow.want(at, Wanted { objects, ..Wanted::default() });
+            follow.want(at, ExtraWatches { objects, ..ExtraWatches::default() });
         }
         block_on(follow.settle(NO_EXTRA))?;
     }

@@ -14,7 +14,7 @@ use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, W
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
 use taffrail_cluster::ListStrategy;
 use taffrail_object::ObjectKey;
-use taffrail_observe::{FleetWatcher, Wanted};
+use taffrail_observe::{ExtraWatches, FleetWatcher};
 
 use super::named::check_clusters;
 use crate::cli::ViewArguments;
@@ -203,6 +203,6 @@ fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
             .is_some_and(|catalog| kinds.into_iter().any(|kind| catalog.get(&kind).is_none()));
         let is_unknown = targets.iter().any(|target| matches!(target, Target::UnknownKind { .. }));
         let kinds = lacks_kind || is_unknown && snapshot.kinds().is_some();
-        follow.want(at, Wanted { objects, selections, kinds });
+        follow.want(at, ExtraWatches { objects, selections, kinds });
     }
 }
