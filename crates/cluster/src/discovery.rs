@@ -16,7 +16,7 @@ use taffrail_object::ApiResource;
 use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
-use crate::request::{Answer, Ask, Failure, JSON};
+use crate::request::{Answer, Ask, JSON, ReadFailure};
 
 /// The `Accept` header of the discovery requests: the aggregated forms in order of preference, then the plain form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -117,7 +117,7 @@ pub struct BrokenGroup {
     /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group; `all groups but the
     /// core group`; or `an unknown group`.
     pub name: String,
-    /// The reason, on one line.
+    /// The reason why kinds of the group could not be discovered, on one line.
     pub reason: String,
 }
 
@@ -419,9 +419,9 @@ impl Cluster {
         )
         .await;
 
-        let mut finding = Finding::default();
+        let mut finding = DiscoveryRun::default();
         let in_time = || self.deadline.check(WHAT).is_ok();
-        let mut take = |ask: &Ask, answer: Result<Answer, Failure>| {
+        let mut take = |ask: &Ask, answer: Result<Answer, ReadFailure>| {
             let answer = answer.map_err(|failure| failure.error)?;
             aside_if_large(answer.body.len(), || finding.take(&answer.body, &in_time))
                 .map_err(|problem| answer.unreadable(&ask.what, problem))
@@ -449,7 +449,7 @@ impl Cluster {
     }
 
     /// Requests the resources of each pending version, all concurrently, and adds them to `finding`.
-    async fn ask_versions(&self, finding: &mut Finding) {
+    async fn ask_versions(&self, finding: &mut DiscoveryRun) {
         let pending = std::mem::take(&mut finding.pending);
         let asks = pending.into_iter().map(|Pending { group, version }| async move {
             let name = group_version(&group, &version);
@@ -474,7 +474,7 @@ impl Cluster {
 
 /// A discovery under way.
 #[derive(Default)]
-struct Finding {
+struct DiscoveryRun {
     discovery: Discovery,
     /// The index of each resource among those found so far, by group, plural and kind.
     known: HashMap<[String; 3], usize>,
@@ -482,7 +482,7 @@ struct Finding {
     pending: Vec<Pending>,
 }
 
-impl Finding {
+impl DiscoveryRun {
     /// Adds one of the two first responses; returns the problem if it cannot be read. Ends early when `in_time`
     /// returns false.
     fn take(&mut self, body: &[u8], in_time: &dyn Fn() -> bool) -> Result<(), String> {
@@ -725,7 +725,7 @@ mod tests {
         let body = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}]}}"#, groups.join(","));
         let asked = Cell::new(0);
         let in_time = || asked.replace(asked.get() + 1) < 100;
-        let mut finding = Finding::default();
+        let mut finding = DiscoveryRun::default();
         finding.take(body.as_bytes(), &in_time).unwrap();
         assert!(finding.discovery.resources.len() <= 10, "{}", finding.discovery.resources.len());
         assert!(asked.get() <= 102, "{}", asked.get());

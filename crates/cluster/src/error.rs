@@ -503,9 +503,9 @@ pub enum ReadError {
         what: String,
         /// The HTTP status.
         code: u16,
-        /// Its content type, or `no content type`.
+        /// The content type of the response, or `no content type`.
         content_type: String,
-        /// The first 80 characters, on one line.
+        /// The first 80 characters of the response, on one line.
         start: String,
     },
     /// A response, a list, all that is kept of the cluster, or the number of connections to it would exceed a limit.

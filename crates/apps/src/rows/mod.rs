@@ -57,7 +57,7 @@ pub use changes::ChangedRows;
 
 /// The amount of work that an update of the rows took, for tests and benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Looked {
+pub struct RowWork {
     /// Number of rows that were judged.
     pub judged: usize,
     /// Number of declarations that were read.
@@ -272,7 +272,7 @@ impl AppRows {
         changes: &[ChangeBatch],
         rules: &ActiveRules<'_>,
         now: Timestamp,
-    ) -> Looked {
+    ) -> RowWork {
         let log = std::mem::take(&mut self.log);
         let noting: Vec<Noting<'_>> =
             clusters.iter().enumerate().map(|(place, objects)| Noting::new(*objects, place, &log)).collect();
@@ -297,7 +297,7 @@ struct Look<'l, 'a> {
 }
 
 impl Look<'_, '_> {
-    fn take(self, changes: &[ChangeBatch]) -> Looked {
+    fn take(self, changes: &[ChangeBatch]) -> RowWork {
         let identity = self.identity();
         let kept = self.rows.kept.take().filter(|kept| {
             !kept.is_bounded
@@ -332,7 +332,7 @@ impl Look<'_, '_> {
     }
 
     /// Computes declarations, label groups and rows without using earlier results.
-    fn whole(self, identity: Vec<Identity>) -> Looked {
+    fn whole(self, identity: Vec<Identity>) -> RowWork {
         let Look { log, fleet, rules, now, .. } = self;
         let mut parts = DeclarationParts::kept();
         let ((found, claims), asked) =
@@ -374,13 +374,13 @@ impl Look<'_, '_> {
         self.rows.list = AppList::default();
         self.rows.changed.note_all();
         let plan = Plan { fresh, ..Plan::default() };
-        let looked = Looked { declared, is_whole: true, ..Looked::default() };
+        let looked = RowWork { declared, is_whole: true, ..RowWork::default() };
         self.judge(kept, plan, true, looked)
     }
 
     /// Judges the rows of `plan` and sorts the list; with `has_errors`, also collects the errors again. If a cost limit
     /// makes the order of judging matter, computes everything instead.
-    fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
+    fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: RowWork) -> RowWork {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
         let AppList { mut apps, errors: mut told, mut left_out } = std::mem::take(&mut self.rows.list);
@@ -578,8 +578,8 @@ impl Look<'_, '_> {
     }
 
     /// Computes again only the results that `changes` or the time may have changed.
-    fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> Looked {
-        let mut looked = Looked::default();
+    fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> RowWork {
+        let mut looked = RowWork::default();
         let mut plan = Plan::default();
         let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
         let (mut is_list_dirty, mut parts) = (false, Vec::new());

@@ -8,7 +8,7 @@ use taffrail_object::{LabelSelector, Object, ObjectKey, PredicateAnswer, Project
 use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status};
 
 use super::expression::Question;
-use super::field::{Field, WantedField};
+use super::field::{FieldMatch, WantedField};
 use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::app::{App, AppList, Resource};
 use crate::apps::declared;
@@ -40,7 +40,7 @@ const LEFT_OUT: &str = "the field was not read: Taffrail reads no values of Secr
 /// The state of a target: if it meets the condition, with reason and message.
 struct Opinion {
     verdict: WaitState,
-    /// The reason in one CamelCase word; may be empty.
+    /// The reason for the verdict in one CamelCase word; empty if there is none.
     reason: String,
     why: Words,
     /// True to append the message about the object's status, which names the root cause, while it is not Ready.
@@ -622,14 +622,14 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
     match path.look(tree) {
-        Field::Met => Opinion::met(match path.wanted() {
+        FieldMatch::Met => Opinion::met(match path.wanted() {
             Some(wanted) => format!("{name} is {wanted}"),
             None => format!("{name} exists"),
         }),
-        Field::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
-        Field::Missing => Opinion::waiting(format!("{name} does not exist yet")),
-        Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
-        Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
+        FieldMatch::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
+        FieldMatch::Missing => Opinion::waiting(format!("{name} does not exist yet")),
+        FieldMatch::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
+        FieldMatch::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
     }
 }
 

@@ -137,7 +137,7 @@ pub struct Judgement {
     pub verdict: WaitState,
     /// The status of the object or app; `None` if it was not observed.
     pub status: Option<Status>,
-    /// The reason in one CamelCase word; may be empty.
+    /// The reason for the verdict in one CamelCase word; empty if there is none.
     pub reason: String,
     /// The message for people: why the condition is met or not. While an object is not Ready and the condition may
     /// depend on that, the message about its status, which names the root cause, follows after `; ` or stands alone.

@@ -38,7 +38,7 @@ pub enum Connectivity {
     },
     /// The server's state went back in time, as after a restore from a backup. Everything is listed again.
     WentBack {
-        /// The earlier resource version.
+        /// The highest resource version that the server had stated before.
         from: String,
         /// The resource version found now, which is lower.
         to: String,

@@ -306,7 +306,7 @@ pub(super) struct Items {
     first: usize,
     /// The parsed items.
     documents: Vec<OwnedDocument>,
-    /// The size of their texts, in bytes.
+    /// The size of the items' texts, in bytes.
     bytes: usize,
     /// True if the page says that its items are metadata only.
     is_cut: bool,

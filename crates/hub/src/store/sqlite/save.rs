@@ -62,7 +62,7 @@ impl Detail {
 
 /// The combined changes of several batches, of which the last one decides about each pair and cluster.
 #[derive(Debug, Default)]
-pub(super) struct Group<'b> {
+pub(super) struct MergedBatches<'b> {
     /// The last record of each pair; `None` if it is gone.
     pairs: HashMap<&'b PairId, Option<&'b PairRecord>>,
     forgotten: BTreeSet<&'b ClusterId>,
@@ -72,7 +72,7 @@ pub(super) struct Group<'b> {
     recorded: Option<Timestamp>,
 }
 
-impl<'b> Group<'b> {
+impl<'b> MergedBatches<'b> {
     /// Adds the changes of a batch; they replace earlier ones of the same pair or cluster, but no epoch becomes
     /// smaller, unless the cluster was forgotten.
     pub(super) fn add(&mut self, batch: &'b Batch) {

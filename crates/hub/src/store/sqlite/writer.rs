@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::error::failed;
 use super::files::Lock;
-use super::save::Group;
+use super::save::MergedBatches;
 use super::{retention, tokens};
 use crate::store::{Batch, DroppedHistory, StoreError, TokenRecord};
 
@@ -137,7 +137,7 @@ impl Task {
     }
 
     async fn commit(&mut self, batches: Vec<(Batch, Reply<()>)>) {
-        let mut group = Group::default();
+        let mut group = MergedBatches::default();
         for (batch, _) in &batches {
             group.add(batch);
         }
@@ -147,7 +147,7 @@ impl Task {
             // One batch must not fail the others.
             Err(error) if batches.len() > 1 && is_own_fault(&error) => {
                 for (batch, reply) in batches {
-                    let mut group = Group::default();
+                    let mut group = MergedBatches::default();
                     group.add(&batch);
                     answer(reply, self.save(&group).await);
                 }
@@ -156,7 +156,7 @@ impl Task {
         }
     }
 
-    async fn save(&mut self, group: &Group<'_>) -> Result<(), StoreError> {
+    async fn save(&mut self, group: &MergedBatches<'_>) -> Result<(), StoreError> {
         self.transaction(async |connection| group.save(connection).await).await
     }
 
