@@ -67,7 +67,7 @@ use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
-use new_record::{NewRecord, Reading};
+use new_record::{NewRecord, ReadContext};
 pub use persist::{ReopenError, save};
 use pool::Pool;
 use reassess::Reassessment;
@@ -110,12 +110,12 @@ pub struct IndexSettings {
     pub retention: Retention,
     /// The keys of the annotations that are kept.
     pub annotations: Vec<String>,
-    /// Selects the objects whose bodies are kept. It is not called for Secrets.
+    /// The function that returns true for objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
     /// True if kept bodies contain the managed fields, which record the writer and time of each field; with
     /// [`Retention::Full`] they always do.
     pub managed_fields: bool,
-    /// Returns the marks of an object.
+    /// The function that passes the marks of an object to its second argument.
     pub mark: Mark,
     /// True to assess objects with evidence; false to use the verdict on each object alone.
     pub assess: bool,
@@ -453,8 +453,12 @@ impl Index {
         }
         let settings = Arc::clone(&self.contents.settings);
         let is_kept = keeps(&self.kept_kinds, object.group(), object.kind());
-        let reading =
-            Reading { settings: &settings, extractor: &self.extractor, seed: self.contents.seed, is_kept };
+        let reading = ReadContext {
+            settings: &settings,
+            extractor: &self.extractor,
+            seed: self.contents.seed,
+            is_kept,
+        };
         let verdict = self.judge(kind, object, now);
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
