@@ -81,14 +81,14 @@ struct ParsedRules {
 #[derive(Debug)]
 enum RuleBody {
     /// Expressions as text: each is parsed when it is first needed.
-    Checks { checks: Checks<String>, state: Mutex<State> },
+    Checks { checks: Checks<String>, state: Mutex<CheckedState> },
     #[cfg(feature = "lua")]
     Scripts(Box<dyn Script>),
 }
 
 /// The progress of checking the expressions of one object, all of which must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckedState {
     /// The number of expressions, from the first on, that are valid; the rest is not parsed yet.
     Read(usize),
     /// All expressions are valid.
@@ -307,7 +307,7 @@ fn delivers(object: &Object<'_>) -> bool {
 fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     let tree = teacher.root().to_tree().ok()?;
     let checks = Checks::written(&tree).ok()??;
-    Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
+    Some(RuleBody::Checks { checks, state: Mutex::new(CheckedState::Read(0)) })
 }
 
 /// Reads the health and action scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is
@@ -349,26 +349,26 @@ impl TaughtRules<'_> {
     ///
     /// # Errors
     /// If parsing exceeds its time in this pass over the cluster, or the parser fails: the reason, for people.
-    fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
+    fn are_valid(&self, checks: &Checks<String>, state: &Mutex<CheckedState>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Read(before) = *state {
+        if let CheckedState::Read(before) = *state {
             let mut count = before;
             for text in checks.texts().skip(before) {
                 match self.read(text) {
                     Ok(_) => count += 1,
                     Err(Unread::Invalid(_)) => {
-                        *state = State::Invalid;
+                        *state = CheckedState::Invalid;
                         return Ok(false);
                     }
                     Err(Unread::NotNow(why)) => {
-                        *state = State::Read(count);
+                        *state = CheckedState::Read(count);
                         return Err(why);
                     }
                 }
             }
-            *state = State::Valid;
+            *state = CheckedState::Valid;
         }
-        Ok(*state == State::Valid)
+        Ok(*state == CheckedState::Valid)
     }
 
     /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind and the text

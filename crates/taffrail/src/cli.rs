@@ -165,13 +165,13 @@ impl HubSource {
 /// The arguments of every view: the clusters or dumps to read, and the options for judging objects.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
-    /// enough available Pods make it ready (sufficient)
+    /// Choose the effect of PodDisruptionBudgets on the status of the Deployment whose Pods they protect: none
+    /// (advisory), or that it is ready with as many available Pods as each of them requires (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
-    /// are tried before Taffrail's
+    /// Judge objects by these rules: taffrail for Taffrail's own, kstatus for those of kstatus alone, or a folder with
+    /// rules that are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
@@ -243,7 +243,7 @@ pub(crate) struct GetArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Show the apps of all namespaces, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -313,8 +313,8 @@ pub(crate) struct ExplainArguments {
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Namespace in which the apps are declared, and of objects named KIND/NAME [default: any for apps; for objects of
-    /// live clusters that of the context, in dumps any]
+    /// Explain only apps declared in this namespace, and look there for objects named KIND/NAME [default: any for apps;
+    /// for objects of live clusters that of the context, in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -372,9 +372,8 @@ pub(crate) enum ExplainOutput {
 /// The option for grouping objects that no tool declares into apps.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Labels that group the objects that no tool declares into apps, separated by commas: the value of the first of
-    /// these labels that an object has is the name of its app [default: app.kubernetes.io/instance,
-    /// app.kubernetes.io/part-of]
+    /// Group the objects that no tool declares into apps by these labels, separated by commas: the value of the first
+    /// one that an object has is the name of its app [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -514,7 +513,7 @@ pub(crate) struct NameArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps declared in any namespace, which is the default
+    /// Take apps declared in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -606,7 +605,7 @@ pub(crate) struct TreeArguments {
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Output format; json has an entry for each object, also for those that are alike
+    /// Output format; json has a node for each object, also for those that are alike and share a line in text
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 

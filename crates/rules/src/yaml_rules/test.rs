@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taffrail_object::json::{Kind, Value};
 
-use super::message::{self, Found, Piece, ROW, Row};
+use super::message::{self, Piece, ROW, Row, TestMatches};
 use super::path::{self, Path, Start};
 use super::pattern::{Pattern, one_matches};
 
@@ -92,7 +92,7 @@ impl Words {
 }
 
 fn fill(pieces: &[Piece], scope: &Scope<'_, '_>) -> String {
-    message::fill(pieces, scope.object, &Found::default())
+    message::fill(pieces, scope.object, &TestMatches::default())
 }
 
 /// A scalar of a rule, as text.
@@ -177,7 +177,7 @@ pub(super) fn hold<'s, 'a>(
     tests: &'s [Test],
     scope: &Scope<'s, 'a>,
     elements: &'s Elements,
-    found: &mut Found<'a>,
+    found: &mut TestMatches<'a>,
 ) -> bool {
     tests.iter().all(|test| holds(test, scope, elements, found))
 }
@@ -186,10 +186,10 @@ fn holds<'s, 'a>(
     test: &'s Test,
     scope: &Scope<'s, 'a>,
     elements: &'s Elements,
-    found: &mut Found<'a>,
+    found: &mut TestMatches<'a>,
 ) -> bool {
     // The matches of tests that do not hold in the end are discarded.
-    let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut Found<'a>| {
+    let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut TestMatches<'a>| {
         let before = *found;
         let holds = hold(tests, scope, elements, found);
         if !holds {
@@ -208,7 +208,9 @@ fn holds<'s, 'a>(
         Test::Field(test) => test.holds(scope),
         Test::All(tests) => attempt(tests, scope, found),
         Test::Any(any) => any.iter().any(|tests| attempt(tests, scope, found)),
-        Test::None(none) => !none.iter().any(|tests| hold(tests, scope, elements, &mut Found::default())),
+        Test::None(none) => {
+            !none.iter().any(|tests| hold(tests, scope, elements, &mut TestMatches::default()))
+        }
         Test::Each(path, tests) => {
             let mut number = 0_usize;
             let broken = path.visit(scope.start(path), &mut |element| {
@@ -231,7 +233,7 @@ fn holds<'s, 'a>(
             let mut number = 0_u32;
             let _ = path.visit(scope.start(path), &mut |element| {
                 let inside = scope.inside(element, path, elements);
-                number += u32::from(hold(tests, &inside, elements, &mut Found::default()));
+                number += u32::from(hold(tests, &inside, elements, &mut TestMatches::default()));
                 ControlFlow::Continue(())
             });
             bounds.iter().all(|bound| bound.holds(Operand::Number(f64::from(number)), scope))

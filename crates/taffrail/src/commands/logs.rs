@@ -63,8 +63,8 @@ pub(crate) struct LogsArguments {
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: String,
 
-    /// Namespace in which the app is declared, or of an object named KIND/NAME [default: any for apps; for objects that
-    /// of the context]
+    /// Look in this namespace for the declaration of the app, or for an object named KIND/NAME [default: any for apps;
+    /// for objects that of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 

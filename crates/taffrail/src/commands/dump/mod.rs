@@ -45,9 +45,9 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File to write the dump to, or - for stdout. It is a folder, created if missing, with one file per cluster, if
-    /// several clusters are selected, the folder exists or the name ends with / [default: stdout; several clusters need
-    /// -o]
+    /// Write the dump to this file, or - for stdout. If several clusters are selected, the name ends with / or a folder
+    /// has it, it names a folder, created if missing, which gets one file per cluster [default: stdout; several
+    /// clusters need -o]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
@@ -59,7 +59,7 @@ pub(crate) struct DumpArguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Maximum size of each cluster's dump in MiB; objects beyond it are left out, and recorded as not read
+    /// Limit the size of each cluster's dump, in MiB; objects beyond it are left out, and recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 

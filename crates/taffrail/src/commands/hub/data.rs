@@ -44,7 +44,7 @@ A file that exists is not overwritten.
 
 Exit codes: 0 written; 2 wrong usage; 3 it could not be read or written.")]
 pub(super) struct BackupArguments {
-    /// File to write, which must not exist
+    /// File to which the copy is written, which must not exist
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 

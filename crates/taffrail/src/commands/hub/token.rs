@@ -47,11 +47,11 @@ Examples:
 
 Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
-        /// A name for the token, such as that of its user: up to 64 characters
+        /// Name of the token, such as that of its user: up to 64 characters
         #[arg(value_parser = name)]
         name: String,
 
-        /// The token is valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
+        /// Make the token valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = retain)]
         expires: Option<Duration>,
 

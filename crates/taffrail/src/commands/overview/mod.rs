@@ -58,7 +58,7 @@ pub(crate) struct OverviewArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Show the apps of all namespaces, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 

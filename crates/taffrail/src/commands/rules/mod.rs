@@ -75,7 +75,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage, or no rules for such a kind.")]
 pub(crate) struct ShowArguments {
-    /// Kinds whose rules are shown: Certificate, certificates or certificate.cert-manager.io
+    /// Kinds whose rules are shown, each as Certificate, certificates or certificate.cert-manager.io
     #[arg(value_name = "KIND", required = true)]
     kinds: Vec<String>,
 
@@ -102,11 +102,11 @@ pub(crate) struct WhyArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: that of the context; in dumps any]
+    /// Look for namespaced objects in this namespace [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 
-    /// With a kind: its objects in all namespaces
+    /// Judge the objects of a kind in all namespaces; an object given by name needs -n instead
     #[arg(short = 'A', long, requires = "objects")]
     all_namespaces: bool,
 
