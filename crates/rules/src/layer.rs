@@ -31,7 +31,7 @@ struct Group {
 
 /// The rules for a kind, with the names under which they are filed.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'l> {
+pub struct FoundRules<'l> {
     /// The origin of the rules.
     pub origin: Origin,
     /// The group, or `*.` and the ending of the groups.
@@ -43,7 +43,7 @@ pub struct Found<'l> {
     texts: &'l [Cow<'static, str>],
 }
 
-impl Found<'_> {
+impl FoundRules<'_> {
     /// Returns the name of these rules as in verdicts: `shipped/cert-manager.io/Certificate`.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
@@ -98,8 +98,8 @@ impl Group {
         *self.names_children.get_or_init(|| self.texts.iter().any(|text| text.contains(CHILDREN)))
     }
 
-    fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> Found<'l> {
-        Found { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
+    fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> FoundRules<'l> {
+        FoundRules { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
     }
 }
 
@@ -189,7 +189,7 @@ impl Layer {
 
     /// Returns the first rules that match: those for `group` before those for its suffixes, the longest first; and in
     /// each, those for `kind` before those for a pattern or `*`. `None` if no rules match.
-    pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
+    pub fn find(&self, group: &str, kind: &str) -> Option<FoundRules<'_>> {
         self.candidates(group).find_map(|group| {
             let (kind, found) = group.rules().kind(kind)?;
             Some(group.of(self.origin, kind, found))
@@ -210,7 +210,7 @@ impl Layer {
     }
 
     /// Lists the rules of all kinds, sorted by group and kind.
-    pub fn all(&self) -> Vec<Found<'_>> {
+    pub fn all(&self) -> Vec<FoundRules<'_>> {
         let groups = self.groups.values().chain(self.endings.iter().map(|(_, group)| group));
         let mut all: Vec<_> = groups
             .flat_map(|group| {

@@ -177,15 +177,15 @@ pub(super) fn no_logs_in_dumps() -> CommandError {
 }
 
 /// One cluster, and the Pods of the app or object in it.
-struct Found {
+struct ClusterPods {
     name: String,
     cluster: Cluster,
     pods: Vec<OwnedDocument>,
-    /// True if the user named the Pods themselves.
+    /// True if the user named a Pod, not an app or an object that has Pods.
     are_named: bool,
 }
 
-impl Found {
+impl ClusterPods {
     fn choose(&self, arguments: &LogsArguments) -> LogTargets {
         let pods: Vec<Object<'_>> = self.pods.iter().filter_map(|pod| Object::new(pod.root()).ok()).collect();
         let all_pods = arguments.all_pods || self.are_named;
@@ -195,7 +195,7 @@ impl Found {
 
 /// Finds the Pods of the app or object that the user named, in each cluster. Prints what could not be read, and returns
 /// its exit code. Fails if there is no such app or object.
-fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exit), CommandError> {
+fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let text = &arguments.what;
     let query = text.parse::<AppQuery>().ok();
     // The full name of an app has as many parts as that of an object.
@@ -223,7 +223,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
                     is_served |= own;
                     let are_named = objects.iter().all(|key| (&*key.group, &*key.kind) == ("", "Pod"));
                     keys.extend(objects);
-                    found.push(Found { name, cluster, pods, are_named });
+                    found.push(ClusterPods { name, cluster, pods, are_named });
                 }
                 Err(failure) => unread.push((name, failure)),
             }
@@ -322,7 +322,7 @@ fn of_objects(
 }
 
 /// Removes the Pods whose UID an earlier entry has, so that the logs of a cluster with two contexts are printed once.
-fn once_each(found: &mut [Found]) {
+fn once_each(found: &mut [ClusterPods]) {
     let mut seen = HashSet::new();
     for found in found {
         found.pods.retain(|pod| {
@@ -349,7 +349,7 @@ fn of_app(
     query: &AppQuery,
     members: Vec<Member>,
     console: &Console,
-) -> Result<(Vec<Found>, Exit), CommandError> {
+) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let which = NameArguments {
         namespace: arguments.namespace.clone(),
         all_namespaces: arguments.all_namespaces,
@@ -373,7 +373,7 @@ fn of_declaring(
     key: &ObjectKey,
     members: Vec<Member>,
     console: &Console,
-) -> Result<(Vec<Found>, Exit), CommandError> {
+) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let (view, mut once) = (view(arguments), Once::new(console));
     let which = NameArguments {
         namespace: None,
@@ -426,7 +426,7 @@ fn connected(
     pods: Vec<(String, Vec<OwnedDocument>)>,
     members: Vec<Member>,
     arguments: &LogsArguments,
-) -> Result<(Vec<Found>, Vec<Unread>), CommandError> {
+) -> Result<(Vec<ClusterPods>, Vec<Unread>), CommandError> {
     let mut wanted: Vec<(String, Vec<OwnedDocument>)> = Vec::new();
     for (name, pods) in pods.into_iter().filter(|(_, pods)| !pods.is_empty()) {
         match wanted.iter_mut().find(|(known, _)| *known == name) {
@@ -447,7 +447,7 @@ fn connected(
             Ok(cluster) => {
                 let pods = wanted.iter_mut().find(|(wanted, _)| *wanted == name);
                 let pods = pods.map(|(_, pods)| std::mem::take(pods)).unwrap_or_default();
-                found.push(Found { name, cluster, pods, are_named: false });
+                found.push(ClusterPods { name, cluster, pods, are_named: false });
             }
             Err(failure) => unread.push((name, failure)),
         }
@@ -468,7 +468,7 @@ struct Log {
 }
 
 impl Log {
-    fn new(found: &Found, reader: &LogReader, target: LogTarget, arguments: &LogsArguments) -> Log {
+    fn new(found: &ClusterPods, reader: &LogReader, target: LogTarget, arguments: &LogsArguments) -> Log {
         let request = LogRequest {
             namespace: target.namespace.clone(),
             pod: target.pod.clone(),

@@ -10,7 +10,7 @@ use taffrail_observe::operations::Offer;
 use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
-use super::located::{self, Found};
+use super::located::{self, FoundObjects};
 use super::scripts;
 use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
@@ -31,7 +31,7 @@ fn shown(parameter: Parameter) -> ActionParameter {
 pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let scripts = scripts(which.rules.0.as_deref())?;
-    let Found { objects, mut complaints, mut errors } = located::objects(which, console)?;
+    let FoundObjects { objects, mut complaints, mut errors } = located::objects(which, console)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
     let mut out = console.people();

@@ -13,7 +13,7 @@ use taffrail_observe::operations::{
 use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
-use super::located::{self, Found};
+use super::located::{self, FoundObjects};
 use super::scripts;
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     }
     let scripts = scripts(which.rules.0.as_deref())?;
     let begun = Instant::now();
-    let Found { objects, complaints, errors } = located::objects(which, console)?;
+    let FoundObjects { objects, complaints, errors } = located::objects(which, console)?;
     // The time to answer questions does not count.
     let time = which.source.limits().to_write(begun.elapsed());
     let mut exit = Exit::Yes;

@@ -56,7 +56,7 @@ pub(super) enum Meant {
 }
 
 /// The objects that were read from one cluster.
-pub(super) struct Found {
+pub(super) struct ReadObjects {
     pub(super) snapshot: Snapshot,
     pub(super) meant: Vec<Meant>,
     /// Names of the kinds that the cluster serves, to suggest one for a misspelled kind.
@@ -273,7 +273,7 @@ pub(super) fn run(
     for problem in &problems {
         printer.complain(problem.into());
     }
-    for Found { snapshot, meant, .. } in &found {
+    for ReadObjects { snapshot, meant, .. } in &found {
         if !print(&mut printer, judge, snapshot, meant)? {
             break;
         }
@@ -411,7 +411,7 @@ pub(super) async fn of_cluster(
     plan: taffrail_apps::ReadQuery,
     now: Timestamp,
     rules: RulesWithOptions,
-) -> Found {
+) -> ReadObjects {
     let (name, mut meant) = (&*live.member.name, Vec::new());
     let choose = |cluster: &Cluster, discovery: &Discovery| {
         meant = asked.meant(name, discovery, cluster.namespace());
@@ -421,7 +421,7 @@ pub(super) async fn of_cluster(
         live.read_objects(plan, now, &rules.active(), choose).await;
     let served = discovery.iter().flat_map(|discovery| discovery.resources());
     let kinds = served.map(|served| served.kind.clone()).collect();
-    Found { snapshot, meant, kinds, cluster }
+    ReadObjects { snapshot, meant, kinds, cluster }
 }
 
 /// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is
