@@ -181,7 +181,7 @@ struct ClusterPods {
     name: String,
     cluster: Cluster,
     pods: Vec<OwnedDocument>,
-    /// True if the user named a Pod, not an app or an object that has Pods.
+    /// True if the user named the Pods themselves, not an app or objects that have Pods.
     are_named: bool,
 }
 
