@@ -135,12 +135,12 @@ impl WriteError {
     /// Returns a hint for the user: one about writes, or else that of the reason.
     pub fn hint(&self) -> &'static str {
         match self {
-            WriteError::Secret { .. } => "change the Secret at its source",
+            WriteError::Secret { .. } => "change the Secret where it is made, such as in Git or with kubectl",
             WriteError::Forbidden { what, .. } if what.starts_with(CREATE) => {
-                "ask for a role that allows `create` on this; check with `kubectl auth can-i create`"
+                "ask for a role that allows `create` on the object's kind; check with `kubectl auth can-i create`"
             }
             WriteError::Forbidden { .. } => {
-                "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
+                "ask for a role that allows `patch` on the object; check with `kubectl auth can-i patch`"
             }
             WriteError::NotFound { .. } => {
                 "check that the object and its namespace exist, and that its kind is installed"

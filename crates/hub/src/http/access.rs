@@ -102,7 +102,9 @@ impl Access {
         };
         match parts.headers.get_all(header::ORIGIN).iter().all(is_own) {
             true => Ok(()),
-            false => Err(Refusal::forbidden("the request comes from a page of another origin")),
+            false => Err(Refusal::forbidden(
+                "the hub refuses the request, because it comes from a page of another origin",
+            )),
         }
     }
 
@@ -136,7 +138,7 @@ impl Access {
             Some(b"same-origin") => Ok(()),
             // The user typed the address.
             Some(b"none") if is_read => Ok(()),
-            Some(_) => Err(Refusal::forbidden("another site sent the request")),
+            Some(_) => Err(Refusal::forbidden("the hub refuses the request, because another site sent it")),
             None => Err(Refusal::forbidden(
                 "the request has a session cookie, but not the header Sec-Fetch-Site, which browsers send",
             )),

@@ -154,7 +154,7 @@ impl<'r, 'q> Past<'r, 'q> {
         if let Some((name, _)) = untold.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Refusal::parameter(
                 name,
-                "the history does not record this: with 'at', omit the parameter",
+                "the history does not record what this parameter selects by: omit it in a request with 'at'",
             ));
         }
         if at > request.view.moment().now {
@@ -320,7 +320,7 @@ pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, 
     if filter.status.is_some() {
         return Err(Refusal::parameter(
             "status",
-            "the history does not record this: with 'at', omit the parameter",
+            "the history does not record what this parameter selects by: omit it in a request with 'at'",
         ));
     }
     let mut past = Past::new(request, at)?;

@@ -42,7 +42,7 @@ impl Refusal {
         let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
         let sort = "urn:taffrail:problem:invalid-cursor";
         let refusal = Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid cursor", detail);
-        refusal.hint("begin again with the first page, without 'cursor'")
+        refusal.hint("ask for the first page again, without 'cursor'")
     }
 
     /// Makes the refusal of a request for something that the hub does not have (404); `what` is the whole message.
@@ -107,7 +107,7 @@ impl Refusal {
     pub(crate) fn busy(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:busy";
         let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sort, "Busy", why.to_owned());
-        refusal.hint("try again in a second")
+        refusal.hint("send the request again in a second")
     }
 
     /// Makes the response for a failure of the hub itself (500).

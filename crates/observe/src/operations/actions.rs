@@ -259,7 +259,8 @@ impl ActionRequest {
             let others: Vec<String> = others.map(Offer::called).collect();
             let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
             let error = format!("action '{name}' is disabled for the current state of {place}");
-            return Err(OperationError::usage(error).hint(format!("enabled actions: {others}")));
+            return Err(OperationError::usage(error)
+                .hint(format!("the actions that are enabled for the object: {others}")));
         }
         let parameters = self.parameters_of(&offer.action)?;
         Ok(ChosenAction {
@@ -284,7 +285,7 @@ impl ActionRequest {
                     action.params.iter().map(|parameter| parameter.name.as_str()).collect();
                 let error =
                     OperationError::usage(format!("action '{}' has no parameter '{name}'", action.name));
-                return Err(error.hint(format!("its parameters are: {}", names.join(", "))));
+                return Err(error.hint(format!("the parameters of the action are: {}", names.join(", "))));
             }
             merged.insert(name.clone(), value.clone());
         }
@@ -307,7 +308,9 @@ impl ActionRequest {
             Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
                 let line = error.line.map(|line| format!(" on line {line}")).unwrap_or_default();
                 let refusal = OperationError::usage(format!("action '{name}' refuses: {}", error.problem));
-                return Err(refusal.hint(format!("raised in {}{line}", error.script)));
+                return Err(
+                    refusal.hint(format!("the error was raised in the script {}{line}", error.script))
+                );
             }
             Some(Err(error)) => return Err(failing(&located.cluster, &error)),
             None => Vec::new(),
@@ -368,7 +371,7 @@ impl ActionRequest {
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
             let error =
                 OperationError::unreadable(format!("refused: {what}, which may run code or grant rights"));
-            return Err(error.hint(format!("--allow-create {} permits it", key.kind)));
+            return Err(error.hint(format!("--allow-create {} lets the script create it", key.kind)));
         }
         Ok(())
     }
@@ -663,7 +666,7 @@ impl<'r> ClusterQueue<'r> {
         let what =
             format!("cannot {} {name}: another client changes it again and again", self.request.action);
         let error = OperationError::unreadable(what);
-        Err(error.hint("try again later"))
+        Err(error.hint("run the action again later"))
     }
 }
 

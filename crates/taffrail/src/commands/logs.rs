@@ -146,7 +146,8 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     if logs.is_empty() {
         if let (Some(container), false) = (&arguments.container, known.is_empty()) {
             let complaint = CommandError::usage(format!("no Pod has a container '{container}'"));
-            return Err(complaint.hint(format!("the containers are {}", Vec::from_iter(known).join(", "))));
+            return Err(complaint
+                .hint(format!("the containers of these Pods are {}", Vec::from_iter(known).join(", "))));
         }
         if exit == Exit::Yes {
             console.tell(phrase!("{} has no Pods.\n", printable(&arguments.what)));
@@ -161,7 +162,10 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     }
     if left_out > 0 {
         let what = format!("the logs of {left_out} more containers are left out");
-        CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
+        CommandError::unreadable(what)
+            .harmless()
+            .hint("to print fewer logs, name a Pod, or a container with -c")
+            .print(console);
     }
     exit = exit.max(match arguments.follow {
         true => block_on(follow(logs, console))??,
@@ -206,7 +210,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods
     if query.is_none() && object.is_none() {
         let what = format!("'{text}' is neither the name of an app nor of an object");
         return Err(CommandError::usage(what)
-            .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"));
+            .hint("name an app as NAME or NAMESPACE/NAME, an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name"));
     }
     let members = selected(arguments, object.as_ref().and_then(ObjectArg::cluster), console)?;
     let mut exit = Exit::Yes;
@@ -603,7 +607,10 @@ async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> 
                 log.name,
                 MAX_LOG_BYTES >> 20
             );
-            CommandError::unreadable(what).harmless().hint("read less with --tail or --since").print(console);
+            CommandError::unreadable(what)
+                .harmless()
+                .hint("print less of the log with --tail or --since")
+                .print(console);
         }
         if let Some(error) = failure {
             failures.add(&log, &error, console);
@@ -635,7 +642,10 @@ async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError>
     if unfollowed > 0 {
         let what =
             format!("{unfollowed} more containers are left out: with -f at most {MAX_FOLLOWED} in a cluster");
-        CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
+        CommandError::unreadable(what)
+            .harmless()
+            .hint("to print fewer logs, name a Pod, or a container with -c")
+            .print(console);
     }
     let mut followed = stream::select_all(followed);
     while let Some((place, news)) = followed.next().await {

@@ -80,7 +80,7 @@ pub(super) fn fetch(
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
         let late = failed(url, &format_args!("the hub did not answer within {time:?}"));
-        late.hint("allow more time: --timeout 30s")
+        late.hint("allow the hub more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
         let command = program::hinted("taffrail hub serve");

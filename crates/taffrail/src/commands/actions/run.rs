@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
             "the action {} is a script of the cluster, and needs a confirmation to write with your rights",
             arguments.action
         );
-        let hint = "check with --dry-run=client, then confirm with --yes";
+        let hint = "look at the action's changes with --dry-run=client, then confirm with --yes";
         return Err(CommandError::usage(what).hint(hint));
     }
     match arguments.dry_run {

@@ -83,7 +83,7 @@ impl DataArguments {
             let error = CommandError::usage(
                 "the data folder of the hub is not known: --data is not given, and this user has no home",
             );
-            error.hint("name a folder with --data DIR")
+            error.hint("name a folder for the hub's data with --data DIR")
         };
         self.folder().ok_or_else(unknown)
     }
@@ -112,7 +112,7 @@ impl DataArguments {
             Err(error) => {
                 let warning =
                     CommandError::unreadable(format_args!("the hub keeps nothing on disk: {error}"));
-                warning.hint("name a folder with --data DIR").harmless().print(console);
+                warning.hint("name a folder for the hub's data with --data DIR").harmless().print(console);
                 return Ok(None);
             }
         };

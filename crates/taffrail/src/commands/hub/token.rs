@@ -108,9 +108,10 @@ pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit,
         TokenCommand::Revoke { id, data } => {
             if !with_store(data, "revoke a token", async |store| store.revoke_token(id.clone()).await)? {
                 let error = CommandError::usage(format_args!("no token has the ID '{id}'"));
-                return Err(
-                    error.hint(format!("{} shows the IDs", program::hinted("taffrail hub token list")))
-                );
+                return Err(error.hint(format!(
+                    "{} shows the IDs of all tokens",
+                    program::hinted("taffrail hub token list")
+                )));
             }
             console.tell(phrase!("The token {} is revoked.\n", printable(id)));
         }
@@ -210,5 +211,5 @@ pub(super) async fn valid(store: Option<&SqliteStore>) -> Result<Vec<TokenRecord
         return Ok(tokens);
     }
     let error = CommandError::usage("the hub has no valid token, so nobody could ask it");
-    Err(error.hint(format!("create one: {}", program::hinted("taffrail hub token create NAME"))))
+    Err(error.hint(format!("create a token: {}", program::hinted("taffrail hub token create NAME"))))
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
         return Err(CommandError::usage("--augment prints whole objects, which do not fit into a table")
-            .hint("add -o json, -o jsonl or -o yaml"));
+            .hint("with --augment, add -o json, -o jsonl or -o yaml"));
     }
     if arguments.kstatus_fork.is_some() && !arguments.rules.is_kstatus() {
         let complaint = CommandError::usage(
