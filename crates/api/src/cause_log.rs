@@ -26,7 +26,7 @@ pub struct CauseLog {
 }
 
 impl CauseLog {
-    /// Maximum number of lines; of more, only the newest are kept.
+    /// Maximum number of lines of a log in an explanation; of more, only the newest are kept.
     pub const MAX_LINES: usize = 10;
     /// Maximum length of all lines together, in bytes. The newest lines are kept; the first that does not fit is cut,
     /// and those before it are left out.

@@ -26,7 +26,8 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// tenth of that.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum size of a response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of that.
+/// Maximum size of a discovery response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of
+/// that.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Maximum number of groups read from a response; further ones are left out and counted.

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::error::ReadError;
 
-/// The budget in bytes if the size of the machine's memory is unknown.
+/// The memory budget of all clusters together, in bytes, if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
 /// The number of bytes charged for each byte of a kept text: an index of its parts is kept with it.

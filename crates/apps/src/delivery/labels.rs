@@ -124,7 +124,8 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The maximum number of other apps that the message of a label group names; it counts the others.
+/// The maximum number of apps, named by marks of a label group's objects that they do not have, that the message of the
+/// group names; it counts the rest.
 const MOST_NAMED: usize = 3;
 
 /// An object of a label group, without the namespace, which all objects of the group share.

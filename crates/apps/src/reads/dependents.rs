@@ -19,12 +19,13 @@ const DEPENDENT: [(&str, &str); 5] = [
     ("discovery.k8s.io", "EndpointSlice"),
 ];
 
-/// The maximum number of namespaces that are listed one by one if the query has no namespace; beyond it, one list
-/// of all namespaces is made.
+/// The maximum number of namespaces in which dependents are listed one by one if the query has no namespace; beyond it,
+/// one list of all namespaces is made instead.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
-/// The same maximum if the query has a namespace. Beyond it, one list of all namespaces is made beside those of the
-/// first namespaces, because the user may be forbidden to list all.
+/// The maximum number of namespaces of the apps in which dependents are listed one by one if the query has a namespace.
+/// Beyond it, one list of all namespaces is made beside those of the first 200, because the user may be forbidden to
+/// list all.
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {

@@ -171,7 +171,7 @@ impl Default for WatchSettings {
     }
 }
 
-/// Tolerated delay of a probe in a busy process.
+/// The delay of a probe that is tolerated in a busy process; a longer one counts as a sleep of the process.
 const LATE: Duration = Duration::from_secs(5);
 
 impl WatchSettings {

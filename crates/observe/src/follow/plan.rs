@@ -32,8 +32,8 @@ const REDISCOVER: Duration = Duration::from_secs(15);
 /// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
-/// Maximum number of concurrent reads of Secrets whose results planning does not wait for; further ones are planned
-/// later.
+/// Maximum number of concurrent reads of Secrets of one cluster whose results planning does not wait for; further ones
+/// are planned later.
 const LOOSE_AT_ONCE: usize = 100;
 
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
@@ -44,7 +44,8 @@ const RESTS: u32 = 3;
 /// that one cannot use up that of another.
 const FOREIGN_OF_A_KIND: usize = 20;
 
-/// Maximum number of such reads of all kinds together. Beyond it the whole kind of a further read is watched instead.
+/// Maximum number of reads of all kinds together, of single objects or lists in one namespace, that are started in a
+/// cluster for the apps of one other cluster. Beyond it the whole kind of a further read is watched instead.
 const FOREIGN: usize = 200;
 
 impl FleetWatcher {

@@ -11,7 +11,7 @@ use super::holders::Holders;
 use super::scopes::{named, scope_of};
 use super::{FleetWatcher, FollowedScope};
 
-/// Number of objects watched one by one below which unneeded ones are not ended.
+/// Number of objects of a cluster watched one by one up to which the watches of unneeded ones go on.
 pub(super) const FEW: usize = 64;
 
 impl FleetWatcher {

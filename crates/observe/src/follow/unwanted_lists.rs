@@ -9,7 +9,7 @@ use taffrail_object::ObjectKey;
 use super::holders::Holders;
 use super::{FleetWatcher, FollowedScope};
 
-/// Number of watched lists in single namespaces below which unneeded ones are not ended.
+/// Number of watched lists of a cluster in single namespaces up to which unneeded ones go on.
 pub(super) const FEW_LISTS: usize = 64;
 
 /// A kind in one namespace or in all (`None`): group, kind, namespace.

@@ -30,7 +30,7 @@ use lines::Lines;
 pub const MAX_READS: usize = 32;
 /// Maximum number of logs of one cluster that are followed at the same time; further ones are not followed.
 pub const MAX_FOLLOWED: usize = 8;
-/// Time limit for reading a log that is not followed.
+/// Time limit for reading a log that is not followed; then the lines read so far are returned with the failure.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a log that is not followed, in bytes; what comes after is not read.
 pub const MAX_LOG_BYTES: usize = 16 << 20;

@@ -26,7 +26,7 @@ use crate::look::ExtraObjects;
 /// Time that Argo CD may take from seeing a difference to starting an automatic sync.
 const SYNC_GRACE: Duration = Duration::from_secs(5);
 
-/// Interval between checks of the deadline.
+/// Interval at which the run of a verb checks if its deadline has passed.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Minimum time that a write is given, even if the deadline is nearer or has passed: a write that is given up may

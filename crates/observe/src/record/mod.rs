@@ -24,13 +24,14 @@ use crate::recording::{
 };
 use secrets::{KeptValues, SecretsToRead};
 
-/// Maximum number of concurrent requests; further ones wait.
+/// Maximum number of concurrent requests to a cluster that is dumped; further ones wait.
 const MAX_PARALLEL: usize = 4;
 
 /// Maximum number of kinds in a dump; further ones are recorded as left out, with the reason `TooMany`.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum number of Secrets read one by one; further ones are recorded as unread, with the reason `TooMany`.
+/// Maximum number of Secrets of a cluster read one by one for a dump; further ones are recorded as unread, with the
+/// reason `TooMany`.
 const MAX_SECRETS: usize = 10_000;
 
 /// Maximum time of all pages of one list, as a multiple of the timeout of one request; a list that takes longer

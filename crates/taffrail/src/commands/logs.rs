@@ -32,7 +32,8 @@ use crate::{phrase, say};
 
 /// Number of lines of each log without `--tail` and `--since`, if there are several logs, as in kubectl.
 const TAIL_OF_SEVERAL: u64 = 10;
-/// Maximum number of logs that are read at the same time: each is kept until those before it are printed.
+/// Maximum number of logs that are read at the same time; further ones wait. Each is kept until those before it are
+/// printed.
 const MAX_AHEAD: usize = 8;
 /// Maximum number of failed logs that are printed one by one; the others are counted.
 const MAX_TOLD: usize = 5;

@@ -16,7 +16,7 @@ use crate::output::{printable, screen};
 use crate::runtime::block_on;
 use crate::{phrase, program, say};
 
-/// Maximum length of the name of a token, in characters.
+/// Maximum length of the name of a token, in characters; a longer one is refused.
 const MAX_NAME: usize = 64;
 
 /// Create, list and revoke the access tokens of a hub, also while it runs.

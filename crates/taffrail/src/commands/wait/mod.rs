@@ -32,7 +32,7 @@ use targets::ReadQuery;
 /// Time after which a cluster that does not answer counts as unreachable; Taffrail goes on trying to reach it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Interval between evaluations when only time has passed.
+/// Interval at which `wait` evaluates its condition if nothing changes but the time.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Interval between evaluations while the server's kinds are read again and again because it does not serve a needed
