@@ -146,7 +146,8 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
     }
 }
 
-/// Returns the source of an app whose declaring object is in `home`. `parent` is the app that delivers that object.
+/// Returns URL, branch, path and types of the source of an app whose declaring object is in `home`, and the source URL
+/// of `parent`, the app that delivers that object.
 pub fn application_details(
     app: &App,
     parent: Option<&App>,

@@ -763,7 +763,7 @@ pub(crate) enum What {
 
 impl What {
     /// Returns the plural of a word for a list of `get`: `apps` for `app` and `apps`. Returns any other word unchanged.
-    pub(crate) fn full_name(word: &str) -> &str {
+    pub(crate) fn plural(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",
             Ok(What::Clusters) => "clusters",

@@ -232,7 +232,8 @@ fn is_cut_list(tree: &serde_json::Value) -> bool {
         && tree.get("kind").is_none()
 }
 
-/// Calls `consume` with an object, or with each item of a list or array.
+/// Calls `consume` with each item if `root` is an array or a list of Kubernetes, else with `root`: with the object, or
+/// with the error if the value is not one.
 fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     if let Some(items) = root.items() {
         for item in items {

@@ -306,7 +306,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends `objects` to the writer, except values that are not objects, and returns the number of those sent.
+    /// Sends `objects` to the writer, each on one line and without the annotations in which tools keep a copy of it, and
+    /// returns their number; leaves out values that are not objects. Records which Secrets to read because of them.
     async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());

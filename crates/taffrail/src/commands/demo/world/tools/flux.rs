@@ -340,7 +340,7 @@ fn runs(cluster: &Cluster, controller: &str) -> bool {
     })
 }
 
-/// Parses a duration in Flux's form, such as `10m0s`; `None` for another value.
+/// Parses a positive duration in Flux's form, such as `10m0s`; `None` for any other value.
 fn interval(value: &Value) -> Option<SignedDuration> {
     duration::parse(value.as_str()?).filter(SignedDuration::is_positive)
 }
