@@ -32,7 +32,7 @@ impl CauseLog {
     /// and those before it are left out.
     pub const MAX_BYTES: usize = 4096;
 
-    /// Makes an entry without lines.
+    /// Makes the log of a container, so far without lines and without an error.
     pub fn new(pod: ObjectKey, container: &str, previous: bool) -> CauseLog {
         CauseLog {
             pod,

@@ -347,7 +347,8 @@ pub(crate) fn declare(
 /// The phrase for an app that a mark names but that is not in the list.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
-/// Returns the message about the other apps that objects of a group name; `marked` counts the objects by app.
+/// Returns the message about the apps that marks of objects of a group name although they do not have these objects;
+/// `marked` counts the objects by app.
 fn says(marked: &BTreeMap<&Named, usize>) -> String {
     let says = |(named, number): (&&Named, &usize)| {
         let Named { app, is_shown } = named;

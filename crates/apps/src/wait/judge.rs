@@ -93,8 +93,8 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux
-/// object.
+/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux object.
+/// Leaves out malformed entries, and those without a kind or a name.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {

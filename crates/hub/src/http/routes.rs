@@ -37,7 +37,8 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .with_state(hub)
 }
 
-/// Opens a session for the token in the JSON body, and responds with 204 and the session cookie.
+/// Opens a session for the token in the JSON body, and responds with 204 and the session cookie; refuses (401) a token
+/// that is not valid, and (404) every request if the hub needs no token.
 async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     #[derive(serde::Deserialize)]
     struct Wanted {
