@@ -127,7 +127,7 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
                 [] => format!(
-                    "{} lists all; an app that another cluster declares needs the context of that cluster, too",
+                    "{} lists all apps; an app that another cluster declares needs the context of that cluster, too",
                     program::hinted("taffrail get apps -o name")
                 ),
                 names => format!("did you mean {}?", names.join(", ")),

@@ -84,7 +84,8 @@ pub(super) fn fetch(
     })?;
     let (status, bytes) = answered.map_err(|error| {
         let command = program::hinted("taffrail hub serve");
-        failed(url, &error).hint(format!("check that the hub runs, and its address: {command} prints it"))
+        failed(url, &error)
+            .hint(format!("check that the hub runs, and that its address is right: {command} prints it"))
     })?;
     Ok(Sent { status, bytes })
 }

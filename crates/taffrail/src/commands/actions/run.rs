@@ -78,7 +78,7 @@ struct Printer<'a> {
 pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
-        let complaint = CommandError::usage("a dump cannot be changed");
+        let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
         return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;

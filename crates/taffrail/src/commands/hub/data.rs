@@ -216,7 +216,7 @@ pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result
         say!(out, "restored {} as {}", printable(&from), printable(&to))?;
         if let Some(former) = &former {
             let former = former.display().to_string();
-            say!(out, "the former store is kept as {}", printable(&former))?;
+            say!(out, "the former store of the hub is kept in {}", printable(&former))?;
         }
         out.flush()
     };

@@ -65,7 +65,9 @@ impl ReadQuery {
         }
         let is_named = |word: &TargetArg| matches!(word, TargetArg::Object(ObjectArg::Named { .. }));
         if asked.all_namespaces && asked.words.iter().any(is_named) {
-            let complaint = CommandError::usage("a name needs a namespace, and -A stands for all of them");
+            let complaint = CommandError::usage(
+                "an object named KIND/NAME needs a namespace, and -A stands for all of them",
+            );
             return Err(complaint.hint("name the object's namespace with -n, or write a kind without a name"));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
