@@ -115,7 +115,7 @@ fn commands_read_the_clusters_that_were_read() {
         &at(&["app", "nothing-like-it"]),
         str![[r#"
 error: there is no app 'nothing-like-it'
- hint: `taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config` lists all; an app that another cluster declares needs the context of that cluster, too
+ hint: `taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config` lists all apps; an app that another cluster declares needs the context of that cluster, too
 
 "#]],
     );
