@@ -59,8 +59,8 @@ pub struct Coverage {
     /// The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names
     /// that the request gives and the hub does not know are among them. Empty in answers about a past time.
     pub missing: Vec<MissingCluster>,
-    /// Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left
-    /// out if there are none.
+    /// Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`;
+    /// left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_omitted: usize,
 }
@@ -149,8 +149,8 @@ pub struct Matrix {
     pub kind: Cow<'static, str>,
     /// The clusters that the filter admits, which are the columns; at a past time those that then had matching apps.
     pub columns: Vec<MatrixColumn>,
-    /// Number of clusters that the filter admits and `columns` leaves out, because there are too many; left out if there
-    /// are none.
+    /// Number of clusters that the filter admits and `columns` leaves out, because there are too many; left out if
+    /// there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub columns_omitted: usize,
     /// The apps of this page, sorted by key.

@@ -314,8 +314,8 @@ impl<'a> TreeContents<'a> {
 struct AnswerContents<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
-    /// The objects of the last tree, as in [`TreeContents::objects`]; its dependents are added to `objects` when another tree
-    /// follows.
+    /// The objects of the last tree, as in [`TreeContents::objects`]; its dependents are added to `objects` when
+    /// another tree follows.
     last: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     repeated: usize,
 }

@@ -134,8 +134,8 @@ impl<'s> IndexedCluster<'s> {
             && (self.bodies.is_empty() || !self.bodies.contains_key(&object.object_name()))
     }
 
-    /// Returns the objects sorted by key, so that messages always name them in the same order: each whole if it was read
-    /// one by one, and marked as metadata if the index keeps neither its body nor all fields that `assess` reads.
+    /// Returns the objects sorted by key, so that messages always name them in the same order: each whole if it was
+    /// read one by one, and marked as metadata if the index keeps neither its body nor all fields that `assess` reads.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.as_read(observed)).collect();
         all.sort_by_key(|observed| observed.key);

@@ -103,8 +103,8 @@ impl<'l> Ownerships<'l> {
         Ownership { apps, listed, declares, owners, marked, unread }
     }
 
-    /// Returns the clusters, and the kinds of apps in clusters, that could not be read and may declare one of `keys`, sorted:
-    /// `eu-hub`, `eu-1 (KIND)`. The keys are those of an object of `cluster` and of its controllers.
+    /// Returns the clusters, and the kinds of apps in clusters, that could not be read and may declare one of `keys`,
+    /// sorted: `eu-hub`, `eu-1 (KIND)`. The keys are those of an object of `cluster` and of its controllers.
     fn unread<'k>(&self, cluster: &dyn Objects, keys: impl Iterator<Item = &'k ObjectKey>) -> Vec<String> {
         if self.hiding.is_empty() {
             return Vec::new();

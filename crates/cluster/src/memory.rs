@@ -67,8 +67,8 @@ impl Memory {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters that will be connected, so that the first one takes no more than its share of memory,
-    /// and opens no more connections for watches than its part of the open-file limit.
+    /// Sets the number of clusters that will be connected, so that the first one takes no more than its share of
+    /// memory, and opens no more connections for watches than its part of the open-file limit.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }

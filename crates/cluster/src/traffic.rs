@@ -16,8 +16,8 @@ use crate::costs::Cost;
 pub struct Requests {
     /// The number of requests, and the bytes of their responses after decompression.
     pub cost: Cost,
-    /// The number of round trips: the length of the longest chain of requests of which each began after the previous one
-    /// had ended.
+    /// The number of round trips: the length of the longest chain of requests of which each began after the previous
+    /// one had ended.
     pub rounds: usize,
     /// The time from when the first connection was open to the end of the latest request, answered or not; zero before
     /// any.

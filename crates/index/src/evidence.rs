@@ -377,8 +377,8 @@ impl ClusterState for IndexEvidence<'_> {
 /// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
 /// index's settings.
 ///
-/// Used as [`ClusterRules`], they return rules from the cluster that judge only objects whose bodies the index keeps and
-/// objects that it does not have.
+/// Used as [`ClusterRules`], they return rules from the cluster that judge only objects whose bodies the index keeps
+/// and objects that it does not have.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,

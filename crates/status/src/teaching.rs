@@ -150,8 +150,8 @@ impl TeachingTime {
         *took = took.saturating_add(time);
     }
 
-    /// Returns the accounts that pay for the rules of `teacher` on `object`, each with the time it has in any case: that
-    /// of the object's kind and namespace; unless the object pays, of this teacher alone, and then also its total.
+    /// Returns the accounts that pay for the rules of `teacher` on `object`, each with the time it has in any case:
+    /// that of the object's kind and namespace; unless the object pays, of this teacher alone, and then also its total.
     fn accounts(teacher: &Teaching<'_>, object: &Object<'_>) -> Vec<(Account, Duration)> {
         let Teaching { home, namespace, target, payer } = teacher;
         let place = object.namespace();

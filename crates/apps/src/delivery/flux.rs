@@ -190,7 +190,8 @@ fn failure(object: &Object<'_>, now: Timestamp) -> Option<String> {
     Some(failed.map_or_else(|| verdict.message.into_owned(), |condition| condition.text("message")))
 }
 
-/// Returns the condition by which a HelmRelease reports that an installation, upgrade or test failed; `None` if none did.
+/// Returns the condition by which a HelmRelease reports that an installation, upgrade or test failed; `None` if none
+/// did.
 pub(super) fn failed_release<'a>(object: &Object<'a>) -> Option<Condition<'a>> {
     let mut conditions =
         ["Released", "TestSuccess"].into_iter().filter_map(|name| Condition::find(object, name));

@@ -56,7 +56,7 @@ pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
 use most_apps::{AppNumbers, ExcessApps, MAX_APPS, Shares};
 use notes::{Complaint, Notes};
-pub(crate) use parts::{DeclarationPart, DeclarationParts};
+pub(crate) use parts::{DeclaredPart, DeclaredParts};
 pub use syncs::{MAX_SYNCS, SyncAttempt, SyncResult, syncs};
 pub(crate) use writers::{author, by, writers, written};
 
@@ -111,7 +111,7 @@ impl Declarations {
     /// tool claims. Of a cluster with too many apps, excess apps of tools lose their objects, and excess label groups
     /// are left out.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
-        let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut DeclarationParts::default());
+        let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut DeclaredParts::default());
         let mut owners = BTreeSet::new();
         let strong = Claims::new(found.claiming(), &index);
         let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
@@ -168,7 +168,7 @@ impl Declarations {
         fleet: &Fleet<'_>,
         trust: &Trust,
         now: Timestamp,
-        parts: &mut DeclarationParts,
+        parts: &mut DeclaredParts,
     ) -> (Declarations, Arc<ClaimIndex>) {
         let mut found = Declarations::default();
         // The order in which releases use up the limits of their namespaces is that of this function.
@@ -249,7 +249,7 @@ impl Declarations {
         fleet: &Fleet<'_>,
         trust: &Trust,
         now: Timestamp,
-        parts: &mut DeclarationParts,
+        parts: &mut DeclaredParts,
         (home, key): (usize, &ObjectKey),
     ) -> Option<usize> {
         let (before, place) = parts.take(home, key)?;
@@ -319,7 +319,7 @@ fn read(
     declaring: &Declaring<'_, '_>,
     fleet: &Fleet<'_>,
     trust: &Trust,
-    parts: &mut DeclarationParts,
+    parts: &mut DeclaredParts,
     place: usize,
 ) -> (Arc<Resolved>, Notes) {
     let Declaring { home, objects, observed, .. } = *declaring;

@@ -22,7 +22,7 @@ use crate::questions::{Question, QuestionRecord};
 
 /// The name of a part of the declarations that is kept on its own, with the index of its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum DeclarationPart {
+pub(crate) enum DeclaredPart {
     /// The app that an object declares.
     Object(usize, ObjectKey),
     /// The namespaces in which an Argo CD is installed.
@@ -33,17 +33,18 @@ pub(crate) enum DeclarationPart {
 
 /// The kept parts of the declarations of a fleet.
 #[derive(Debug, Default)]
-pub(crate) struct DeclarationParts {
+pub(crate) struct DeclaredParts {
     /// False for a single look, after which nothing is kept.
     is_kept: bool,
     /// The number of the current look, to detect parts that it does not use.
     look: u64,
     clusters: HashMap<usize, ClusterParts>,
     claims: Option<KnownClaims>,
-    /// The parts that were read since the last [`take_changes`](DeclarationParts::take_changes), with the lookups made for each.
-    fresh: Vec<(DeclarationPart, QuestionRecord)>,
+    /// The parts that were read since the last [`take_changes`](DeclaredParts::take_changes), with the lookups made
+    /// for each.
+    fresh: Vec<(DeclaredPart, QuestionRecord)>,
     /// The parts that were dropped or marked to be read again since the last `take_changes`.
-    gone: Vec<DeclarationPart>,
+    gone: Vec<DeclaredPart>,
 }
 
 /// The kept parts of one cluster.
@@ -84,49 +85,48 @@ impl ClusterParts {
     fn retain(
         &mut self,
         home: usize,
-        gone: &mut Vec<DeclarationPart>,
+        gone: &mut Vec<DeclaredPart>,
         is_kept: impl Fn(&ObjectKey, &ObjectPart) -> bool,
     ) {
         let dropped = self.objects.extract_if(|key, kept| !is_kept(key, kept));
-        gone.extend(dropped.map(|(key, _)| DeclarationPart::Object(home, key)));
+        gone.extend(dropped.map(|(key, _)| DeclaredPart::Object(home, key)));
     }
 }
 
-impl DeclarationParts {
+impl DeclaredParts {
     /// Makes an empty store for a fleet that is looked at again and again.
-    pub(crate) fn kept() -> DeclarationParts {
-        DeclarationParts { is_kept: true, ..DeclarationParts::default() }
+    pub(crate) fn kept() -> DeclaredParts {
+        DeclaredParts { is_kept: true, ..DeclaredParts::default() }
     }
 
     /// Makes the next look read this part of the declarations again, if it still needs it, and lists it as gone in
-    /// [`take_changes`](DeclarationParts::take_changes). The former Argo CD namespaces stay for a comparison with the new ones.
-    pub(crate) fn forget(&mut self, part: &DeclarationPart) {
-        let (DeclarationPart::Object(home, _)
-        | DeclarationPart::ArgoHomes(home)
-        | DeclarationPart::Helm(home)) = part;
+    /// [`take_changes`](DeclaredParts::take_changes). The former Argo CD namespaces stay for a comparison with the
+    /// new ones.
+    pub(crate) fn forget(&mut self, part: &DeclaredPart) {
+        let (DeclaredPart::Object(home, _) | DeclaredPart::ArgoHomes(home) | DeclaredPart::Helm(home)) = part;
         let Some(own) = self.clusters.get_mut(home) else { return };
         match part {
-            DeclarationPart::Object(_, key) => drop(own.objects.remove(key)),
-            DeclarationPart::ArgoHomes(_) => own.homes.iter_mut().for_each(|(_, is_valid)| *is_valid = false),
-            DeclarationPart::Helm(_) => own.helm = None,
+            DeclaredPart::Object(_, key) => drop(own.objects.remove(key)),
+            DeclaredPart::ArgoHomes(_) => own.homes.iter_mut().for_each(|(_, is_valid)| *is_valid = false),
+            DeclaredPart::Helm(_) => own.helm = None,
         }
         self.gone.push(part.clone());
     }
 
     /// Returns the parts that were dropped or marked to be read again since the last call, and those that were read,
     /// with the lookups made for each. A part that was dropped and read again is in both lists.
-    pub(crate) fn take_changes(&mut self) -> (Vec<DeclarationPart>, Vec<(DeclarationPart, QuestionRecord)>) {
+    pub(crate) fn take_changes(&mut self) -> (Vec<DeclaredPart>, Vec<(DeclaredPart, QuestionRecord)>) {
         (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
     }
 
-    /// Begins a look: only the parts that are used from now on survive [`finish`](DeclarationParts::finish).
+    /// Begins a look: only the parts that are used from now on survive [`finish`](DeclaredParts::finish).
     pub(super) fn begin(&mut self) {
         self.look += 1;
     }
 
     /// Ends a look: drops the parts of objects that it did not use.
     pub(super) fn finish(&mut self) {
-        let DeclarationParts { look, clusters, gone, .. } = self;
+        let DeclaredParts { look, clusters, gone, .. } = self;
         for (home, own) in clusters {
             own.retain(*home, gone, |_, kept| kept.look == *look);
         }
@@ -135,7 +135,7 @@ impl DeclarationParts {
     /// Drops the declaration of an object; returns it with the index of its app, `None` if it was not kept.
     pub(super) fn take(&mut self, home: usize, key: &ObjectKey) -> Option<(Arc<Resolved>, usize)> {
         let kept = self.clusters.get_mut(&home)?.objects.remove(key)?;
-        self.gone.push(DeclarationPart::Object(home, key.clone()));
+        self.gone.push(DeclaredPart::Object(home, key.clone()));
         Some((kept.resolved, kept.place))
     }
 
@@ -165,8 +165,7 @@ impl DeclarationParts {
             ask_at_once(objects, &Question::Object(key), || ());
             find(notes)
         };
-        let (found, notes, is_kept) =
-            self.read(objects, || DeclarationPart::Object(home, key.to_owned()), find);
+        let (found, notes, is_kept) = self.read(objects, || DeclaredPart::Object(home, key.to_owned()), find);
         if is_kept {
             let own = self.clusters.entry(home).or_default();
             own.objects.insert(key.to_owned(), ObjectPart { resolved: found.clone(), place, look });
@@ -190,19 +189,19 @@ impl DeclarationParts {
             return (kept.clone(), Notes::default());
         }
         let (found, notes, is_kept) =
-            self.read(objects, || DeclarationPart::Helm(home), |notes| find(&beside, notes));
+            self.read(objects, || DeclaredPart::Helm(home), |notes| find(&beside, notes));
         if self.is_kept {
             let own = self.clusters.entry(home).or_default();
             own.helm = is_kept.then(|| (found.clone(), beside));
             if !is_kept {
-                self.gone.push(DeclarationPart::Helm(home));
+                self.gone.push(DeclaredPart::Helm(home));
             }
         }
         (found, notes)
     }
 
     /// Returns the namespaces of a cluster in which an Argo CD is installed, from the cache unless it was told to
-    /// [`forget`](DeclarationParts::forget) them.
+    /// [`forget`](DeclaredParts::forget) them.
     ///
     /// If they changed, drops the Applications of the cluster, so that they are read again.
     pub(super) fn argo_homes(&mut self, objects: &dyn Objects, home: usize, trust: &Trust) -> Arc<Homes> {
@@ -213,12 +212,12 @@ impl DeclarationParts {
         let find = || Homes::of(objects, trust);
         let Some((log, _)) = objects.question_log().filter(|_| self.is_kept) else { return Arc::new(find()) };
         let (found, asked) = log.record(find);
-        self.fresh.push((DeclarationPart::ArgoHomes(home), asked));
+        self.fresh.push((DeclaredPart::ArgoHomes(home), asked));
         let own = self.clusters.entry(home).or_default();
         let found = Arc::new(found);
         let before = own.homes.replace((found.clone(), true));
         if before.is_some_and(|(before, _)| before != found) {
-            let DeclarationParts { clusters, gone, .. } = self;
+            let DeclaredParts { clusters, gone, .. } = self;
             if let Some(own) = clusters.get_mut(&home) {
                 own.retain(home, gone, |key, _| key.group != GROUP);
             }
@@ -246,7 +245,7 @@ impl DeclarationParts {
     fn read(
         &mut self,
         objects: &dyn Objects,
-        part: impl FnOnce() -> DeclarationPart,
+        part: impl FnOnce() -> DeclaredPart,
         find: impl FnOnce(&mut Notes) -> Resolved,
     ) -> (Arc<Resolved>, Notes, bool) {
         let mut notes = Notes::default();

@@ -64,8 +64,8 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces of the declaring objects of the apps that `wanted` selects and of the apps that these deliver,
-/// and of their objects in clusters that were queried.
+/// Returns the namespaces of the declaring objects of the apps that `wanted` selects and of the apps that these
+/// deliver, and of their objects in clusters that were queried.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

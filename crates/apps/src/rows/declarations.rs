@@ -9,7 +9,7 @@ use super::changes::RowLog;
 use super::{Declaring, Kept, Plan, Subject};
 use crate::declaration::Declaration;
 use crate::delivery::most_apps::ExcessApps;
-use crate::delivery::{DeclarationPart, Declarations};
+use crate::delivery::{Declarations, DeclaredPart};
 
 /// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
 pub(super) fn note_parts(kept: &mut Kept) -> usize {
@@ -33,10 +33,10 @@ pub(super) fn note_parts(kept: &mut Kept) -> usize {
 
 /// Records in `changed` the rows whose declaring objects changed: attributes that a row does not show, such as labels,
 /// may differ too.
-pub(super) fn note_declared(kept: &Kept, parts: &[DeclarationPart], changed: &mut RowLog) {
+pub(super) fn note_declared(kept: &Kept, parts: &[DeclaredPart], changed: &mut RowLog) {
     let objects: HashSet<(usize, &ObjectKey)> = (parts.iter())
         .filter_map(|part| match part {
-            DeclarationPart::Object(home, key) => Some((*home, key)),
+            DeclaredPart::Object(home, key) => Some((*home, key)),
             _ => None,
         })
         .collect();

@@ -10,11 +10,10 @@
 //!   is judged again when one of these may have changed, or at the time at which time alone changes it: each
 //!   comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declaration of an object is read again when an object that it reads changes; those of other objects
-//!   are kept ([`DeclarationParts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
+//!   are kept ([`DeclaredParts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
 //!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
 //!   groups again; if the apps or their marks differ, all objects are.
-//! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
-//!   goes.
+//! * Otherwise the labels of an object are examined when that object changes, or its controller comes or goes.
 //!
 //! A result that several rows share has a node of its own, so that many rows with one object do not each hold
 //! the lookups made for it. If a computation may reach the limits of
@@ -43,7 +42,7 @@ use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, GroupSearch, LabelGroups};
 use crate::delivery::most_apps::ExcessApps;
-use crate::delivery::{AppLabels, DeclarationPart, DeclarationParts, Declarations};
+use crate::delivery::{AppLabels, Declarations, DeclaredPart, DeclaredParts};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
@@ -138,7 +137,7 @@ enum Subject {
     /// The declarations of all delivery tools.
     Tools,
     /// A declaration that is kept on its own.
-    Declared(DeclarationPart),
+    Declared(DeclaredPart),
     /// The label group of one object: index of its cluster, and its key.
     Labelled(usize, ObjectKey),
     /// A row, by its number.
@@ -164,8 +163,8 @@ struct Kept {
     now: Timestamp,
     found: Declarations,
     /// The declarations from which `found` was put together; their nodes are in `part_nodes`.
-    parts: DeclarationParts,
-    part_nodes: HashMap<DeclarationPart, Node>,
+    parts: DeclaredParts,
+    part_nodes: HashMap<DeclaredPart, Node>,
     claims: Arc<ClaimIndex>,
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
@@ -334,7 +333,7 @@ impl Look<'_, '_> {
     /// Computes declarations, label groups and rows without using earlier results.
     fn whole(self, identity: Vec<Identity>) -> RowWork {
         let Look { log, fleet, rules, now, .. } = self;
-        let mut parts = DeclarationParts::kept();
+        let mut parts = DeclaredParts::kept();
         let ((found, claims), asked) =
             log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut parts));
         let mut graph = Graph::default();
@@ -631,22 +630,16 @@ impl Look<'_, '_> {
 
     /// Reads the declarations `changed` again, each on its own; adds their rows to `plan`.
     ///
-    /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be put
+    /// Returns false if `is_dirty`, or if one of them may change more than its own app: then all have to be put
     /// together again, and those of `changed` that were not read are dropped.
-    fn redeclare(
-        &self,
-        kept: &mut Kept,
-        changed: &[DeclarationPart],
-        is_list_dirty: bool,
-        plan: &mut Plan,
-    ) -> bool {
+    fn redeclare(&self, kept: &mut Kept, changed: &[DeclaredPart], is_dirty: bool, plan: &mut Plan) -> bool {
         let Look { fleet, rules, now, .. } = *self;
         let Kept { found, parts, rows, .. } = kept;
         let mut places = HashSet::new();
-        let mut is_local = !is_list_dirty;
+        let mut is_local = !is_dirty;
         for part in changed {
             let place = match part {
-                DeclarationPart::Object(home, key) if is_local => {
+                DeclaredPart::Object(home, key) if is_local => {
                     found.redeclare(fleet, &rules.options.trust, now, parts, (*home, key))
                 }
                 _ => {

@@ -1,8 +1,8 @@
 //! Lists the objects of a cluster, and watches them from there.
 //!
 //! [`Watcher`] follows any number of [`Scope`]s, each in a task of its own, and passes their text to one reader, the
-//! [`WatchEvents`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so that each
-//! byte is touched once and nothing is copied between tasks.
+//! [`WatchEvents`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so
+//! that each byte is touched once and nothing is copied between tasks.
 //!
 //! Guarantees for the reader:
 //!
@@ -205,8 +205,8 @@ struct Shared {
     /// Incremented after the process or its machine was asleep, when a lost server is back, and when credentials were
     /// replaced by [`Watcher::renew`]; watches are then reopened.
     woken: watch::Sender<u64>,
-    /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then ends
-    /// its watch and lists its objects again.
+    /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then
+    /// ends its watch and lists its objects again.
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,
@@ -494,9 +494,9 @@ impl Watcher {
         self.shared.silent()
     }
 
-    /// Uses the credentials of `context`, another context of the same server ([`Context::is_same_server`]), from now on.
-    /// Once it is connected with them, each watch goes on with them from where it was. Until then the former connection
-    /// is used.
+    /// Uses the credentials of `context`, another context of the same server ([`Context::is_same_server`]), from now
+    /// on. Once it is connected with them, each watch goes on with them from where it was. Until then the former
+    /// connection is used.
     ///
     /// Must be called within a tokio runtime.
     pub fn renew(&mut self, context: Context) {

@@ -21,8 +21,8 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of pairs, of transitions and of syncs in one batch, the [last transitions](UnsavedChanges::ended) of
-/// pairs that are gone not counted; the rest waits for the next one.
+/// The greatest number of pairs, of transitions and of syncs in one batch, the [last
+/// transitions](UnsavedChanges::ended) of pairs that are gone not counted; the rest waits for the next one.
 const MAX_BATCH: usize = 5_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.

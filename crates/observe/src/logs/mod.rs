@@ -1,7 +1,7 @@
 //! Logs of containers: which to read, and reads within bounds.
 //!
-//! [`pods_of_object`] and [`pods_of_app`] find the Pods that a user means, [`choose`] the containers among them whose logs
-//! say most, and a [`LogReader`] reads these or follows them.
+//! [`pods_of_object`] and [`pods_of_app`] find the Pods that a user means, [`choose`] the containers among them whose
+//! logs say most, and a [`LogReader`] reads these or follows them.
 //!
 //! * At most [`MAX_READS`] reads of a cluster run at the same time, each has [`READ_TIMEOUT`] and [`MAX_LOG_BYTES`].
 //! * At most [`MAX_FOLLOWED`] logs of a cluster are followed. Each ends with the [`FollowedLog`]; if that is not emptied,

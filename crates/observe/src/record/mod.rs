@@ -1,4 +1,5 @@
-//! Reads a cluster page by page and writes it in the form of [`crate::recording`], each page before the next ones are read.
+//! Reads a cluster page by page and writes it in the form of [`crate::recording`], each page before the next ones are
+//! read.
 
 mod secrets;
 
@@ -306,8 +307,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends `objects` to the writer, each on one line and without the annotations in which tools keep a copy of it, and
-    /// returns their number; leaves out values that are not objects. Records which Secrets to read because of them.
+    /// Sends `objects` to the writer, each on one line and without the annotations in which tools keep a copy of it,
+    /// and returns their number; leaves out values that are not objects. Records which Secrets to read because of them.
     async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());

@@ -642,8 +642,8 @@ fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change 
     Change { fields: vec![field.to_owned()], to, ..change }
 }
 
-/// Returns the paths of the first [`MAX_FIELDS`] spec fields among `fields`: `strategy.type`, `template.spec.containers`.
-/// A path goes down as long as there is only one field, and ends at a list.
+/// Returns the paths of the first [`MAX_FIELDS`] spec fields among `fields`: `strategy.type`,
+/// `template.spec.containers`. A path goes down as long as there is only one field, and ends at a list.
 fn spec_fields(fields: Value<'_>) -> Vec<String> {
     let spec = fields.get("f:spec").and_then(Value::members).into_iter().flatten();
     let paths = spec.filter_map(|(key, mut inside)| {

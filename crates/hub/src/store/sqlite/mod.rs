@@ -48,8 +48,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 struct Settings {
     /// The time for which writes are collected before they are committed.
     group: Duration,
-    /// The greatest number of pages of the file, beyond which writes fail as on a full disk; `None` for no bound but the
-    /// disk.
+    /// The greatest number of pages of the file, beyond which writes fail as on a full disk; `None` for no bound but
+    /// the disk.
     max_pages: Option<u32>,
 }
 

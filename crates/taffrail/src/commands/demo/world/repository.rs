@@ -189,7 +189,8 @@ fn overlay(live: &mut Value, declared: &Value) {
 }
 
 /// Returns true if `live` has all members of `declared`, with equal values; it may have more members, such as defaults.
-/// Lists must be equally long; an empty one also matches what is not a list. Null and an empty object match every value.
+/// Lists must be equally long; an empty one also matches what is not a list. Null and an empty object match every
+/// value.
 fn has(live: &Value, declared: &Value) -> bool {
     match declared {
         Value::Null => true,
