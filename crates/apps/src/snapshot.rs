@@ -216,12 +216,13 @@ impl Snapshot {
         }
     }
 
-    /// Makes an empty dump called `name`; an object that is not inserted counts as absent.
+    /// Makes an empty dump called `name`, observed at `observed_at`; an object that is not inserted counts as absent.
     pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), NotInSnapshot::Absent)
     }
 
-    /// Makes a live cluster of which nothing was read yet; [`crate::plan_reads`] plans the reads.
+    /// Makes a live cluster called `name`, observed at `observed_at`, of which nothing was read yet;
+    /// [`crate::plan_reads`] plans the reads.
     pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(
             name.into(),

@@ -164,7 +164,8 @@ impl Charge {
         self.take_cost(what, cost(bytes, 0))
     }
 
-    /// Charges the cluster for the records of objects whose texts are charged already.
+    /// Charges the cluster for the records of `number` objects whose texts are charged already; fails for the operation
+    /// `what` if that exceeds its share.
     pub(crate) fn take_objects(&self, what: &str, number: u64) -> Result<(), ReadError> {
         self.take_cost(what, cost(0, number))
     }

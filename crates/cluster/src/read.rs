@@ -308,7 +308,7 @@ impl Cluster {
         Ok(answer)
     }
 
-    /// Returns an error for a response of more than `most` bytes, and gives its charge back.
+    /// Returns an error for a response to the operation `what` of more than `most` bytes, and gives its charge back.
     fn refuse_larger(&self, what: &str, body: &[u8], most: usize) -> Result<(), ReadError> {
         if body.len() <= most {
             return Ok(());

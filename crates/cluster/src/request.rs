@@ -280,7 +280,7 @@ impl Cluster {
     }
 }
 
-/// Returns the error for a response above the size limit.
+/// Returns the error for a response to the operation `what` of more than `largest` bytes.
 pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),

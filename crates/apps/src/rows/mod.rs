@@ -630,8 +630,8 @@ impl Look<'_, '_> {
 
     /// Reads the declarations `changed` again, each on its own; adds their rows to `plan`.
     ///
-    /// Returns false if `is_dirty`, or if one of them may change more than its own app: then all have to be put
-    /// together again, and those of `changed` that were not read are dropped.
+    /// Returns false if `is_dirty` (the list of declaring objects changed), or if one of them may change more than its
+    /// own app: then all have to be put together again, and those of `changed` that were not read are dropped.
     fn redeclare(&self, kept: &mut Kept, changed: &[DeclaredPart], is_dirty: bool, plan: &mut Plan) -> bool {
         let Look { fleet, rules, now, .. } = *self;
         let Kept { found, parts, rows, .. } = kept;

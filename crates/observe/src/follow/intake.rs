@@ -399,8 +399,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reports that the list of a kind in this cluster failed, to the clusters whose apps name too many objects of
-    /// the kind to read them one by one.
+    /// Reports that the list of a kind in the cluster with index `at` failed, to the clusters whose apps name too many
+    /// objects of the kind to read them one by one.
     fn tell_homes(&mut self, at: usize, read: &Read, state: WatchState) {
         let (reason, message) = match state {
             WatchState::Forbidden { message } => (Reason::Forbidden.as_str(), message),

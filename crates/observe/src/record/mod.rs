@@ -194,7 +194,7 @@ fn is_kept(group: &str) -> bool {
         && !group.ends_with(".metrics.k8s.io")
 }
 
-/// Returns the resource of a kind of the core group.
+/// Returns the resource, in version `v1`, of the kind of the core group with this plural, `namespaced` or not.
 fn core(kind: &str, plural: &str, namespaced: bool) -> ApiResource {
     let (group, version) = (String::new(), "v1".to_owned());
     ApiResource { group, version, kind: kind.to_owned(), plural: plural.to_owned(), namespaced }
