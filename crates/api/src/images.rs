@@ -35,7 +35,7 @@ pub struct ImageUse {
 }
 
 /// The images of one object, shared by its rows.
-type Found = Rc<[ImageUse]>;
+type ObjectImages = Rc<[ImageUse]>;
 
 /// The objects of a fleet whose specs name or whose Pods run certain images.
 pub struct ImageUses<'f> {
@@ -43,7 +43,7 @@ pub struct ImageUses<'f> {
     parts: &'f [String],
     clusters: BTreeMap<&'f str, ClusterImages<'f>>,
     /// A cache of the results of [`ImageUses::get`], by cluster and object: any number of apps may list one object.
-    known: RefCell<HashMap<(String, ObjectKey), Found>>,
+    known: RefCell<HashMap<(String, ObjectKey), ObjectImages>>,
 }
 
 /// The wanted images that run in one cluster.
@@ -82,7 +82,7 @@ impl<'f> ImageUses<'f> {
 
     /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8;
     /// none if the object was not read.
-    pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
+    pub fn get(&self, cluster: &str, key: &ObjectKey) -> ObjectImages {
         let mut known = self.known.borrow_mut();
         let place = (cluster.to_owned(), key.clone());
         known.entry(place).or_insert_with(|| self.find(cluster, key).into()).clone()

@@ -618,7 +618,7 @@ pub(super) fn fold(node: &mut TreeNode) {
         return;
     }
     let likenesses: Vec<Option<Likeness<'_>>> = node.children.iter().map(likeness).collect();
-    let mut groups: HashMap<&Likeness<'_>, Group> = HashMap::new();
+    let mut groups: HashMap<&Likeness<'_>, AlikeChildren> = HashMap::new();
     for likeness in likenesses.iter().flatten() {
         groups.entry(likeness).or_default().count += 1;
     }
@@ -650,7 +650,7 @@ pub(super) fn fold(node: &mut TreeNode) {
 
 /// A group of children that are alike: their total number, and the number handled so far.
 #[derive(Default)]
-struct Group {
+struct AlikeChildren {
     count: usize,
     met: usize,
 }

@@ -147,8 +147,8 @@ pub(crate) struct Judge<'f, 'a> {
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
     /// them.
     judged: Vec<Memo<Arc<ObjectKey>, Resource>>,
-    /// The judged entries that apps with equal [`Case`] share, by case and object.
-    remembered: Memo<(Case, Arc<ObjectKey>), Resource>,
+    /// The judged entries that apps with equal [`SharingConditions`] share, by case and object.
+    remembered: Memo<(SharingConditions, Arc<ObjectKey>), Resource>,
     /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,
     large: LargeMarks,
@@ -156,9 +156,9 @@ pub(crate) struct Judge<'f, 'a> {
 
 /// The conditions under which an entry may be shared: the index of the object's cluster, the Argo CD scripts that
 /// judge it, and the namespace charged for the cost (of an app that lists the object without a mark on it).
-type Case = (usize, Option<Lesson>, Option<String>);
+type SharingConditions = (usize, Option<Lesson>, Option<String>);
 
-/// The health scripts of one Argo CD, with the trust in them, as a part of a [`Case`].
+/// The health scripts of one Argo CD, with the trust in them, as a part of [`SharingConditions`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lesson {
     home: usize,
@@ -394,7 +394,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         })
     }
 
-    /// Judges an object by `rules`; if these are the scripts of a `lesson`, uses the cache of its [`Case`].
+    /// Judges an object by `rules`; if these are the scripts of a `lesson`, uses the cache of its
+    /// [`SharingConditions`].
     fn judge_taught(
         &self,
         place: FoundObject<'_>,
@@ -405,7 +406,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// Returns the cached entry of an object for its [`Case`], or judges it and caches the entry.
+    /// Returns the cached entry of an object for its [`SharingConditions`], or judges it and caches the entry.
     fn judge_case(
         &self,
         place: FoundObject<'_>,

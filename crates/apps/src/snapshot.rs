@@ -647,8 +647,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the extent to which a kind was listed in a namespace (`None`: in all) with at least the
-    /// projection `wanted`.
+    /// Returns the extent to which a kind was listed in a namespace (`None`: in all) with at least the projection
+    /// `wanted`. A kind that the server does not serve counts as listed, unless it serves another version of it now.
     pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,

@@ -15,10 +15,10 @@ const MAX_OWNED_LENGTH: usize = 128;
 
 /// A text that many rows may show. Cloning a text longer than `MAX_OWNED_LENGTH` copies only a pointer.
 #[derive(Clone)]
-pub struct Words(Kept);
+pub struct Words(WordsText);
 
 #[derive(Clone)]
-enum Kept {
+enum WordsText {
     Own(String),
     Shared(Arc<str>),
 }
@@ -37,19 +37,19 @@ impl Words {
     /// Returns the allocation that the text shares with its clones; `None` for a short text that shares none.
     pub fn shared(&self) -> Option<&Arc<str>> {
         match &self.0 {
-            Kept::Own(_) => None,
-            Kept::Shared(text) => Some(text),
+            WordsText::Own(_) => None,
+            WordsText::Shared(text) => Some(text),
         }
     }
 }
 
-impl Deref for Kept {
+impl Deref for WordsText {
     type Target = str;
 
     fn deref(&self) -> &str {
         match self {
-            Kept::Own(text) => text,
-            Kept::Shared(text) => text,
+            WordsText::Own(text) => text,
+            WordsText::Shared(text) => text,
         }
     }
 }
@@ -64,16 +64,20 @@ impl Deref for Words {
 
 impl From<String> for Words {
     fn from(text: String) -> Words {
-        Words(if text.len() > MAX_OWNED_LENGTH { Kept::Shared(text.into()) } else { Kept::Own(text) })
+        Words(if text.len() > MAX_OWNED_LENGTH {
+            WordsText::Shared(text.into())
+        } else {
+            WordsText::Own(text)
+        })
     }
 }
 
 impl From<&str> for Words {
     fn from(text: &str) -> Words {
         Words(if text.len() > MAX_OWNED_LENGTH {
-            Kept::Shared(text.into())
+            WordsText::Shared(text.into())
         } else {
-            Kept::Own(text.to_owned())
+            WordsText::Own(text.to_owned())
         })
     }
 }
@@ -95,7 +99,7 @@ impl From<Cow<'_, str>> for Words {
 
 impl Default for Words {
     fn default() -> Words {
-        Words(Kept::Own(String::new()))
+        Words(WordsText::Own(String::new()))
     }
 }
 
@@ -187,14 +191,14 @@ impl Said {
     /// Returns the pooled copy of an equal text, or adds this one to the pool.
     pub(crate) fn words(&mut self, Words(words): Words) -> Words {
         if let Some(known) = self.words.get(&*words) {
-            return Words(Kept::Shared(known.clone()));
+            return Words(WordsText::Shared(known.clone()));
         }
         let text: Arc<str> = match words {
-            Kept::Own(text) => text.into(),
-            Kept::Shared(text) => text,
+            WordsText::Own(text) => text.into(),
+            WordsText::Shared(text) => text,
         };
         self.words.insert(text.clone());
-        Words(Kept::Shared(text))
+        Words(WordsText::Shared(text))
     }
 
     /// Replaces the steps of a cause chain by the pooled copies of equal ones.

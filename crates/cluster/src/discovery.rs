@@ -297,11 +297,11 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Bounded<T, N
 
 /// The short names or the verbs of a resource: the first [`MAX_WORDS`] and one more, which shows that there are too
 /// many.
-type Words = Bounded<String, { MAX_WORDS + 1 }>;
+type ResourceWords = Bounded<String, { MAX_WORDS + 1 }>;
 
 /// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.
 #[derive(Deserialize)]
-struct Lists<'a> {
+struct GroupLists<'a> {
     #[serde(default)]
     kind: String,
     #[serde(borrow)]
@@ -341,8 +341,8 @@ struct AggregatedResource {
     scope: String,
     #[serde(default)]
     singular_resource: String,
-    verbs: Option<Words>,
-    short_names: Option<Words>,
+    verbs: Option<ResourceWords>,
+    short_names: Option<ResourceWords>,
     subresources: Option<Bounded<Subresource, MAX_WORDS>>,
 }
 
@@ -382,13 +382,13 @@ struct PlainResource {
     singular_name: String,
     namespaced: bool,
     kind: String,
-    verbs: Option<Words>,
-    short_names: Option<Words>,
+    verbs: Option<ResourceWords>,
+    short_names: Option<ResourceWords>,
 }
 
 /// The names of an item that is malformed elsewhere.
 #[derive(Deserialize)]
-struct Names<'a> {
+struct ItemNames<'a> {
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -487,7 +487,7 @@ impl DiscoveryRun {
     /// Adds one of the two first responses; returns the problem if it cannot be read. Ends early when `in_time`
     /// returns false.
     fn take(&mut self, body: &[u8], in_time: &dyn Fn() -> bool) -> Result<(), String> {
-        let lists: Lists<'_> = serde_json::from_slice(body).map_err(malformed)?;
+        let lists: GroupLists<'_> = serde_json::from_slice(body).map_err(malformed)?;
         match lists.kind.as_str() {
             "APIGroupDiscoveryList" => {
                 let groups = lists.items.unwrap_or_default();
@@ -626,7 +626,7 @@ fn version_of(text: &RawValue) -> Option<String> {
     word(names(text)?.version?)
 }
 
-fn names(text: &RawValue) -> Option<Names<'_>> {
+fn names(text: &RawValue) -> Option<ItemNames<'_>> {
     serde_json::from_str(text.get()).ok()
 }
 
@@ -707,11 +707,11 @@ mod tests {
     #[test]
     fn lists_are_read_up_to_their_bound() {
         let words = format!("[{}\"\"]", "\"\",".repeat(100_000));
-        let words: Words = serde_json::from_str(&words).unwrap();
+        let words: ResourceWords = serde_json::from_str(&words).unwrap();
         assert_eq!((words.items.len(), words.more), (MAX_WORDS + 1, 100_000 - MAX_WORDS));
         assert!(words.items.capacity() <= 2 * MAX_WORDS);
         let items = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
-        let lists: Lists<'_> = serde_json::from_str(&items).unwrap();
+        let lists: GroupLists<'_> = serde_json::from_str(&items).unwrap();
         assert_eq!(lists.items.map(|items| (items.items.len(), items.more)), Some((MAX_GROUPS, 30_001)));
     }
 

@@ -331,7 +331,7 @@ fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a value unchanged, as JSON.
+/// Writes a value unchanged, as JSON; `null` if it cannot be read.
 pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value.text() {
         Some(text) => out.extend_from_slice(text),

@@ -47,7 +47,8 @@ pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
-/// Returns the pairs of clusters that report one identity at different addresses.
+/// Returns the pairs of clusters that report one identity at different addresses, as indexes in `snapshots`: the later
+/// cluster, then the earlier.
 pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {

@@ -45,25 +45,25 @@ pub(crate) struct ClusterRuleCache {
 #[derive(Debug, Default)]
 struct CachedRules {
     /// The rules by source; `None` if the text has none or they are malformed.
-    rules: HashMap<Arc<Source>, Option<Arc<ParsedRules>>>,
+    rules: HashMap<Arc<DefinedRules>, Option<Arc<ParsedRules>>>,
     /// The sources in the order in which they were parsed, oldest first.
-    order: VecDeque<Arc<Source>>,
+    order: VecDeque<Arc<DefinedRules>>,
     /// The total length of the texts, in bytes.
     size: usize,
 }
 
 /// The text of the rules that one object defines, and the home cluster and namespace of that object.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Source {
+struct DefinedRules {
     home: String,
     namespace: String,
-    form: Form,
+    form: RuleForm,
     text: Vec<u8>,
 }
 
 /// The fields in which objects define health rules: `healthCheckExprs` of Flux, and the `data` of an `argocd-cm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Form {
+enum RuleForm {
     HealthChecks,
     #[cfg(feature = "lua")]
     Customizations,
@@ -98,7 +98,7 @@ enum CheckedState {
 }
 
 impl CachedRules {
-    fn keep(&mut self, source: Source, parsed: Option<Arc<ParsedRules>>) {
+    fn keep(&mut self, source: DefinedRules, parsed: Option<Arc<ParsedRules>>) {
         let source = Arc::new(source);
         self.size += source.text.len();
         self.order.push_back(source.clone());
@@ -150,10 +150,10 @@ impl ClusterRuleCache {
 
     fn parsed(&self, teacher: &Teacher<'_>, spent: &TeachingTime) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
-        let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
-            _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
+        let (path, form): (&[&str], RuleForm) = match (object.group(), object.kind()) {
+            _ if delivers(object) => (&["spec", "healthCheckExprs"], RuleForm::HealthChecks),
             #[cfg(feature = "lua")]
-            ("", "ConfigMap") => (&["data"], Form::Customizations),
+            ("", "ConfigMap") => (&["data"], RuleForm::Customizations),
             _ => return None,
         };
         let body = object.at(path).filter(|body| !body.is_null())?;
@@ -165,16 +165,16 @@ impl ClusterRuleCache {
             return None;
         }
         let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
-        let source = Source { home, namespace, form, text };
+        let source = DefinedRules { home, namespace, form, text };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parsed) = read.rules.get(&source) {
             return parsed.clone();
         }
         let began = computed();
         let body = match form {
-            Form::HealthChecks => health_checks(object),
+            RuleForm::HealthChecks => health_checks(object),
             #[cfg(feature = "lua")]
-            Form::Customizations => customizations(object),
+            RuleForm::Customizations => customizations(object),
         };
         spent.charge_reading(&source.home, &source.namespace, computed_since(began));
         let parsed = body.map(|body| Arc::new(ParsedRules { body, strikes: Strikes::default() }));

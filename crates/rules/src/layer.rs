@@ -13,15 +13,15 @@ use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
 #[derive(Debug)]
 pub struct Layer {
     origin: Origin,
-    groups: FxHashMap<Box<str>, Group>,
+    groups: FxHashMap<Box<str>, RuleGroup>,
     /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
     /// longest suffix first.
-    endings: Vec<(Box<str>, Group)>,
+    endings: Vec<(Box<str>, RuleGroup)>,
 }
 
 /// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
 #[derive(Debug)]
-struct Group {
+struct RuleGroup {
     /// The texts of the files of the group.
     texts: Vec<Cow<'static, str>>,
     rules: OnceLock<GroupRules>,
@@ -88,7 +88,7 @@ fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     text.get(start..end)
 }
 
-impl Group {
+impl RuleGroup {
     fn rules(&self) -> &GroupRules {
         // Tests cover the shipped files; an error in one would affect its own kind only.
         self.rules.get_or_init(|| yaml_rules::read("", self.texts.first().map_or("", |text| text)).0)
@@ -145,7 +145,11 @@ impl Layer {
         for &(name, text) in groups {
             layer.place(
                 name,
-                Group { texts: vec![text.into()], rules: OnceLock::new(), names_children: OnceLock::new() },
+                RuleGroup {
+                    texts: vec![text.into()],
+                    rules: OnceLock::new(),
+                    names_children: OnceLock::new(),
+                },
             );
         }
         layer
@@ -168,11 +172,11 @@ impl Layer {
         }
         self.place(
             &name,
-            Group { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
+            RuleGroup { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
         );
     }
 
-    fn place(&mut self, name: &str, group: Group) {
+    fn place(&mut self, name: &str, group: RuleGroup) {
         match name.strip_prefix('*') {
             Some(ending) => {
                 self.endings.push((ending.into(), group));
@@ -198,12 +202,12 @@ impl Layer {
 
     /// Returns true if the rules of this layer for a kind read the objects that name its objects as owner.
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
-        self.candidates(group).any(Group::names_children)
+        self.candidates(group).any(RuleGroup::names_children)
             && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }
 
     /// Returns the rules of `group`, then those of its suffixes, the longest first.
-    fn candidates(&self, group: &str) -> impl Iterator<Item = &Group> {
+    fn candidates(&self, group: &str) -> impl Iterator<Item = &RuleGroup> {
         let own = self.groups.get(group).into_iter();
         let alike = self.endings.iter().filter(move |(ending, _)| group.ends_with(&**ending));
         own.chain(alike.map(|(_, group)| group))

@@ -90,11 +90,11 @@ pub(crate) struct StoppedController {
 }
 
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
-type Place = (String, &'static str, String);
+type StopsKey = (String, &'static str, String);
 
 /// A cache of the workloads found of each controller in each namespace: one entry per workload, `None` if it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(Memo<Place, Vec<Option<StoppedController>>>);
+pub(crate) struct Stops(Memo<StopsKey, Vec<Option<StoppedController>>>);
 
 impl Controller {
     /// Returns the controller's workload, a Deployment or StatefulSet, if it is scaled to 0 or has no available Pod;

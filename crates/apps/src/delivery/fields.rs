@@ -65,14 +65,14 @@ pub fn differing_fields<'l>(
 /// The records of an object from which differing fields are found: its last applied configuration, or the field
 /// managers that wrote after a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Record {
+enum ObjectRecord {
     Applied,
     Since(Timestamp),
 }
 
 /// The differing fields that were found in a record of an object.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct FoundDifferences {
     differs: Vec<DifferingFields>,
     is_cut: bool,
 }
@@ -89,7 +89,7 @@ struct FieldSearch<'l> {
     /// The share of each namespace that declares apps, by home cluster and namespace.
     shares: HashMap<(&'l str, &'l str), Share>,
     /// The fields that were found in each record, by the name of the cluster, the key of the object and the record.
-    known: HashMap<(&'l str, &'l ObjectKey, Record), Found>,
+    known: HashMap<(&'l str, &'l ObjectKey, ObjectRecord), FoundDifferences>,
 }
 
 impl<'l> FieldSearch<'l> {
@@ -100,9 +100,9 @@ impl<'l> FieldSearch<'l> {
         let declaring = app.declaring.as_ref().zip(of_name(&app.app.home));
         let declaring = declaring.and_then(|(key, home)| home.get(key.as_ref()).present());
         let Some((target, declaring)) = target.zip(declaring) else { return unsynced };
-        let synced = argo::failed_at(&declaring.object).map(Record::Since);
+        let synced = argo::failed_at(&declaring.object).map(ObjectRecord::Since);
         let is_applied = app.sync.desired.is_some() && app.sync.desired == app.sync.applied;
-        let records = || is_applied.then_some(Record::Applied).into_iter().chain(synced);
+        let records = || is_applied.then_some(ObjectRecord::Applied).into_iter().chain(synced);
         let share = self
             .shares
             .entry((&app.app.home, &app.app.namespace))
@@ -141,16 +141,16 @@ impl<'l> FieldSearch<'l> {
 
 /// Returns the differing fields that a record of an object shows, and true if an app with another share would find the
 /// same.
-fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found, bool) {
+fn search(observed: &Observed<'_>, record: ObjectRecord, share: &mut Share) -> (FoundDifferences, bool) {
     let granted = share.steps.min(MAX_STEPS);
     let mut steps = CompareSteps { left: granted, is_cut: granted == 0 };
     let differs = match record {
         _ if granted == 0 => Vec::new(),
-        Record::Applied => since_applied(observed, &mut steps).into_iter().collect(),
-        Record::Since(synced) => since_synced(&observed.object, synced, &mut steps),
+        ObjectRecord::Applied => since_applied(observed, &mut steps).into_iter().collect(),
+        ObjectRecord::Since(synced) => since_synced(&observed.object, synced, &mut steps),
     };
     share.steps = share.steps.saturating_sub(granted - steps.left);
-    (Found { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
+    (FoundDifferences { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
 }
 
 /// The number of values of one object that may still be compared, and true if some were not compared.

@@ -148,7 +148,7 @@ impl GroupMember {
 
 /// The objects of one label group, sorted: undeclared objects of a namespace with the same app label.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct Group(Vec<GroupMember>);
+struct LabelGroup(Vec<GroupMember>);
 
 /// The result of searching the label group of an object.
 pub(crate) enum GroupSearch {
@@ -171,7 +171,7 @@ pub(crate) struct LabelGroups {
     /// Prefixes of the names of PersistentVolumeClaims that StatefulSets create, `<template>-<StatefulSet>-`,
     /// each with its namespace.
     templates: HashSet<(String, String)>,
-    groups: BTreeMap<(String, String), Group>,
+    groups: BTreeMap<(String, String), LabelGroup>,
 }
 
 impl LabelGroups {
@@ -209,7 +209,7 @@ impl LabelGroups {
     /// Adds an object to the group of `app`, which must not contain it yet; `named` is another app that its
     /// marks name.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
-        let Group(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
+        let LabelGroup(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
         let at = members.partition_point(|own| own.order(key.as_ref()) == Ordering::Less);
         let is_same = |own: &&GroupMember| own.kind.group == key.group && own.kind.kind == key.kind;
         let beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
@@ -232,11 +232,11 @@ impl LabelGroups {
                     named
                 }
             });
-            let Group(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
+            let LabelGroup(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
             members.push(GroupMember { kind: kind.clone(), name: key.name.into(), named });
         }
         // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
-        for Group(members) in self.groups.values_mut() {
+        for LabelGroup(members) in self.groups.values_mut() {
             members.sort_unstable();
             members.shrink_to_fit();
         }
@@ -247,7 +247,7 @@ impl LabelGroups {
     /// Returns `None` if the group lacks the object, otherwise the other app that its marks name, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
-        let Group(members) = self.groups.get_mut(&place)?;
+        let LabelGroup(members) = self.groups.get_mut(&place)?;
         let at = members.binary_search_by(|own| own.order(key.as_ref())).ok()?;
         let GroupMember { named, .. } = members.remove(at);
         if members.is_empty() {
@@ -289,7 +289,7 @@ impl LabelGroups {
         self.groups.iter().map(|((namespace, name), group)| self.of_group(namespace, name, group))
     }
 
-    fn of_group(&self, namespace: &str, name: &str, Group(members): &Group) -> Declaration {
+    fn of_group(&self, namespace: &str, name: &str, LabelGroup(members): &LabelGroup) -> Declaration {
         let mut marked: BTreeMap<&Named, usize> = BTreeMap::new();
         for named in members.iter().filter_map(|member| member.named.as_deref()) {
             *marked.entry(named).or_default() += 1;

@@ -106,13 +106,13 @@ pub(crate) struct Release {
 
 /// The limits left for the releases of one namespace: bytes to unpack, and bytes to parse as YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Left {
+struct UnpackBudget {
     unpacked: usize,
     yaml: usize,
 }
 
-impl Left {
-    const ALL: Left = Left { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES };
+impl UnpackBudget {
+    const ALL: UnpackBudget = UnpackBudget { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES };
 }
 
 /// A release as it was parsed, with true if the limits of its namespace may have affected the result.
@@ -126,7 +126,7 @@ pub(crate) struct ReadReleases {
     /// The releases in the namespace of their storage, or, where the last part of the key is true, in the one
     /// that they state.
     placed: Memo<(usize, ObjectKey, bool), Arc<Release>>,
-    left: RefCell<HashMap<(usize, String), Left>>,
+    left: RefCell<HashMap<(usize, String), UnpackBudget>>,
 }
 
 impl ReadReleases {
@@ -144,9 +144,9 @@ impl ReadReleases {
     ) -> (Result<Arc<Release>, Arc<ReleaseError>>, bool) {
         let parse = || {
             let mut all = self.left.borrow_mut();
-            let left = all.entry((cluster, key.namespace.to_owned())).or_insert(Left::ALL);
+            let left = all.entry((cluster, key.namespace.to_owned())).or_insert(UnpackBudget::ALL);
             let written = read(objects, key, left).map(Arc::new).map_err(Arc::new);
-            (written, *left != Left::ALL)
+            (written, *left != UnpackBudget::ALL)
         };
         let (written, is_limited) = self.written.get(objects, (cluster, key.to_owned()), parse);
         let place = |written: Arc<StoredRelease>| {
@@ -198,7 +198,7 @@ impl Release {
 fn read(
     objects: &dyn Objects,
     key: ObjectKeyRef<'_>,
-    left: &mut Left,
+    left: &mut UnpackBudget,
 ) -> Result<StoredRelease, ReleaseError> {
     let observed = match objects.get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,

@@ -149,7 +149,7 @@ enum Subject {
 pub struct AppRows {
     labels: AppLabels,
     log: QuestionLog,
-    kept: Option<Kept>,
+    kept: Option<LastRows>,
     list: AppList,
     changed: RowLog,
     without: Option<Propagation>,
@@ -157,7 +157,7 @@ pub struct AppRows {
 
 /// The rows after the last update, and the results from which they were computed.
 #[derive(Debug)]
-struct Kept {
+struct LastRows {
     identity: Vec<Identity>,
     /// The latest time at which the rows were updated.
     now: Timestamp,
@@ -174,19 +174,19 @@ struct Kept {
     tools: Node,
     graph: Graph<Subject>,
     /// The rows in the order of the list, each with its declaration and node.
-    rows: Vec<Row>,
+    rows: Vec<KeptRow>,
     /// The index of each row in `rows`, by the row's number; `None` for a removed row.
     places: Vec<Option<usize>>,
     /// The numbers of the rows of label groups, by the name of the group.
     by_labels: HashMap<GroupName, u32>,
-    freshness: Vec<Known>,
+    freshness: Vec<ClusterFreshness>,
     /// True if a computation came near a cost limit, so that the order of judging matters and all rows are judged
     /// at each change.
     is_bounded: bool,
 }
 
 /// The freshness of a cluster, and its scopes that were observed earlier, each with the time.
-type Known = (Freshness, Vec<(Scope, Timestamp)>);
+type ClusterFreshness = (Freshness, Vec<(Scope, Timestamp)>);
 
 /// The name of a label group: index of the cluster, namespace and app.
 type GroupName = (usize, String, String);
@@ -200,7 +200,7 @@ enum Declaring {
 }
 
 #[derive(Debug)]
-struct Row {
+struct KeptRow {
     number: u32,
     node: Node,
     declaring: Declaring,
@@ -277,7 +277,7 @@ impl AppRows {
             clusters.iter().enumerate().map(|(place, objects)| Noting::new(*objects, place, &log)).collect();
         let noted: Vec<&dyn Objects> = noting.iter().map(|it| it as &dyn Objects).collect();
         let fleet = Fleet::new(&noted);
-        let look = Look { rows: self, log: &log, clusters: &noted, fleet: &fleet, rules, now };
+        let look = RowUpdate { rows: self, log: &log, clusters: &noted, fleet: &fleet, rules, now };
         let looked = look.take(changes);
         self.log = log;
         looked
@@ -285,7 +285,7 @@ impl AppRows {
 }
 
 /// One update of the rows in progress.
-struct Look<'l, 'a> {
+struct RowUpdate<'l, 'a> {
     rows: &'l mut AppRows,
     log: &'a QuestionLog,
     /// The clusters, in the order of the change batches.
@@ -295,7 +295,7 @@ struct Look<'l, 'a> {
     now: Timestamp,
 }
 
-impl Look<'_, '_> {
+impl RowUpdate<'_, '_> {
     fn take(self, changes: &[ChangeBatch]) -> RowWork {
         let identity = self.identity();
         let kept = self.rows.kept.take().filter(|kept| {
@@ -332,7 +332,7 @@ impl Look<'_, '_> {
 
     /// Computes declarations, label groups and rows without using earlier results.
     fn whole(self, identity: Vec<Identity>) -> RowWork {
-        let Look { log, fleet, rules, now, .. } = self;
+        let RowUpdate { log, fleet, rules, now, .. } = self;
         let mut parts = DeclaredParts::kept();
         let ((found, claims), asked) =
             log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut parts));
@@ -351,7 +351,7 @@ impl Look<'_, '_> {
         let left_out = ExcessApps::of(&found, &groups);
         let all = by_tools.chain(names.map(Declaring::Labels));
         let fresh = all.filter(|declaring| !is_left_out(&left_out, declaring)).collect();
-        let mut kept = Kept {
+        let mut kept = LastRows {
             identity,
             now,
             found,
@@ -379,7 +379,7 @@ impl Look<'_, '_> {
 
     /// Judges the rows of `plan` and sorts the list; with `has_errors`, also collects the errors again. If a cost limit
     /// makes the order of judging matter, computes everything instead.
-    fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: RowWork) -> RowWork {
+    fn judge(mut self, mut kept: LastRows, plan: Plan, has_errors: bool, mut looked: RowWork) -> RowWork {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
         let AppList { mut apps, errors: mut told, mut left_out } = std::mem::take(&mut self.rows.list);
@@ -420,7 +420,7 @@ impl Look<'_, '_> {
                 kept.by_labels.insert(name.clone(), number);
             }
             let node = kept.graph.add(Subject::Row(number), asked);
-            kept.rows.push(Row { number, node, declaring, cluster });
+            kept.rows.push(KeptRow { number, node, declaring, cluster });
             apps.push(app);
         }
         if !is_in_order {
@@ -463,7 +463,7 @@ impl Look<'_, '_> {
     }
 
     /// Writes the freshness of the clusters into the rows, without judging them again.
-    fn freshen(&mut self, kept: &mut Kept) {
+    fn freshen(&mut self, kept: &mut LastRows) {
         let freshness = self.freshness();
         if freshness == kept.freshness {
             return;
@@ -534,13 +534,13 @@ impl Look<'_, '_> {
         Some((place, asked))
     }
 
-    fn freshness(&self) -> Vec<Known> {
+    fn freshness(&self) -> Vec<ClusterFreshness> {
         self.clusters.iter().map(|objects| (objects.freshness(), objects.stale_scopes().to_vec())).collect()
     }
 
     /// Returns the results to compute again because of `changes`, or because the time has come at which they may
     /// change.
-    fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
+    fn dirty(&self, kept: &LastRows, changes: &[ChangeBatch]) -> Vec<Subject> {
         let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
         let mut tell = |cluster: usize, question: Question<'_>| {
             if self.goes(question.propagation()) {
@@ -577,14 +577,14 @@ impl Look<'_, '_> {
     }
 
     /// Computes again only the results that `changes` or the time may have changed.
-    fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> RowWork {
+    fn update(self, mut kept: LastRows, changes: &[ChangeBatch]) -> RowWork {
         let mut looked = RowWork::default();
         let mut plan = Plan::default();
         let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
-        let (mut is_list_dirty, mut parts) = (false, Vec::new());
+        let (mut relist, mut parts) = (false, Vec::new());
         for subject in self.dirty(&kept, changes) {
             match subject {
-                Subject::Tools => is_list_dirty = true,
+                Subject::Tools => relist = true,
                 Subject::Declared(part) => parts.push(part),
                 Subject::Labelled(home, key) => drop(objects.insert((home, key))),
                 Subject::Row(number) => drop(plan.again.insert(number)),
@@ -594,10 +594,10 @@ impl Look<'_, '_> {
             parts.clear();
         }
         note_declared(&kept, &parts, &mut self.rows.changed);
-        let is_put_together = !self.redeclare(&mut kept, &parts, is_list_dirty, &mut plan);
+        let is_put_together = !self.redeclare(&mut kept, &parts, relist, &mut plan);
         let mut has_claims = false;
         if is_put_together {
-            let Look { log, fleet, rules, now, .. } = self;
+            let RowUpdate { log, fleet, rules, now, .. } = self;
             let ((found, claims), asked) =
                 log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut kept.parts));
             kept.graph.set(kept.tools, asked);
@@ -628,16 +628,16 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Reads the declarations `changed` again, each on its own; adds their rows to `plan`.
+    /// Reads the declarations `dirty` again, each on its own; adds their rows to `plan`.
     ///
-    /// Returns false if `is_dirty` (the list of declaring objects changed), or if one of them may change more than its
-    /// own app: then all have to be put together again, and those of `changed` that were not read are dropped.
-    fn redeclare(&self, kept: &mut Kept, changed: &[DeclaredPart], is_dirty: bool, plan: &mut Plan) -> bool {
-        let Look { fleet, rules, now, .. } = *self;
-        let Kept { found, parts, rows, .. } = kept;
+    /// Returns false if `relist` (the list of declaring objects changed), or if one of them may change more than its
+    /// own app: then all have to be put together again, and those of `dirty` that were not read are dropped.
+    fn redeclare(&self, kept: &mut LastRows, dirty: &[DeclaredPart], relist: bool, plan: &mut Plan) -> bool {
+        let RowUpdate { fleet, rules, now, .. } = *self;
+        let LastRows { found, parts, rows, .. } = kept;
         let mut places = HashSet::new();
-        let mut is_local = !is_dirty;
-        for part in changed {
+        let mut is_local = !relist;
+        for part in dirty {
             let place = match part {
                 DeclaredPart::Object(home, key) if is_local => {
                     found.redeclare(fleet, &rules.options.trust, now, parts, (*home, key))
@@ -652,7 +652,7 @@ impl Look<'_, '_> {
         }
         if !places.is_empty() {
             let is_changed =
-                |row: &&Row| matches!(row.declaring, Declaring::Tool(place) if places.contains(&place));
+                |row: &&KeptRow| matches!(row.declaring, Declaring::Tool(place) if places.contains(&place));
             plan.again.extend(rows.iter().filter(is_changed).map(|row| row.number));
         }
         is_local
@@ -663,12 +663,12 @@ impl Look<'_, '_> {
     /// claims otherwise, or if `has_claims`. Returns the names of the groups that differ now.
     fn regroup(
         &self,
-        kept: &mut Kept,
+        kept: &mut LastRows,
         changes: &[ChangeBatch],
         dirty: BTreeSet<(usize, ObjectKey)>,
         has_claims: bool,
     ) -> BTreeSet<GroupName> {
-        let Kept { identity, found, claims, groups, labelled, graph, .. } = kept;
+        let LastRows { identity, found, claims, groups, labelled, graph, .. } = kept;
         let claims = Claims::new(found.claiming(), claims);
         let mut touched = BTreeSet::new();
         for ((identity, batch), objects) in identity.iter().zip(changes).zip(self.clusters) {
@@ -766,8 +766,8 @@ fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>
 }
 
 /// Sorts rows and apps, and removes the rows whose numbers are in `gone`, whose names it records in `changed`.
-fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
-    let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
+fn arrange(kept: &mut LastRows, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
+    let mut all: Vec<(App, KeptRow)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(app, row)| {
         let is_gone = gone.contains(&row.number);
         if is_gone {

@@ -287,7 +287,7 @@ impl Bench<'_> {
             };
             let opinion = look(&tree);
             match (opinion.verdict, finished(object)) {
-                (WaitState::Waiting, Some(Ended { how, .. })) => {
+                (WaitState::Waiting, Some(FinishedObject { how, .. })) => {
                     Opinion::hopeless(format!("{}, and {how}", opinion.why))
                 }
                 _ => with_cause(opinion),
@@ -312,8 +312,8 @@ impl Bench<'_> {
             },
             Until::Failed => match (resource.status, finished(object)) {
                 (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
-                (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
-                (_, Some(Ended { well: false, how })) => Opinion::met(how),
+                (_, Some(FinishedObject { well: true, how })) => Opinion::hopeless(how),
+                (_, Some(FinishedObject { well: false, how })) => Opinion::met(how),
                 (Status::Current, None) => Opinion::waiting("the object is ready"),
                 _ => with_cause(Opinion::waiting("the object has not failed so far")).because(reason),
             },
@@ -321,7 +321,7 @@ impl Bench<'_> {
                 let opinion = of_condition(object, name, value);
                 let is_good = value.eq_ignore_ascii_case("true") && !tells_of_failure(name);
                 match (opinion.verdict, finished(object)) {
-                    (WaitState::Waiting, Some(Ended { how, .. })) => {
+                    (WaitState::Waiting, Some(FinishedObject { how, .. })) => {
                         Opinion::hopeless(format!("{}, and {how}", opinion.why)).because(&opinion.reason)
                     }
                     (WaitState::Waiting, None) if is_good && resource.status == Status::Failed => {
@@ -692,25 +692,27 @@ fn tells_of_failure(name: &str) -> bool {
 }
 
 /// The end of a Job or Pod, after which its status does not change any more.
-struct Ended {
+struct FinishedObject {
     well: bool,
     how: String,
 }
 
-fn finished(object: &Object<'_>) -> Option<Ended> {
+fn finished(object: &Object<'_>) -> Option<FinishedObject> {
     let is_true = |name: &str| {
         object.condition(name).is_some_and(|it| it.get("status").is_some_and(|status| status.is_str("True")))
     };
     match (object.group(), object.kind()) {
         ("batch", "Job") if is_true("Complete") => {
-            Some(Ended { well: true, how: "the Job has completed".to_owned() })
+            Some(FinishedObject { well: true, how: "the Job has completed".to_owned() })
         }
         ("batch", "Job") if is_true("Failed") => {
-            Some(Ended { well: false, how: "the Job has failed".to_owned() })
+            Some(FinishedObject { well: false, how: "the Job has failed".to_owned() })
         }
         ("", "Pod") => match &*object.text(&["status", "phase"]) {
-            "Succeeded" => Some(Ended { well: true, how: "the Pod has completed".to_owned() }),
-            "Failed" => Some(Ended { well: false, how: "the Pod has ended without success".to_owned() }),
+            "Succeeded" => Some(FinishedObject { well: true, how: "the Pod has completed".to_owned() }),
+            "Failed" => {
+                Some(FinishedObject { well: false, how: "the Pod has ended without success".to_owned() })
+            }
             _ => None,
         },
         _ => None,

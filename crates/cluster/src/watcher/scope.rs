@@ -341,7 +341,8 @@ impl<'a> ScopeTask<'a> {
     }
 
     /// Lists the scope if it is not completely known yet and then watches it; else watches it, and in doubt checks
-    /// whether the server's state went back. Returns the reason why that ended.
+    /// whether the server's state went back. Returns the reason why that ended. A list sets `listed_before`; one that
+    /// finds it set is counted as a relist.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {

@@ -173,8 +173,8 @@ impl Access {
         is_known | (self.run == Some(hash))
     }
 
-    /// Returns true if the session cookie is that of an open session, false if that has ended; `None` without a session
-    /// cookie.
+    /// Returns true if one of the first four session cookies is that of an open session, false if none is; `None`
+    /// without a session cookie.
     fn session(&self, headers: &HeaderMap) -> Option<bool> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));

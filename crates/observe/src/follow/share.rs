@@ -109,7 +109,7 @@ pub(super) mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Returns an app and its Deployment, which has a field of `size` bytes.
+    /// Returns a Kustomization and its Deployment, which has a field of `size` bytes.
     pub(in super::super) fn app(size: usize) -> [Value; 2] {
         let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
         [

@@ -82,7 +82,7 @@ pub struct FoundClusters {
     reserved: FleetMembers,
     /// The addresses of the kubeconfig's clusters.
     addresses: HashSet<String>,
-    homes: Vec<Home>,
+    homes: Vec<SearchedHome>,
     reads: SecretReads,
     finished: Vec<FinishedRead>,
     /// The moment at which the first read of `finished` ended; `None` if `finished` is empty.
@@ -98,7 +98,7 @@ pub struct FoundClusters {
 
 /// A cluster of the kubeconfig (a home), and the clusters that its Secrets name.
 #[derive(Debug)]
-struct Home {
+struct SearchedHome {
     /// The check of the addresses of found clusters; `None` if the context of the home cannot be used.
     guard: Option<AddressGuard>,
     /// The clusters that Secrets of the home name, by the name of the cluster.
@@ -181,7 +181,7 @@ impl FoundClusters {
     ) -> (FoundClusters, watch::Receiver<FleetMembers>) {
         let contexts = members.members.iter().map(|member| member.context.as_ref().ok());
         let turns = |at_once| Arc::new(Semaphore::new(at_once));
-        let home = |guard| Home {
+        let home = |guard| SearchedHome {
             guard,
             found: BTreeMap::new(),
             gone: Vec::new(),
@@ -345,7 +345,7 @@ impl FoundClusters {
     /// Returns the index of a found cluster among all clusters: after those of the kubeconfig, by home and name.
     fn place_of(&self, home: usize, name: &str) -> usize {
         let is_watched = |found: &&FoundCluster| found.member.is_some();
-        let of = |home: &Home| home.found.values().filter(is_watched).count();
+        let of = |home: &SearchedHome| home.found.values().filter(is_watched).count();
         let before: usize = self.homes.iter().take(home).map(of).sum();
         let beside = self.homes.get(home).map_or(0, |home| {
             let smaller = home.found.range::<str, _>((Bound::Unbounded, Bound::Excluded(name)));
@@ -411,7 +411,7 @@ impl FoundClusters {
     }
 }
 
-impl Home {
+impl SearchedHome {
     /// Sets the Secrets that name clusters, as `snapshot` of the home has them; the watched clusters of other Secrets
     /// are added to `gone`.
     fn choose(&mut self, secrets: ClusterSecrets, snapshot: &Snapshot) {

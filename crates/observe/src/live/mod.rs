@@ -78,7 +78,7 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<LiveCommand>,
     contact: watch::Receiver<Connectivity>,
     cold: Option<ColdStart>,
     task: JoinHandle<()>,
@@ -91,7 +91,7 @@ struct Shared {
     costs: Mutex<Costs>,
 }
 
-enum Ask {
+enum LiveCommand {
     Subscribe(usize, oneshot::Sender<Subscription>),
     Costs(oneshot::Sender<Costs>),
     Save(String, oneshot::Sender<Vec<u8>>),
@@ -154,7 +154,7 @@ impl Live {
     /// subscribe again. `None` if the cluster is no longer watched. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
-        self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
+        self.asks.send(LiveCommand::Subscribe(bound, answer)).await.ok()?;
         subscription.await.ok()
     }
 
@@ -169,7 +169,7 @@ impl Live {
         let kube_system = self.snapshot();
         let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
         let (answer, saved) = oneshot::channel();
-        self.asks.send(Ask::Save(kube_system.uid().to_string(), answer)).await.ok()?;
+        self.asks.send(LiveCommand::Save(kube_system.uid().to_string(), answer)).await.ok()?;
         saved.await.ok()
     }
 
@@ -183,7 +183,7 @@ impl Live {
     /// values if the cluster is no longer watched.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
-        let asked = self.asks.send(Ask::Costs(answer)).await;
+        let asked = self.asks.send(LiveCommand::Costs(answer)).await;
         match asked {
             Ok(()) => costs.await.unwrap_or_default(),
             Err(_) => *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner),
@@ -246,7 +246,12 @@ fn lasts(discovery: &Discovery) -> Duration {
 }
 
 impl Owner {
-    async fn run(mut self, known_for: Duration, mut inbox: WatchEvents, mut asked: mpsc::Receiver<Ask>) {
+    async fn run(
+        mut self,
+        known_for: Duration,
+        mut inbox: WatchEvents,
+        mut asked: mpsc::Receiver<LiveCommand>,
+    ) {
         let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
         let mut told = Instant::now();
         let mut rediscover = Instant::now() + known_for;
@@ -272,9 +277,9 @@ impl Owner {
                 }
                 ask = asked.recv() => match ask {
                     // Who asked may be gone.
-                    Some(Ask::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
-                    Some(Ask::Costs(answer)) => drop(answer.send(self.feeds.costs())),
-                    Some(Ask::Save(cluster, answer)) => {
+                    Some(LiveCommand::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
+                    Some(LiveCommand::Costs(answer)) => drop(answer.send(self.feeds.costs())),
+                    Some(LiveCommand::Save(cluster, answer)) => {
                         self.tell();
                         drop(answer.send(self.save(&cluster)));
                     }

@@ -10,7 +10,7 @@ use taffrail_object::{Object, Projection};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinHandle;
 
-use super::lines::Lines;
+use super::lines::LineSplitter;
 use super::pods::pods;
 use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
 
@@ -185,7 +185,7 @@ impl Follower {
     /// Reads the log and passes on its lines, until the server ends the response.
     async fn read(&self) -> Result<(), ReadError> {
         let mut stream = self.reader.cluster.log(&self.request).await?;
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         loop {
             let mut new = Vec::new();
             match stream.next().await {

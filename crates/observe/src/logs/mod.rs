@@ -24,7 +24,7 @@ pub use follow::{FollowedLog, LogNews};
 pub use lines::LogLine;
 pub use pods::{PodsOf, PodsRequest, pods_of_app, pods_of_object};
 
-use lines::Lines;
+use lines::LineSplitter;
 
 /// Maximum number of logs of one cluster that are read at the same time; further reads wait.
 pub const MAX_READS: usize = 32;
@@ -76,7 +76,7 @@ impl LogReader {
         // A clone of its own gives back what it is charged for when the log was read.
         let cluster = self.cluster.with_timeout(READ_TIMEOUT);
         let mut stream = cluster.log(&LogRequest { follow: false, ..request.clone() }).await?;
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut log = ContainerLog { lines: Vec::new(), is_cut: false, failure: None };
         let mut left = MAX_LOG_BYTES;
         while !log.is_cut && log.failure.is_none() {

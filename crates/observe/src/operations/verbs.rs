@@ -154,7 +154,7 @@ struct AppRun {
 }
 
 /// The index of an item and the result of its write; `None` if nothing could be sent.
-type Written = (usize, Option<Result<OwnedDocument, WriteError>>);
+type WriteAnswer = (usize, Option<Result<OwnedDocument, WriteError>>);
 
 /// The state of the current step of a verb's run on one app.
 enum AppRunState {
@@ -310,7 +310,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     /// Waits for `follow`, and processes the results of writes that come meanwhile.
     async fn wait<T>(
         &mut self,
-        under_way: &mut FuturesUnordered<impl Future<Output = Written>>,
+        under_way: &mut FuturesUnordered<impl Future<Output = WriteAnswer>>,
         follow: impl Future<Output = T>,
     ) -> ControlFlow<()> {
         let mut follow = pin!(follow);
@@ -334,7 +334,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         &mut self,
         item: usize,
         follow: &mut FleetWatcher,
-    ) -> ControlFlow<(), Option<impl Future<Output = Written> + use<F>>> {
+    ) -> ControlFlow<(), Option<impl Future<Output = WriteAnswer> + use<F>>> {
         let time = self.left().max(WRITE);
         let dry_run = self.settings.dry_run;
         let task = &mut self.tasks[item];

@@ -397,7 +397,8 @@ impl Dump<'_> {
     }
 }
 
-/// Checks that a list may read another page: fails after too many pages or too much time.
+/// Checks that a list may read another page: fails after [`ListRequest::PAGES`] pages, or if the reading took longer
+/// than [`MAX_ANSWERS`] times `timeout`.
 fn goes_on(
     request: &ListRequest<'_>,
     pages: usize,

@@ -131,7 +131,7 @@ struct RunningSnapshot {
 
 /// The kinds of messages to send; of several that are due at one moment the first in this order is sent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
+enum DueMessage {
     Open,
     Facts,
     Part,
@@ -376,26 +376,31 @@ impl Stream {
 
     /// Returns the moment at which the next message is due; `None` before the facts about the cluster are set.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        self.next_task().map(|(due, _)| due)
+        self.next_due().map(|(due, _)| due)
     }
 
-    fn next_task(&self) -> Option<(Duration, Task)> {
+    fn next_due(&self) -> Option<(Duration, DueMessage)> {
         let facts = self.facts.as_ref()?;
         match self.link {
-            StreamLink::Closed { ask_at } => return Some((ask_at, Task::Open)),
+            StreamLink::Closed { ask_at } => return Some((ask_at, DueMessage::Open)),
             StreamLink::Open(_) => {}
         }
         let changes = self.due.first().map(|(due, _)| (*due).max(self.held_until));
-        let heartbeat = (self.sent + HEARTBEAT, Task::Heartbeat);
+        let heartbeat = (self.sent + HEARTBEAT, DueMessage::Heartbeat);
         let tasks = match &self.snapshot {
-            _ if !self.is_read => [facts.due.map(|due| (due, Task::Facts)), Some(heartbeat), None, None],
-            Some(snapshot) => {
-                [facts.due.map(|due| (due, Task::Facts)), Some((snapshot.due, Task::Part)), None, None]
+            _ if !self.is_read => {
+                [facts.due.map(|due| (due, DueMessage::Facts)), Some(heartbeat), None, None]
             }
+            Some(snapshot) => [
+                facts.due.map(|due| (due, DueMessage::Facts)),
+                Some((snapshot.due, DueMessage::Part)),
+                None,
+                None,
+            ],
             None => [
-                facts.due.map(|due| (due, Task::Facts)),
-                changes.map(|due| (due, Task::Changes)),
-                Some((self.digest_due, Task::Digest)),
+                facts.due.map(|due| (due, DueMessage::Facts)),
+                changes.map(|due| (due, DueMessage::Changes)),
+                Some((self.digest_due, DueMessage::Digest)),
                 Some(heartbeat),
             ],
         };
@@ -404,20 +409,20 @@ impl Stream {
 
     /// Returns the message that is due first, and counts it as sent; `None` if none is due at the moment `now`.
     pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
-        let (_, task) = self.next_task().filter(|(due, _)| *due <= now)?;
+        let (_, task) = self.next_due().filter(|(due, _)| *due <= now)?;
         let content = match task {
-            Task::Open => {
+            DueMessage::Open => {
                 (self.link, self.is_asked) = (StreamLink::Closed { ask_at: now + REOPEN }, true);
                 return Some(SourceMessage::Open(self.cluster.clone()));
             }
-            Task::Facts => self.facts.as_mut()?.tell(now),
-            Task::Part => self.part(now)?,
-            Task::Changes => self.changes(now),
-            Task::Digest => {
+            DueMessage::Facts => self.facts.as_mut()?.tell(now),
+            DueMessage::Part => self.part(now)?,
+            DueMessage::Changes => self.changes(now),
+            DueMessage::Digest => {
                 self.digest_due = now + DIGEST;
                 Content::Digest(self.told.clone())
             }
-            Task::Heartbeat => Content::Heartbeat,
+            DueMessage::Heartbeat => Content::Heartbeat,
         };
         let StreamLink::Open(position) = &mut self.link else { return None };
         position.seq += 1;

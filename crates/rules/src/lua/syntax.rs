@@ -197,13 +197,13 @@ struct Goto<'t> {
     of_loop: usize,
 }
 
-struct Found<'t> {
+struct LabelsAndJumps<'t> {
     labels: Vec<Label<'t>>,
     jumps: Vec<Goto<'t>>,
 }
 
-fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
-    let mut found = Found { labels: Vec::new(), jumps: Vec::new() };
+fn read<'t>(tokens: &[Token<'t>]) -> Result<LabelsAndJumps<'t>, Jump> {
+    let mut found = LabelsAndJumps { labels: Vec::new(), jumps: Vec::new() };
     let mut blocks: Vec<(usize, Body)> = Vec::new();
     let mut number = 0;
     let mut at = 0;

@@ -47,8 +47,8 @@ pub(super) struct FieldTest {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Check {
-    Is(Words),
-    Not(Words),
+    Is(ComparedTexts),
+    Not(ComparedTexts),
     Like(Box<[Pattern]>),
     Exists(bool),
     Contains(Box<str>),
@@ -58,7 +58,7 @@ pub(super) enum Check {
 
 /// The values to compare a field with: fixed texts, and templates filled from other fields.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Words {
+pub(super) struct ComparedTexts {
     pub(super) plain: Box<[Box<str>]>,
     pub(super) made: Box<[Box<[Piece]>]>,
 }
@@ -79,7 +79,7 @@ impl Test {
     }
 }
 
-impl Words {
+impl ComparedTexts {
     fn have(&self, value: Value<'_>, scope: &Scope<'_, '_>) -> bool {
         self.plain.iter().any(|word| path::is_word(value, word))
             || self.made.iter().any(|pieces| path::is_word(value, &fill(pieces, scope)))
@@ -101,12 +101,12 @@ pub(super) type Scalar = Box<str>;
 /// A comparison of a number, or of a point in time, with another.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound {
-    pub(super) how: How,
+    pub(super) how: BoundOperator,
     pub(super) other: Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum BoundOperator {
     AtLeast,
     AtMost,
     Above,
@@ -379,11 +379,11 @@ impl Bound {
             _ => None,
         };
         order.is_some_and(|order| match self.how {
-            How::AtLeast => order != Ordering::Less,
-            How::AtMost => order != Ordering::Greater,
-            How::Above => order == Ordering::Greater,
-            How::Below => order == Ordering::Less,
-            How::Equal => order == Ordering::Equal,
+            BoundOperator::AtLeast => order != Ordering::Less,
+            BoundOperator::AtMost => order != Ordering::Greater,
+            BoundOperator::Above => order == Ordering::Greater,
+            BoundOperator::Below => order == Ordering::Less,
+            BoundOperator::Equal => order == Ordering::Equal,
         })
     }
 }

@@ -408,10 +408,10 @@ fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-type Fields<'a> = BTreeMap<String, Value<'a>>;
+type ValuesByName<'a> = BTreeMap<String, Value<'a>>;
 
 /// Returns the containers of a ReplicaSet's Pod template by container name.
-fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
+fn containers<'a>(set: &Object<'a>) -> ValuesByName<'a> {
     let lists = CONTAINERS.into_iter().filter_map(|key| set.at(&["spec", "template", "spec", key])?.items());
     lists.flatten().filter_map(|it| Some((it.get("name")?.as_str()?.into_owned(), it))).collect()
 }
@@ -419,7 +419,7 @@ fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
 /// Returns the containers whose images differ: name, earlier image (`None` if new), new image (`None` if removed).
 fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<String>, Option<String>)> {
     let (before, after) = (containers(previous), containers(current));
-    let image = |containers: &Fields<'_>, name: &str| {
+    let image = |containers: &ValuesByName<'_>, name: &str| {
         Some(containers.get(name)?.get("image")?.as_str()?.into_owned())
     };
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -450,7 +450,7 @@ fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
 }
 
 fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<String> {
-    fn members<'a>(value: Option<Value<'a>>) -> Fields<'a> {
+    fn members<'a>(value: Option<Value<'a>>) -> ValuesByName<'a> {
         let members = value.and_then(Value::members).into_iter().flatten();
         members.map(|(key, value)| (key.into_owned(), value)).collect()
     }

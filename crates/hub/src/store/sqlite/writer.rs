@@ -51,7 +51,7 @@ impl Writer {
     pub(super) fn start(connection: SqliteConnection, lock: Option<Lock>, group: Duration) -> Writer {
         let (commands, waiting) = mpsc::channel(MAX_WAITING);
         let failure = Arc::default();
-        let task = Task { connection, waiting, group, failure: Arc::clone(&failure), _lock: lock };
+        let task = WriterTask { connection, waiting, group, failure: Arc::clone(&failure), _lock: lock };
         tokio::spawn(task.run());
         Writer { commands, failure }
     }
@@ -76,7 +76,7 @@ impl Writer {
     }
 }
 
-struct Task {
+struct WriterTask {
     connection: SqliteConnection,
     waiting: mpsc::Receiver<Command>,
     group: Duration,
@@ -84,7 +84,7 @@ struct Task {
     _lock: Option<Lock>,
 }
 
-impl Task {
+impl WriterTask {
     async fn run(mut self) {
         let mut next = self.waiting.recv().await;
         let mut closing = None;
@@ -104,7 +104,7 @@ impl Task {
                 next = self.waiting.recv().await;
             }
         }
-        let Task { connection, waiting, _lock: lock, .. } = self;
+        let WriterTask { connection, waiting, _lock: lock, .. } = self;
         // All that was acknowledged is in the file or its log, whether or not this succeeds.
         let _ = connection.close().await;
         drop(lock);

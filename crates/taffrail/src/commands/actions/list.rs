@@ -16,7 +16,7 @@ use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::table::{Cell, Table};
 use crate::output::{printable, screen};
 use crate::reasons::SCRIPT_FAILED;
@@ -77,7 +77,7 @@ pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Ex
         ActionsOutput::Table => Ok(()),
         ActionsOutput::Name => {
             let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
-            Names::all(names, console)
+            NameWriter::all(names, console)
         }
         ActionsOutput::Json => get::document(ListOutput::Json, &ObjectActionList::of(items, errors), console),
     })?;

@@ -25,7 +25,7 @@ use crate::runtime::block_on;
 /// The objects that were in a list so far, by the index of their cluster and their key, each with its kind, so that
 /// their deletion can be reported; filled only with `-o jsonl`.
 #[derive(Default)]
-pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
+pub(super) struct ListedObjects(BTreeMap<(usize, ObjectKey), ApiResource>);
 
 /// The statuses of the selected objects in all clusters, and the scopes that could not be read.
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
     judge: &Judge,
-    (printed, seen): (&mut Printed<Judged>, &mut Seen),
+    (printed, seen): (&mut Printed<Judged>, &mut ListedObjects),
     from: &mut Following,
     console: &Console,
 ) -> Result<Exit, CommandError> {
@@ -133,7 +133,7 @@ fn add(
     judge: &Judge,
     snapshot: &Snapshot,
     meant: &[Meant],
-    mut seen: Option<(usize, &mut Seen)>,
+    mut seen: Option<(usize, &mut ListedObjects)>,
 ) {
     let name = snapshot.name();
     let state = snapshot.freshness().state;
@@ -176,7 +176,7 @@ fn add(
                 }
                 let here = |key: &&ObjectKey| namespace.as_ref().is_none_or(|place| *place == key.namespace);
                 let mut keys = keys(snapshot, resource, namespace.as_ref());
-                if let Some((at, Seen(seen))) = &mut seen {
+                if let Some((at, ListedObjects(seen))) = &mut seen {
                     seen.extend(keys.iter().map(|key| ((*at, key.clone()), resource.clone())));
                     let of_it = seen
                         .iter()

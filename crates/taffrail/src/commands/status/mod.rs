@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
     if arguments.watch {
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
-        let mut seen = follow::Seen::default();
+        let mut seen = follow::ListedObjects::default();
         return watch::follow(arguments.form(), console, |from, printed, console| {
             follow::look(arguments, &view, &judge, (printed, &mut seen), from, console)
         });

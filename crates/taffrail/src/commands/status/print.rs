@@ -12,7 +12,7 @@ use crate::commands::changes::Printed;
 use crate::commands::get::NOTHING_KNOWN;
 use crate::commands::rows::STATUS;
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::style;
 use crate::output::table::{Cell, Table};
 use crate::{phrase, reasons};
@@ -43,7 +43,7 @@ enum PrintForm {
     /// The table; true for `-o wide`; and true if it has a CLUSTER column.
     Table(Box<Table<Out>>, bool, bool),
     /// The names, and true if they begin with the cluster.
-    Names(Names, bool),
+    Names(NameWriter, bool),
     Lines(Out),
     Items(Out, ItemStyle, usize),
 }
@@ -70,7 +70,7 @@ impl Printer {
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
                 PrintForm::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => PrintForm::Names(Names::new(console), several),
+            StatusOutput::Name => PrintForm::Names(NameWriter::new(console), several),
             StatusOutput::Jsonl => PrintForm::Lines(raw()),
             StatusOutput::Json => PrintForm::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => PrintForm::Items(raw(), ItemStyle::Yaml { kind }, 0),
