@@ -288,6 +288,7 @@ fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
 /// returns it.
 type WarningKey<'a> = (&'a str, ObjectKey, String, String);
 
+/// The equal Warning events about one object, joined to one.
 struct Warning {
     app: AppName,
     /// Name of the workload whose object this was, if the object is gone.

@@ -135,6 +135,7 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     told.collect()
 }
 
+/// The judge of the apps of a fleet in one computation, with its caches.
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
     /// For each cluster of the fleet, the computing cost of its rules so far.
@@ -147,7 +148,7 @@ pub(crate) struct Judge<'f, 'a> {
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
     /// them.
     judged: Vec<Memo<Arc<ObjectKey>, Resource>>,
-    /// The judged entries that apps with equal [`SharingConditions`] share, by case and object.
+    /// The judged entries that apps with equal [`SharingConditions`] share, by these conditions and the object.
     remembered: Memo<(SharingConditions, Arc<ObjectKey>), Resource>,
     /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,

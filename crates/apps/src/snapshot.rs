@@ -106,6 +106,7 @@ pub(crate) enum Listed {
     Done,
 }
 
+/// An object of a snapshot.
 #[derive(Debug, Clone)]
 struct Stored {
     document: OwnedDocument,

@@ -17,6 +17,7 @@ const MAX_OWNED_LENGTH: usize = 128;
 #[derive(Clone)]
 pub struct Words(WordsText);
 
+/// The text of [`Words`]: owned, or shared with equal ones.
 #[derive(Clone)]
 enum WordsText {
     Own(String),

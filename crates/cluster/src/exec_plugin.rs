@@ -32,6 +32,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Plugins(Arc<Mutex<Running>>);
 
+/// The process groups of the plugins that run; once `ended`, none may start.
 #[derive(Debug, Default)]
 struct Running {
     groups: BTreeSet<i32>,

@@ -29,12 +29,14 @@ static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::of(half_of_the_machi
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Pool>);
 
+/// The budget of a [`Memory`] in bytes, and the use of it.
 #[derive(Debug)]
 struct Pool {
     budget: u64,
     used: Mutex<Used>,
 }
 
+/// The memory charged to each cluster of a [`Pool`], by its number.
 #[derive(Debug, Default)]
 struct Used {
     next: u64,

@@ -244,6 +244,7 @@ struct Pools {
     keys: Pool,
 }
 
+/// The free slots of each table of an index.
 #[derive(Debug, Default)]
 struct Vacants {
     objects: Vacant,

@@ -78,6 +78,7 @@ struct ParsedRules {
     strikes: Strikes,
 }
 
+/// The rules that one object defines, by the field in which it does.
 #[derive(Debug)]
 enum RuleBody {
     /// Expressions as text: each is parsed when it is first needed.

@@ -108,6 +108,7 @@ struct Account {
     objects: Option<[String; 4]>,
 }
 
+/// The time that rules took, and the number of objects judged in it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     time: Duration,
@@ -199,6 +200,7 @@ const MAX_STRUCK: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
+/// The number of times that a script was stopped, and the verdict of the first time.
 #[derive(Debug, Clone)]
 struct Strike {
     times: u8,

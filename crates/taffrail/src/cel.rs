@@ -157,6 +157,7 @@ enum NoResult {
     Broken(String),
 }
 
+/// A parse or an evaluation for the thread of the interpreter.
 type Job = Box<dyn FnOnce() + Send>;
 
 fn start() -> std::io::Result<Sender<Job>> {

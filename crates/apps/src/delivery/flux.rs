@@ -233,6 +233,7 @@ pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     is_applied && observed.into_iter().flatten().any(|observed| Some(observed) < generation)
 }
 
+/// A reader of one Flux object that declares an app.
 struct Reader<'r, 'a> {
     home: usize,
     objects: &'a dyn Objects,

@@ -33,6 +33,7 @@ pub(super) struct BadDocument {
     why: String,
 }
 
+/// A document of a Helm manifest: the identity of an object, or a list of objects.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {

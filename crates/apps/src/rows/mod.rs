@@ -199,6 +199,7 @@ enum Declaring {
     Labels(GroupName),
 }
 
+/// A row, and the declaration from which it was made.
 #[derive(Debug)]
 struct KeptRow {
     number: u32,

@@ -17,6 +17,7 @@ use super::{Snapshot, Stored};
 use crate::keyed::Keyed;
 use crate::owners::ReferenceIndex;
 
+/// The indexes of the objects of a snapshot, each built at its first use.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     pointers: OnceLock<ReferenceIndex>,

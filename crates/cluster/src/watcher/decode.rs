@@ -61,6 +61,7 @@ impl Debug for Batch {
     }
 }
 
+/// The `type` of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventType {
     Added,

@@ -343,6 +343,7 @@ impl ScopeWatch {
     }
 }
 
+/// A message to the reader of [`WatchEvents`].
 #[derive(Debug)]
 enum Message {
     Event(WatchEvent),

@@ -103,6 +103,7 @@ impl Hash for PairRef {
     }
 }
 
+/// A change of the state of a pair that is not saved yet.
 #[derive(Debug, Clone)]
 struct PendingTransition {
     pair: PairRef,

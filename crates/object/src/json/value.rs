@@ -307,6 +307,7 @@ fn integer(text: &[u8]) -> Option<i64> {
 #[derive(Debug, Clone)]
 pub struct Items<'a>(ItemsRepr<'a>);
 
+/// The position in an array, by the form in which its value is kept.
 #[derive(Debug, Clone)]
 enum ItemsRepr<'a> {
     Text { text: &'a [u8], pos: usize },
@@ -370,6 +371,7 @@ impl<'a, const N: usize> Iterator for Rows<'a, '_, N> {
 #[derive(Debug, Clone)]
 pub struct Members<'a>(MembersRepr<'a>);
 
+/// The position in an object, by the form in which its value is kept.
 #[derive(Debug, Clone)]
 enum MembersRepr<'a> {
     Text { text: &'a [u8], pos: usize },

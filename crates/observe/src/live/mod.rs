@@ -84,6 +84,7 @@ pub struct Live {
     task: JoinHandle<()>,
 }
 
+/// The state that the owner of the index shares with the users of a [`Live`].
 #[derive(Debug)]
 struct Shared {
     /// The newest snapshot. The lock is held only while a pointer is copied.
@@ -91,6 +92,7 @@ struct Shared {
     costs: Mutex<Costs>,
 }
 
+/// A request to the task that owns the index, with the channel for its answer.
 enum LiveCommand {
     Subscribe(usize, oneshot::Sender<Subscription>),
     Costs(oneshot::Sender<Costs>),

@@ -95,6 +95,7 @@ struct Waiting {
     changed: Notify,
 }
 
+/// The log lines that were received and not taken yet.
 #[derive(Debug, Default)]
 struct Backlog {
     lines: VecDeque<LogLine>,

@@ -205,6 +205,7 @@ pub(super) fn masked(object: &Object<'_>, kept: &KeptValues) -> Option<OwnedDocu
     masked.finish().ok()
 }
 
+/// The parts of a kubeconfig that name a server.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Kubeconfig {

@@ -34,6 +34,7 @@ pub(crate) struct Checks<E> {
     places: HashMap<String, HashMap<Option<String>, usize>>,
 }
 
+/// The expressions of one entry of `healthCheckExprs`, which judge the objects of a kind.
 #[derive(Debug)]
 struct HealthCheck<E> {
     group: String,

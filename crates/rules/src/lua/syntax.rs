@@ -180,6 +180,7 @@ enum Body {
     Head,
 }
 
+/// A label `::name::` in a Lua text.
 struct Label<'t> {
     name: &'t str,
     range: Range<usize>,
@@ -189,6 +190,7 @@ struct Label<'t> {
     inside: Vec<usize>,
 }
 
+/// A `goto` in a Lua text.
 struct Goto<'t> {
     label: &'t str,
     range: Range<usize>,
@@ -197,6 +199,7 @@ struct Goto<'t> {
     of_loop: usize,
 }
 
+/// The labels and jumps of a Lua text.
 struct LabelsAndJumps<'t> {
     labels: Vec<Label<'t>>,
     jumps: Vec<Goto<'t>>,

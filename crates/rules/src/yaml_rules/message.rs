@@ -25,6 +25,7 @@ pub(super) struct TestMatches<'a> {
     pub(super) element: Option<Value<'a>>,
 }
 
+/// The message of a branch of rules, from which that of a verdict is made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
     /// The message of the condition by which a test holds, or its reason.
@@ -35,6 +36,7 @@ pub(super) enum Message {
     Template(Box<[Piece]>),
 }
 
+/// A part of a template: fixed text, or a field to fill in.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     Text(Box<str>),

@@ -32,6 +32,7 @@ pub(super) enum Start {
     Element,
 }
 
+/// A step of a path, from a value to values inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(Box<str>),

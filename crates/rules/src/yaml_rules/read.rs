@@ -64,6 +64,7 @@ pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<RuleFileError>) {
     (rules, reader.errors)
 }
 
+/// A reader of one rule file, which collects its errors.
 struct Reader<'f> {
     file: &'f str,
     kind: Option<String>,

@@ -45,6 +45,7 @@ pub(super) struct FieldTest {
     pub(super) checks: Box<[Check]>,
 }
 
+/// The comparison that a test of a field makes with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Check {
     Is(ComparedTexts),
@@ -105,6 +106,7 @@ pub(super) struct Bound {
     pub(super) other: Other,
 }
 
+/// The relation that a value must have to a [`Bound`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BoundOperator {
     AtLeast,
@@ -114,6 +116,7 @@ pub(super) enum BoundOperator {
     Equal,
 }
 
+/// The value with which a [`Bound`] compares.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Other {
     Number(f64),

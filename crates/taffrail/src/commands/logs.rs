@@ -299,6 +299,7 @@ fn selected(
 /// The name of a cluster that could not be read, and the failure.
 type Unread = (String, Failure);
 
+/// The name of a cluster, and the result of asking it.
 type OfCluster<T> = (String, Result<T, Failure>);
 
 /// Returns for each cluster its name, and the connection with the Pods of the object, or the failure.

@@ -77,6 +77,7 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
     })
 }
 
+/// A function that finds the candidates for the word being typed.
 type Find = fn(&TypedLine, &str) -> Vec<CompletionCandidate>;
 
 /// Returns the function that finds the candidates of an argument of a command; `None` if its values cannot be

@@ -19,6 +19,7 @@ pub(crate) struct Console {
     is_paging: Arc<AtomicBool>,
 }
 
+/// The destination of an answer, and what was collected for it so far.
 struct Sink {
     place: OutputPlace,
     /// Messages for stderr that are printed when the answer has ended, so that they do not disturb the pager.
@@ -27,6 +28,7 @@ struct Sink {
     problems: Vec<bool>,
 }
 
+/// The place to which an answer is written.
 enum OutputPlace {
     Stdout,
     /// Output that is kept until it has as many rows as the screen; then a pager gets it.
@@ -36,6 +38,7 @@ enum OutputPlace {
     Memory(Vec<u8>),
 }
 
+/// The part of an answer that is kept until it is clear whether it needs a pager.
 struct PagedOutput {
     pager: String,
     text: Vec<u8>,

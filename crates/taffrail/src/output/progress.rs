@@ -37,16 +37,19 @@ pub(crate) fn clear() {
 #[derive(Clone)]
 pub(crate) struct Progress(Option<Arc<ProgressLine>>);
 
+/// A progress line on stderr, and the thread that draws it.
 struct ProgressLine {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The state that the thread of a progress line shares with its users.
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
 
+/// The contents of a progress line: its text, the clusters that have not answered, and the number of all.
 struct Waiting {
     text: String,
     names: Vec<String>,

@@ -20,6 +20,7 @@ const MAX_WAITING: usize = 256;
 /// The number of changes after which the task commits a group at once, to bound the size of a transaction.
 const MAX_CHANGES: usize = 20_000;
 
+/// The channel for the result of a command to the writer.
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// A command to the task.
@@ -76,6 +77,7 @@ impl Writer {
     }
 }
 
+/// The task that alone writes to the database, and the state that it owns.
 struct WriterTask {
     connection: SqliteConnection,
     waiting: mpsc::Receiver<Command>,

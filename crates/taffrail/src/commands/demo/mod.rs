@@ -104,6 +104,7 @@ struct Signals {
     stopped: Signal,
 }
 
+/// A signal that the demo received: to end, that the window was resized, or to stop (Ctrl-Z).
 enum Heard {
     End,
     Resized,

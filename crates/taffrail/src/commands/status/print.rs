@@ -23,6 +23,7 @@ const AUGMENTED: &str = "v1 List";
 /// Maximum number of objects that could not be read or judged that are printed one by one; the others are counted.
 const MAX_MISSES: usize = 20;
 
+/// A writer to stdout or to the pager.
 type Out = Box<dyn Write>;
 
 /// Writes statuses as they arrive, prints errors, and keeps the exit code.
@@ -48,6 +49,7 @@ enum PrintForm {
     Items(Out, ItemStyle, usize),
 }
 
+/// The form of a list of objects, with the kind of the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemStyle {
     Json { kind: &'static str },

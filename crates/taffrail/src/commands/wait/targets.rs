@@ -22,6 +22,7 @@ pub(super) struct ReadQuery {
     labels: Option<String>,
 }
 
+/// A target of `wait` as the command line or a file of `-f` names it, before it is looked up.
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),

@@ -98,6 +98,7 @@ struct Member {
     label: Vec<String>,
 }
 
+/// The contents of `fleet.yaml`: the apps by name, and the clusters to which they are delivered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {

@@ -17,6 +17,7 @@ use super::managers::status_manager;
 #[derive(Debug, Default)]
 pub(super) struct Repository(Mutex<Contents>);
 
+/// The declared objects by key, and their later versions.
 #[derive(Debug, Default)]
 struct Contents {
     objects: HashMap<ObjectKey, Declared>,
