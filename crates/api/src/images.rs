@@ -37,7 +37,7 @@ pub struct ImageUse {
 /// The images of one object, shared by its rows.
 type ObjectImages = Rc<[ImageUse]>;
 
-/// The objects of a fleet whose specs name or whose Pods run certain images.
+/// The objects of a fleet whose specs name, or whose Pods run, images with a given part in their names.
 pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],

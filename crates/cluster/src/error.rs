@@ -24,7 +24,7 @@ pub enum Reason {
     Unauthorized,
     /// The server accepts the credentials, but does not allow this request.
     Forbidden,
-    /// The server has no such object, or no such kind.
+    /// The server has no object of the requested name, or does not serve its kind.
     NotFound,
     /// The server's certificate is not trusted, is for another name, is not valid yet, or has another defect.
     CertificateInvalid,

@@ -12,7 +12,8 @@ use crate::delivery::fields::MAX_STEPS_OF_NAMESPACE;
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 
-/// Finds objects that people changed by hand since the tool of an app applied them, by their field managers.
+/// Finds objects that people changed by hand since the tool of an app applied them, by their field managers; of the
+/// objects in one namespace at most [`MAX_STEPS_OF_NAMESPACE`] fields are read.
 ///
 /// Argo CD compares the objects of its apps itself and reports OutOfSync; of these apps, only those whose sync state is
 /// Unknown are searched.

@@ -185,7 +185,7 @@ pub struct Seen<'s> {
     pub snapshot: &'s Snapshot,
     /// The targets in this cluster; apps are not among them.
     pub targets: &'s [Target],
-    /// True if everything needed was read, including the evidence.
+    /// True if everything that the targets need was read, including the evidence about their objects.
     pub is_settled: bool,
     /// True if the cluster can never be reached.
     pub is_lost: bool,

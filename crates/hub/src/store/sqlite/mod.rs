@@ -99,7 +99,7 @@ impl SqliteStore {
     }
 
     /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other.
-    /// It holds at most so many pages.
+    /// It holds at most `max_pages` pages; `None` for no limit.
     #[cfg(test)]
     pub(crate) async fn open_quick(path: &Path, max_pages: Option<u32>) -> Result<SqliteStore, OpenError> {
         let settings = Settings { group: Duration::from_millis(2), max_pages };
