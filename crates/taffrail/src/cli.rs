@@ -231,15 +231,15 @@ pub(crate) struct GetArguments {
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
+    /// List only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
     /// [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by `get apps -o name`. A name that several apps have selects all
     /// of them; one that no app has is an error. Not with `clusters` [default: all apps]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace; with `clusters`: only these count; with `resources`: only their objects,
-    /// in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace [default:
-    /// all namespaces]
+    /// List only apps declared in this namespace; with `clusters`: count only these; with `resources`: only their
+    /// objects, in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace
+    /// [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -322,8 +322,8 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
-    /// are read]
+    /// Explain only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default:
+    /// all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -388,54 +388,55 @@ impl GroupingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
-    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness (also a
-    /// cluster with such an app, or an object of one that is not synced) does not match Ready, but any list after '!',
-    /// unless the problem is a notice (suspended, OutOfSync without automatic sync)
+    /// List only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready,
+    /// InProgress, Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness
+    /// (also a cluster with such an app, or an object of one that is not synced) does not match Ready, but any list
+    /// after '!', unless the problem is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// With `apps`: only apps with a problem, notices included, on one of these axes: --problems=sync,source;
+    /// With `apps`: list only apps with a problem, notices included, on one of these axes: --problems=sync,source;
     /// --problems alone stands for any axis. --exit-status then judges these axes alone
     #[arg(
         long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
     )]
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
-    /// With `apps`: only apps with one of these sync states, separated by commas, or after '!' with none of them:
+    /// With `apps`: list only apps with one of these sync states, separated by commas, or after '!' with none of them:
     /// Synced, OutOfSync, Syncing, Failed, Suspended (also the apps that --suspended selects), Unknown. Apps known only
     /// by labels have no sync state and are left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
+    /// List only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
     /// argo-application (argo), config-sync, kpt, porch, helm, label (apps known only by labels)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
+    /// List only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
     /// argocd.argoproj.io/skip-reconcile) or whose automatic sync was switched off, not those that never had it
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes it:
-    /// team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
+    /// List only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes
+    /// it: team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Only rows of these clusters (of apps: those that hold their objects): names as in the CLUSTER column, separated
-    /// by commas [default: all that are read]
+    /// List only rows of these clusters (of apps: those that hold their objects): names as in the CLUSTER column,
+    /// separated by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// With `resources`: only objects in these namespaces; with `apps`: only apps with an object there. It does not
-    /// matter where the apps are declared (see -n). Separated by commas
+    /// With `resources`: list only objects in these namespaces; with `apps`: list only apps with an object there. It
+    /// does not matter where the apps are declared (see -n). Separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only those of
-    /// apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace shop). A kind
-    /// of which none of the apps that names and -n select has an object is an error, unless something could not be read
+    /// With `resources`: list only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only
+    /// those of apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace
+    /// shop). A kind of which none of the apps that names and -n select has an object is an error, unless something
+    /// could not be read
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
@@ -448,9 +449,9 @@ pub(crate) struct FilterArguments {
     )]
     pub(crate) orphaned: bool,
 
-    /// With `resources`: only objects whose spec names a container image that contains one of these texts, separated by
-    /// commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition about
-    /// apps is given. With --kind pod: the Pods that run one
+    /// With `resources`: list only objects whose spec names a container image that contains one of these texts,
+    /// separated by commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a
+    /// condition about apps is given. With --kind pod: the Pods that run one
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -509,7 +510,7 @@ impl From<SortBy> for SortField {
 /// Options that restrict the apps among which a name is searched.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
-    /// Only apps declared in this namespace [default: all namespaces]
+    /// Take only apps declared in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -517,8 +518,8 @@ pub(crate) struct NameArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
-    /// are read]
+    /// Take only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all
+    /// that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -598,10 +599,10 @@ pub(crate) struct TreeArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
-    /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
-    /// sync, source or freshness does not match Ready, but any list after '!', unless the problem is a notice
-    /// (suspended, OutOfSync without automatic sync)
+    /// Show only objects with one of these statuses, separated by commas, or after '!' with none of them, and the
+    /// objects above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a
+    /// problem of sync, source or freshness does not match Ready, but any list after '!', unless the problem is a
+    /// notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
@@ -655,8 +656,8 @@ pub(crate) struct EventsArguments {
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only warnings whose last occurrence is at most this long ago, such as 10m or 1h [default: all that the cluster
-    /// keeps]
+    /// Show only warnings whose last occurrence is at most this long ago, such as 10m or 1h [default: all that the
+    /// cluster keeps]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) since: Option<Duration>,
 
@@ -712,7 +713,7 @@ pub(crate) struct TrustArguments {
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only findings of these categories, separated by commas [default: all]
+    /// Show only findings of these categories, separated by commas [default: all]
     #[arg(long, value_parser = values::categories(), value_name = "LIST", value_delimiter = ',')]
     pub(crate) category: Vec<FindingCategory>,
 

@@ -73,8 +73,8 @@ pub(crate) struct LogsArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only containers in these clusters: names as in the CLUSTER column, separated by commas [default: all that are
-    /// read]
+    /// Print only the logs of containers in these clusters: names as in the CLUSTER column, separated by commas
+    /// [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -87,9 +87,10 @@ pub(crate) struct LogsArguments {
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only the containers of this name; if some Pods are not Ready, only in those with the worst status, unless
-    /// --all-pods is given [default: of each Pod that is not Ready, its containers with the worst status, those that
-    /// have not started only if none of them has; of a Ready one, all but init and ephemeral containers]
+    /// Print only the logs of the containers of this name; if some Pods are not Ready, only in those with the worst
+    /// status, unless --all-pods is given [default: of each Pod that is not Ready, its containers with the worst
+    /// status, those that have not started only if none of them has; of a Ready one, all but init and ephemeral
+    /// containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
@@ -103,7 +104,7 @@ pub(crate) struct LogsArguments {
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 
-    /// Only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
+    /// Print only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     pub(crate) since: Option<Duration>,
 

@@ -53,7 +53,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage.")]
 pub(crate) struct ListArguments {
-    /// Only kinds whose full name, KIND.GROUP, contains one of these words, in any case [default: all]
+    /// List only kinds whose full name, KIND.GROUP, contains one of these words, in any case [default: all]
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 

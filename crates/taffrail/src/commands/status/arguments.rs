@@ -36,7 +36,7 @@ pub(crate) struct StatusArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With kinds, without names and --from: only their objects that match this label selector, such as
+    /// With kinds, without names and --from: judge only their objects that match this label selector, such as
     /// team=blue,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// With --rules kstatus: the variant of kstatus whose verdicts count where the two variants differ [default: flux]
+    /// With --rules kstatus: judge as this variant of kstatus does where the two variants differ [default: flux]
     #[arg(long, value_enum)]
     pub(crate) kstatus_fork: Option<KstatusFork>,
 
