@@ -384,8 +384,8 @@ fn has_namespace(live: Option<&LiveObject>, key: &ObjectKey) -> bool {
     }
 }
 
-/// Returns true unless an object is of a [`HARMLESS`] kind, has no labels and no name of an Argo CD's ConfigMap: it may
-/// run code or grant rights, so the user must allow its kind.
+/// Returns true unless an object is of a [`HARMLESS`] kind, has no labels and no name that begins with [`OF_ARGO`]: it
+/// may run code or grant rights, so the user must allow its kind.
 fn is_risky(key: &ObjectKey, object: &Value) -> bool {
     let is_harmless = HARMLESS.contains(&(key.group.as_str(), key.kind.as_str()));
     // Tools select ConfigMaps by label: Helm releases, inventories, dashboards.
