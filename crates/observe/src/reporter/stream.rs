@@ -376,10 +376,10 @@ impl Stream {
 
     /// Returns the moment at which the next message is due; `None` before the facts about the cluster are set.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        self.next_due().map(|(due, _)| due)
+        self.due_message().map(|(due, _)| due)
     }
 
-    fn next_due(&self) -> Option<(Duration, DueMessage)> {
+    fn due_message(&self) -> Option<(Duration, DueMessage)> {
         let facts = self.facts.as_ref()?;
         match self.link {
             StreamLink::Closed { ask_at } => return Some((ask_at, DueMessage::Open)),
@@ -409,7 +409,7 @@ impl Stream {
 
     /// Returns the message that is due first, and counts it as sent; `None` if none is due at the moment `now`.
     pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
-        let (_, task) = self.next_due().filter(|(due, _)| *due <= now)?;
+        let (_, task) = self.due_message().filter(|(due, _)| *due <= now)?;
         let content = match task {
             DueMessage::Open => {
                 (self.link, self.is_asked) = (StreamLink::Closed { ask_at: now + REOPEN }, true);
