@@ -26,13 +26,13 @@ pub struct CauseLog {
 }
 
 impl CauseLog {
-    /// Maximum number of lines; of more, only the newest are kept.
+    /// Maximum number of lines of a log in an explanation; of more, only the newest are kept.
     pub const MAX_LINES: usize = 10;
     /// Maximum length of all lines together, in bytes. The newest lines are kept; the first that does not fit is cut,
     /// and those before it are left out.
     pub const MAX_BYTES: usize = 4096;
 
-    /// Makes an entry without lines.
+    /// Makes the log of a container, so far without lines and without an error.
     pub fn new(pod: ObjectKey, container: &str, previous: bool) -> CauseLog {
         CauseLog {
             pod,

@@ -23,16 +23,16 @@ const MAX_SHORT_MESSAGE: usize = 200;
 /// The count is per namespace so that an author who lists the objects of others does not shorten the chains of their
 /// apps.
 #[derive(Default)]
-struct Told(HashMap<(ByAddress<CauseStep>, Rc<str>), Times>);
+struct ToldSteps(HashMap<(ByAddress<CauseStep>, Rc<str>), StepUses>);
 
 /// The number of rows that contain a cause step, and the first of them.
-struct Times {
+struct StepUses {
     count: usize,
     /// The name of the first row with the step.
     first: Rc<str>,
 }
 
-impl Told {
+impl ToldSteps {
     /// Shortens those steps of the cause chain of a row that [`MAX_FULL_LINKS`] earlier rows about `namespace` contain:
     /// the first and the last step of the chain get a short message and no facts, others are left out. The last step
     /// that stays then gets a fact that names the first row with the first of these steps. `whose` names this row.
@@ -44,7 +44,7 @@ impl Told {
         let last = chain.len().saturating_sub(1);
         for (at, link) in chain.drain(..).enumerate() {
             let place = (ByAddress(link.clone()), namespace.clone());
-            let told = self.0.entry(place).or_insert_with(|| Times { count: 0, first: whose.into() });
+            let told = self.0.entry(place).or_insert_with(|| StepUses { count: 0, first: whose.into() });
             told.count += 1;
             if told.count <= MAX_FULL_LINKS {
                 kept.push(link);
@@ -82,7 +82,7 @@ fn short(link: &CauseStep) -> Arc<CauseStep> {
 /// short message if it is the first or last of its chain, and is left out otherwise. So the answer stays short even for
 /// a cause of thousands of apps.
 pub fn told_in_few(explanations: &mut [Explanation]) {
-    let mut told = Told::default();
+    let mut told = ToldSteps::default();
     for explanation in explanations {
         let whose = match (&explanation.app, &explanation.object) {
             (Some(app), _) if app.namespace.is_empty() => format!("{} {}", app.delivery, app.name),
@@ -101,7 +101,7 @@ pub fn told_in_few(explanations: &mut [Explanation]) {
 
 /// Shortens shared cause chains in the rows of `wait`, like [`told_in_few`].
 pub(super) fn awaited_in_few(items: &mut [WaitChange]) {
-    let mut told = Told::default();
+    let mut told = ToldSteps::default();
     for item in items {
         let app = item.app.as_ref().map(|app| &*app.namespace);
         let namespace = app.or(item.object.as_ref().map(|object| &*object.namespace)).unwrap_or_default();

@@ -137,8 +137,8 @@ pub struct ReadingView {
     /// Number of bytes received, after decompression; left out if they were not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The time since when all needed scopes have been live without a gap; left out unless the cluster is watched
-    /// and live.
+    /// The time since when all needed scopes, but those that are forbidden or absent, have been live without a gap;
+    /// left out unless the cluster is watched and live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_since: Option<Timestamp>,
     /// Number of scopes that are watched; left out if the cluster was read once.

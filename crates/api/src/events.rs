@@ -69,8 +69,8 @@ const MAX_OTHERS: usize = 20;
 impl EventList {
     /// Makes the list of warnings, the newest last, about the declaring objects of `asked`, which are apps of `list`,
     /// their Flux sources, their declared objects and the dependents of these, those that are gone included; `list`
-    /// holds the apps of `clusters`. Leaves out events that last occurred before `oldest`, and with `oldest` those without
-    /// a time; an event that the cluster keeps with a count is one, so that its earlier occurrences count too.
+    /// holds the apps of `clusters`. Leaves out events that last occurred before `oldest`, and with `oldest` those
+    /// without a time; an event that the cluster keeps with a count is one, so that its earlier occurrences count too.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -118,7 +118,7 @@ impl EventList {
             owners.entry(place).or_insert(app);
         }
 
-        let mut warnings: BTreeMap<Place<'_>, Warning> = BTreeMap::new();
+        let mut warnings: BTreeMap<WarningKey<'_>, Warning> = BTreeMap::new();
         for member in members(clusters) {
             let cluster = member.objects.name();
             let mut seen = HashSet::new();
@@ -145,7 +145,7 @@ impl EventList {
                         }
                         None => continue,
                     };
-                    let given = Given::of(event);
+                    let given = EventFields::of(event);
                     if oldest.is_some_and(|oldest| given.last.is_none_or(|last| last < oldest)) {
                         continue;
                     }
@@ -286,8 +286,9 @@ fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
 
 /// The parts in which warnings must be equal to share a row: cluster, object, reason, and the message as [`nameless`]
 /// returns it.
-type Place<'a> = (&'a str, ObjectKey, String, String);
+type WarningKey<'a> = (&'a str, ObjectKey, String, String);
 
+/// The equal Warning events about one object, joined to one.
 struct Warning {
     app: AppName,
     /// Name of the workload whose object this was, if the object is gone.
@@ -299,7 +300,7 @@ struct Warning {
 }
 
 impl Warning {
-    fn add(&mut self, given: Given) {
+    fn add(&mut self, given: EventFields) {
         self.count = self.count.saturating_add(given.count);
         self.first = match (self.first, given.first) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -312,21 +313,21 @@ impl Warning {
 }
 
 /// The fields of an event, read from either of its API groups.
-struct Given {
+struct EventFields {
     message: String,
     count: i64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
 }
 
-impl Given {
-    fn of(event: &Object<'_>) -> Given {
+impl EventFields {
+    fn of(event: &Object<'_>) -> EventFields {
         let message = event.text(&["message"]);
         let message = if message.is_empty() { event.text(&["note"]) } else { message };
         let when = |paths: &[&[&str]]| paths.iter().find_map(|path| event.text(path).parse().ok());
         let count = |path: &[&str]| event.at(path).and_then(Value::as_i64);
         let counts = [&["series", "count"][..], &["count"], &["deprecatedCount"]];
-        Given {
+        EventFields {
             message: message.into_owned(),
             count: counts.into_iter().find_map(count).unwrap_or(1).max(1),
             first: when(&[
@@ -355,7 +356,7 @@ fn subject(reference: Value<'_>) -> Option<ObjectKey> {
     (!key.kind.is_empty() && !key.name.is_empty()).then_some(key)
 }
 
-fn row((place, warning): (Place<'_>, Warning)) -> EventRow {
+fn row((place, warning): (WarningKey<'_>, Warning)) -> EventRow {
     let (cluster, object, reason, _) = place;
     EventRow {
         place: InClusters::one(cluster),

@@ -230,8 +230,8 @@ impl Explanation {
         self
     }
 
-    /// Sets the field manager that suspended the app, and the time; `None` if that is not known or the app is not
-    /// suspended.
+    /// Sets who suspended the app and when; pass `None` if neither the field manager nor the time is known, or if the
+    /// app is not suspended.
     #[must_use]
     pub fn suspended(self, suspension: Option<Suspension>) -> Explanation {
         Explanation { suspension, ..self }

@@ -34,7 +34,7 @@ impl FromStr for StatusFilter {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<StatusFilter, UnknownStatus> {
-        let Words { mut wanted, unwanted } = Words::read(text)?;
+        let ListedWords { mut wanted, unwanted } = ListedWords::read(text)?;
         let unwell = wanted.is_empty();
         if wanted.is_empty() {
             wanted.extend(Status::ALL);
@@ -56,7 +56,7 @@ impl fmt::Display for StatusFilter {
     }
 }
 
-/// Writes the items separated by commas, each of `unwanted` after a `!`: a list that [`Words::read`] reads.
+/// Writes the items separated by commas, each of `unwanted` after a `!`: a list that [`ListedWords::read`] reads.
 fn listed<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     wanted: impl IntoIterator<Item = T>,
@@ -72,13 +72,13 @@ fn listed<T: fmt::Display>(
 
 /// The parsed items of a comma-separated list: those to include, and those after a `!` to exclude. If the list
 /// begins with `!`, all items are excluded.
-struct Words<T> {
+struct ListedWords<T> {
     wanted: BTreeSet<T>,
     unwanted: BTreeSet<T>,
 }
 
-impl<T: FromStr + Ord> Words<T> {
-    fn read(text: &str) -> Result<Words<T>, T::Err> {
+impl<T: FromStr + Ord> ListedWords<T> {
+    fn read(text: &str) -> Result<ListedWords<T>, T::Err> {
         let (mut wanted, mut unwanted) = (BTreeSet::new(), BTreeSet::new());
         let is_negated = text.trim_start().starts_with('!');
         for word in text.split(',').map(str::trim) {
@@ -88,7 +88,7 @@ impl<T: FromStr + Ord> Words<T> {
                 None => wanted.insert(word.parse()?),
             };
         }
-        Ok(Words { wanted, unwanted })
+        Ok(ListedWords { wanted, unwanted })
     }
 }
 
@@ -107,7 +107,7 @@ impl FromStr for SyncFilter {
     type Err = UnknownSyncState;
 
     fn from_str(text: &str) -> Result<SyncFilter, UnknownSyncState> {
-        let Words { wanted, unwanted } = Words::read(text)?;
+        let ListedWords { wanted, unwanted } = ListedWords::read(text)?;
         Ok(SyncFilter { wanted, unwanted })
     }
 }

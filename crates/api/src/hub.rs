@@ -59,7 +59,8 @@ pub struct Coverage {
     /// The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names
     /// that the request gives and the hub does not know are among them. Empty in answers about a past time.
     pub missing: Vec<MissingCluster>,
-    /// Number of further such clusters, which `missing` leaves out; left out if there are none.
+    /// Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`;
+    /// left out if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_omitted: usize,
 }
@@ -148,7 +149,8 @@ pub struct Matrix {
     pub kind: Cow<'static, str>,
     /// The clusters that the filter admits, which are the columns; at a past time those that then had matching apps.
     pub columns: Vec<MatrixColumn>,
-    /// Number of further clusters, which `columns` leaves out; left out if there are none.
+    /// Number of clusters that the filter admits and `columns` leaves out, because there are too many; left out if
+    /// there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub columns_omitted: usize,
     /// The apps of this page, sorted by key.
@@ -265,9 +267,9 @@ pub struct AttentionEntry {
     pub since: Option<Timestamp>,
     /// Number of rows: apps in clusters.
     pub count: usize,
-    /// The keys of the first five of the apps, in the order of the fleet.
+    /// The keys of the first five apps, in the order of the fleet; an app with rows in several clusters counts once.
     pub keys: Vec<String>,
-    /// Number of different keys.
+    /// Number of apps; an app with rows in several clusters counts once.
     pub key_count: usize,
     /// The names of the first five of the clusters, in the order of the fleet.
     pub clusters: Vec<String>,

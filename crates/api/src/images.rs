@@ -35,18 +35,19 @@ pub struct ImageUse {
 }
 
 /// The images of one object, shared by its rows.
-type Found = Rc<[ImageUse]>;
+type ObjectImages = Rc<[ImageUse]>;
 
-/// The objects of a fleet whose specs name or whose Pods run certain images.
+/// The objects of a fleet whose specs name, or whose Pods run, images with a given part in their names.
 pub struct ImageUses<'f> {
     /// Parts of image names, of which an image must contain one.
     parts: &'f [String],
-    clusters: BTreeMap<&'f str, OfCluster<'f>>,
+    clusters: BTreeMap<&'f str, ClusterImages<'f>>,
     /// A cache of the results of [`ImageUses::get`], by cluster and object: any number of apps may list one object.
-    known: RefCell<HashMap<(String, ObjectKey), Found>>,
+    known: RefCell<HashMap<(String, ObjectKey), ObjectImages>>,
 }
 
-struct OfCluster<'f> {
+/// The wanted images that run in one cluster.
+struct ClusterImages<'f> {
     objects: &'f dyn Objects,
     /// The wanted images of Pods and the number of Pods with each, by each object that is or controls these Pods.
     running: HashMap<ObjectKey, BTreeMap<String, usize>>,
@@ -58,7 +59,7 @@ impl<'f> ImageUses<'f> {
     /// Finds the Pods in `clusters` that have not ended and have an image whose name contains one of `parts`.
     pub fn of(parts: &'f [String], clusters: &[&'f dyn Objects]) -> ImageUses<'f> {
         let of_cluster = |objects: &'f dyn Objects| {
-            let mut found = OfCluster { objects, running: HashMap::new(), pods: Vec::new() };
+            let mut found = ClusterImages { objects, running: HashMap::new(), pods: Vec::new() };
             for pod in objects.of_kind("", "Pod", None) {
                 let phase = pod.object.text(&["status", "phase"]);
                 let images = wanted(parts, &pod.object);
@@ -81,14 +82,16 @@ impl<'f> ImageUses<'f> {
 
     /// Returns the wanted images that the spec of an object names or that Pods of it run, sorted by name, at most 8;
     /// none if the object was not read.
-    pub fn get(&self, cluster: &str, key: &ObjectKey) -> Found {
+    pub fn get(&self, cluster: &str, key: &ObjectKey) -> ObjectImages {
         let mut known = self.known.borrow_mut();
         let place = (cluster.to_owned(), key.clone());
         known.entry(place).or_insert_with(|| self.find(cluster, key).into()).clone()
     }
 
     fn find(&self, cluster: &str, key: &ObjectKey) -> Vec<ImageUse> {
-        let Some(OfCluster { objects, running, .. }) = self.clusters.get(cluster) else { return Vec::new() };
+        let Some(ClusterImages { objects, running, .. }) = self.clusters.get(cluster) else {
+            return Vec::new();
+        };
         let Presence::Present(observed) = objects.get(key.as_ref()) else { return Vec::new() };
         let named = wanted(self.parts, &observed.object);
         let none = BTreeMap::new();
@@ -107,7 +110,7 @@ impl<'f> ImageUses<'f> {
     /// declares, even unconfirmed, the topmost of its controllers that was read, or else the Pod. With `pods` returns
     /// instead all Pods with a wanted image. `belongings` are those of all apps of `fleet`.
     pub(crate) fn beside(&self, fleet: &dyn AskedFleet, belongings: &Ownerships<'_>, pods: bool) -> AppList {
-        let of_cluster = |OfCluster { objects, pods: running, .. }: &OfCluster<'_>| {
+        let of_cluster = |ClusterImages { objects, pods: running, .. }: &ClusterImages<'_>| {
             let is_read = |key: &&ObjectKey| matches!(objects.get(key.as_ref()), Presence::Present(_));
             let is_unclaimed = |pod: &ObjectKey| {
                 let own = belongings.of(*objects, pod);

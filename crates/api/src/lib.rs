@@ -102,7 +102,7 @@ pub struct ErrorRow {
     /// The scope that could not be read, or that is invalid: `cluster`, a dump, an API group, a kind, a namespace or an
     /// object.
     pub scope: String,
-    /// The reason in one CamelCase word.
+    /// The reason for the failure in one CamelCase word, such as `Forbidden` or `Malformed`.
     pub reason: String,
     /// The message, for people.
     pub message: String,

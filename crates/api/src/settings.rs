@@ -44,7 +44,7 @@ impl SettingList {
 pub struct SettingRow {
     /// The name of the setting in the file, such as `output.apps`.
     pub key: String,
-    /// The meaning, for people.
+    /// The meaning of the setting, for people.
     pub about: Cow<'static, str>,
     /// The values in effect: one, or the items of a list; empty if nothing sets it and it has no default.
     pub values: Vec<String>,

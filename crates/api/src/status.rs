@@ -50,7 +50,7 @@ pub struct StatusCondition {
     pub condition: String,
     /// Always `True`.
     pub status: String,
-    /// The reason in one CamelCase word.
+    /// The reason of the condition in one CamelCase word.
     pub reason: String,
     /// The message of the condition.
     pub message: String,

@@ -288,14 +288,14 @@ impl TreeNode {
 /// The apps and objects that a tree contains so far. Each is expanded once, so that circular ownership cannot make the
 /// tree endless, nor overlapping apps make it huge.
 #[derive(Default)]
-struct Seen<'a> {
+struct TreeContents<'a> {
     apps: HashSet<*const App>,
     /// The objects, each with its cluster; the value is true for a dependent, false for a declared object.
     objects: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     owners: Owners<'a>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> TreeContents<'a> {
     /// Adds an object of `cluster` to those of the tree, as a dependent or as a declared one; if the tree already
     /// contained it, changes nothing and returns false.
     fn add(&mut self, cluster: &'a str, key: ObjectKeyRef<'a>, is_dependent: bool) -> bool {
@@ -311,11 +311,11 @@ impl<'a> Seen<'a> {
 
 /// The apps and objects that the trees of the answer contain so far, and the number of repeated ones.
 #[derive(Default)]
-struct Told<'a> {
+struct AnswerContents<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
-    /// The objects of the last tree, as in [`Seen::objects`]; its dependents are added to `objects` when another tree
-    /// follows.
+    /// The objects of the last tree, as in [`TreeContents::objects`]; its dependents are added to `objects` when
+    /// another tree follows.
     last: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     repeated: usize,
 }
@@ -355,7 +355,7 @@ pub(super) struct Forest<'a> {
     rules: &'a ActiveRules<'a>,
     now: Timestamp,
     shape: TreeOptions,
-    told: RefCell<Told<'a>>,
+    told: RefCell<AnswerContents<'a>>,
 }
 
 /// A cluster of which trees are built, and the costs of judging its dependents.
@@ -453,13 +453,13 @@ impl<'a> Forest<'a> {
         self.told.borrow_mut().objects.extend(dependents.map(|(object, _)| object));
         // Most declared objects have a few dependents.
         let objects = HashMap::with_capacity(app.resources.len().saturating_mul(4));
-        let mut seen = Seen { objects, ..Seen::default() };
+        let mut seen = TreeContents { objects, ..TreeContents::default() };
         let root = self.app(app, Relation::App, &mut seen, 0);
         self.told.borrow_mut().last = seen.objects;
         root
     }
 
-    fn app(&self, app: &'a App, relation: Relation, seen: &mut Seen<'a>, depth: usize) -> TreeNode {
+    fn app(&self, app: &'a App, relation: Relation, seen: &mut TreeContents<'a>, depth: usize) -> TreeNode {
         let home = self.clusters.get(&*app.app.home);
         let created = app.declaring.as_ref().and_then(|key| created_at(found(home?.objects, key).as_ref()?));
         let mut node = TreeNode {
@@ -533,7 +533,7 @@ struct Below<'b, 'a> {
 }
 
 impl<'a> Below<'_, 'a> {
-    fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut Seen<'a>, depth: usize) {
+    fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut TreeContents<'a>, depth: usize) {
         let cluster = &*self.app.app.target;
         let below = seen.owners.dependents(self.ground.objects, owner);
         // A dependent that is declared as well has its own branch.
@@ -618,7 +618,7 @@ pub(super) fn fold(node: &mut TreeNode) {
         return;
     }
     let likenesses: Vec<Option<Likeness<'_>>> = node.children.iter().map(likeness).collect();
-    let mut groups: HashMap<&Likeness<'_>, Group> = HashMap::new();
+    let mut groups: HashMap<&Likeness<'_>, AlikeChildren> = HashMap::new();
     for likeness in likenesses.iter().flatten() {
         groups.entry(likeness).or_default().count += 1;
     }
@@ -650,7 +650,7 @@ pub(super) fn fold(node: &mut TreeNode) {
 
 /// A group of children that are alike: their total number, and the number handled so far.
 #[derive(Default)]
-struct Group {
+struct AlikeChildren {
     count: usize,
     met: usize,
 }

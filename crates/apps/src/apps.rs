@@ -135,6 +135,7 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     told.collect()
 }
 
+/// The judge of the apps of a fleet in one computation, with its caches.
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
     /// For each cluster of the fleet, the computing cost of its rules so far.
@@ -147,8 +148,8 @@ pub(crate) struct Judge<'f, 'a> {
     /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
     /// them.
     judged: Vec<Memo<Arc<ObjectKey>, Resource>>,
-    /// The judged entries that apps with equal [`Case`] share, by case and object.
-    remembered: Memo<(Case, Arc<ObjectKey>), Resource>,
+    /// The judged entries that apps with equal [`SharingConditions`] share, by these conditions and the object.
+    remembered: Memo<(SharingConditions, Arc<ObjectKey>), Resource>,
     /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,
     large: LargeMarks,
@@ -156,9 +157,9 @@ pub(crate) struct Judge<'f, 'a> {
 
 /// The conditions under which an entry may be shared: the index of the object's cluster, the Argo CD scripts that
 /// judge it, and the namespace charged for the cost (of an app that lists the object without a mark on it).
-type Case = (usize, Option<Lesson>, Option<String>);
+type SharingConditions = (usize, Option<Lesson>, Option<String>);
 
-/// The health scripts of one Argo CD, with the trust in them, as a part of a [`Case`].
+/// The health scripts of one Argo CD, with the trust in them, as a part of [`SharingConditions`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lesson {
     home: usize,
@@ -168,7 +169,7 @@ struct Lesson {
 
 /// An object that an app declares, as it was found in its cluster.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FoundObject<'a> {
     cluster: usize,
     key: &'a Arc<ObjectKey>,
     found: &'a Presence<'a>,
@@ -229,7 +230,8 @@ impl<'f, 'a> Judge<'f, 'a> {
                     || taught.is_some() && !app.claimant.may_better(*cluster, key, &found, &self.large);
                 // A claimant without the agreement of the object pays for judging it.
                 let claimant = is_doubted.then(|| self.payer(&app, *cluster));
-                let place = Place { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
+                let place =
+                    FoundObject { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
                 let judged = match &taught {
                     Some(_) if is_doubted => self.judge_taught(place, &of_doubted, lesson.as_ref()),
                     Some(_) => self.judge_taught(place, &rules, lesson.as_ref()),
@@ -351,7 +353,7 @@ impl<'f, 'a> Judge<'f, 'a> {
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
         let found = self.fleet.objects(app.home).get(key.as_ref());
         let key = &Arc::new(key.clone());
-        let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
+        let own = self.judge_once(FoundObject { cluster: app.home, key, found: &found, claimant: None });
         if app.never_reconciled && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
@@ -360,8 +362,8 @@ impl<'f, 'a> Judge<'f, 'a> {
 
     /// Judges an object by the rules that all apps share. Caches the result for all apps if the object is large or not
     /// well; if `place` names a claimant that pays for it, for that claimant alone.
-    fn judge_once(&self, place: Place<'_>) -> Resource {
-        let Place { cluster, key, claimant, .. } = place;
+    fn judge_once(&self, place: FoundObject<'_>) -> Resource {
+        let FoundObject { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);
         let judged = &self.judged[cluster];
         if let Some(resource) = judged.known(objects, key) {
@@ -393,27 +395,38 @@ impl<'f, 'a> Judge<'f, 'a> {
         })
     }
 
-    /// Judges an object by `rules`; if these are the scripts of a `lesson`, uses the cache of its [`Case`].
-    fn judge_taught(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
+    /// Judges an object by `rules`; if these are the scripts of a `lesson`, uses the cache of its
+    /// [`SharingConditions`].
+    fn judge_taught(
+        &self,
+        place: FoundObject<'_>,
+        rules: &ActiveRules<'_>,
+        lesson: Option<&Lesson>,
+    ) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// Returns the cached entry of an object for its [`Case`], or judges it and caches the entry.
-    fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
-        let Place { cluster, key, claimant, .. } = place;
+    /// Returns the cached entry of an object for its [`SharingConditions`], or judges it and caches the entry.
+    fn judge_case(
+        &self,
+        place: FoundObject<'_>,
+        rules: &ActiveRules<'_>,
+        lesson: Option<&Lesson>,
+    ) -> Resource {
+        let FoundObject { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));
         self.remembered.get(self.fleet.objects(cluster), (case, key.clone()), || self.judge(place, rules))
     }
 
-    fn judge(&self, place: Place<'_>, rules: &ActiveRules<'_>) -> Resource {
+    fn judge(&self, place: FoundObject<'_>, rules: &ActiveRules<'_>) -> Resource {
         let resource = self.judge_apart(place, rules);
         let mut said = self.said.borrow_mut();
         Resource { message: said.words(resource.message), chain: said.chain(resource.chain), ..resource }
     }
 
-    fn judge_apart(&self, place: Place<'_>, rules: &ActiveRules<'_>) -> Resource {
-        let Place { cluster, key, found, claimant } = place;
+    fn judge_apart(&self, place: FoundObject<'_>, rules: &ActiveRules<'_>) -> Resource {
+        let FoundObject { cluster, key, found, claimant } = place;
         let observed = match found {
             Presence::Present(observed) => observed,
             Presence::Absent => {

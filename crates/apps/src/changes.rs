@@ -9,7 +9,7 @@ use taffrail_status::assess::{self, Change, ChangeKind, Evidence, History, neare
 use taffrail_status::{Presence, Status};
 
 use crate::app::{App, Resource};
-use crate::delivery::{Applied, argo, flux, helm};
+use crate::delivery::{AppliedRevision, argo, flux, helm};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
@@ -35,12 +35,12 @@ pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> V
     for (place, member) in fleet.members.iter().enumerate() {
         places.entry(member.objects.name()).or_insert(place);
     }
-    let past = Past { fleet: &fleet, places, histories };
+    let past = FleetHistory { fleet: &fleet, places, histories };
     apps.iter().map(|(app, via)| past.of(app, via)).collect()
 }
 
 /// The recorded changes of all clusters of a fleet, to find those that precede a failure.
-struct Past<'p, 'a> {
+struct FleetHistory<'p, 'a> {
     fleet: &'p Fleet<'a>,
     /// The index of each cluster in `histories`, by its name.
     places: HashMap<&'p str, usize>,
@@ -48,7 +48,7 @@ struct Past<'p, 'a> {
     histories: Vec<History<'p>>,
 }
 
-impl Past<'_, '_> {
+impl FleetHistory<'_, '_> {
     fn of(&self, app: &App, via: &[&App]) -> Vec<Change> {
         let Some(speaker) = app.speaker.as_ref().filter(|speaker| speaker.status != Status::Current) else {
             return Vec::new();
@@ -114,8 +114,8 @@ fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
     applied.into_iter().map(|applied| change(&key, applied)).collect()
 }
 
-fn change(key: &ObjectKey, applied: Applied) -> Change {
-    let Applied { when, from, to, fields } = applied;
+fn change(key: &ObjectKey, applied: AppliedRevision) -> Change {
+    let AppliedRevision { when, from, to, fields } = applied;
     let object = taffrail_object::ObjectKey::new(&key.group, &key.kind, &key.namespace, &key.name);
     Change { from, to, fields, ..Change::new(when, ChangeKind::Revision, object) }
 }

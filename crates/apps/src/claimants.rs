@@ -27,14 +27,14 @@ type ClaimsOfCluster<'l> = HashMap<&'l ObjectKey, Vec<(usize, bool)>>;
 
 /// The apps that claim an object, or the nearest of its controllers that any app claims.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Nearest<'l> {
+pub(crate) struct NearestClaims<'l> {
     /// The object with confirmed claims; `None` if there is none.
     pub(crate) object: Option<&'l ObjectKey>,
-    /// The indexes of the apps with confirmed claims on [`object`](Nearest::object).
+    /// The indexes of the apps with confirmed claims on [`object`](NearestClaims::object).
     pub(crate) confirmed: Vec<usize>,
     /// The object with unconfirmed claims, which may be another one; `None` if there is none.
     pub(crate) listed_object: Option<&'l ObjectKey>,
-    /// The indexes of the apps with unconfirmed claims on [`listed_object`](Nearest::listed_object).
+    /// The indexes of the apps with unconfirmed claims on [`listed_object`](NearestClaims::listed_object).
     pub(crate) unconfirmed: Vec<usize>,
 }
 
@@ -83,8 +83,8 @@ impl<'l> Claimants<'l> {
         &self,
         cluster: &str,
         objects: impl IntoIterator<Item = &'k ObjectKey>,
-    ) -> Nearest<'l> {
-        let mut nearest = Nearest::default();
+    ) -> NearestClaims<'l> {
+        let mut nearest = NearestClaims::default();
         let Some(of_cluster) = self.claims.get(cluster) else { return nearest };
         for (&object, claims) in objects.into_iter().filter_map(|object| of_cluster.get_key_value(object)) {
             let of = |unconfirmed: bool| {

@@ -28,7 +28,7 @@ impl Errors {
         }
     }
 
-    /// Returns true if there may be an error of a scope.
+    /// Returns true if there may be an error of a scope: one was added, though it may have been removed since.
     pub(crate) fn has(&self, scope: &Scope) -> bool {
         self.scopes.contains(scope)
     }

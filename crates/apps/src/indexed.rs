@@ -102,7 +102,7 @@ impl<'s> IndexedCluster<'s> {
 
     /// Returns the object as it was read one by one, if it was; otherwise `observed`. That is marked as metadata unless
     /// the index keeps its body, or its kind is one of those of which the index keeps all fields that `assess` reads.
-    fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
+    fn as_read<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
         let key = observed.key;
         if let Some(body) = self.bodies.get(&key as &dyn AsObjectKey)
             && let Ok(object) = Object::new(body.root())
@@ -134,10 +134,10 @@ impl<'s> IndexedCluster<'s> {
             && (self.bodies.is_empty() || !self.bodies.contains_key(&object.object_name()))
     }
 
-    /// Returns the objects sorted by key, so that messages always name them in the same order, each as
-    /// [`cut`](Self::cut) returns it.
+    /// Returns the objects sorted by key, so that messages always name them in the same order: each whole if it was
+    /// read one by one, and marked as metadata if the index keeps neither its body nor all fields that `assess` reads.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
-        let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
+        let mut all: Vec<_> = listing.map(|observed| self.as_read(observed)).collect();
         all.sort_by_key(|observed| observed.key);
         Box::new(all.into_iter())
     }
@@ -146,7 +146,7 @@ impl<'s> IndexedCluster<'s> {
 impl ClusterState for IndexedCluster<'_> {
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         match self.evidence.get(key) {
-            Presence::Present(observed) => Presence::Present(self.cut(observed)),
+            Presence::Present(observed) => Presence::Present(self.as_read(observed)),
             Presence::Unobserved(_) if self.facts.is_dump => Presence::Absent,
             missing => missing,
         }

@@ -118,7 +118,7 @@ pub use reconciliation::{
     reconciliation_details,
 };
 pub use round_robin::round_robin;
-pub use rows::{AppRows, ChangedRows, Looked, Propagation};
+pub use rows::{AppRows, ChangedRows, Propagation, RowWork};
 pub use scope::{Scope, ScopeError, silence};
 pub use secret_clusters::{
     ClusterSecret, ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_secrets,

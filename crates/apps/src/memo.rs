@@ -10,11 +10,11 @@ use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
 /// A cached value, with the lookups made to compute it; `None` if lookups are not recorded.
-type Known<V> = (V, Option<Arc<QuestionRecord>>);
+type CachedValue<V> = (V, Option<Arc<QuestionRecord>>);
 
 /// A cache of computed values by key, each with the lookups made to compute it, if lookups are recorded.
 #[derive(Debug)]
-pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
+pub(crate) struct Memo<K, V>(RefCell<HashMap<K, CachedValue<V>>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Memo<K, V> {

@@ -139,8 +139,9 @@ fn is_owned(observed: &Observed<'_>) -> bool {
     controller.is_some() || !others.is_empty()
 }
 
-/// Returns true for objects that Kubernetes or a delivery tool makes without owners: in every namespace, for the API
-/// server itself, for a ServiceAccount, for leader election, for a release of Helm, or for a HelmRelease of Flux.
+/// Returns true for objects that Kubernetes or a delivery tool makes without owners: the ServiceAccount `default`, the
+/// Service `kubernetes`, the ConfigMap `kube-root-ca.crt`, the bootstrap roles, and any token Secret of a
+/// ServiceAccount, ConfigMap for leader election, storage of a Helm release, or HelmChart of Flux.
 fn is_made(observed: &Observed<'_>) -> bool {
     let ObjectKeyRef { group, kind, namespace, name } = observed.key;
     let has = |part: &str, key: &str| observed.object.at(&["metadata", part, key]).is_some();

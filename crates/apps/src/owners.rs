@@ -14,7 +14,7 @@ use crate::objects::Objects;
 /// An index of the references to objects in one cluster (owners and events), made in one pass over its
 /// objects.
 #[derive(Debug, Default)]
-pub(crate) struct Pointers {
+pub(crate) struct ReferenceIndex {
     /// Keys of controlled objects, by the UID of their controller.
     controlled: Keyed<String>,
     /// Keys of objects, by the UID of each owner that is not the controller.
@@ -25,7 +25,7 @@ pub(crate) struct Pointers {
 
 /// The references in one object: to its owners, and, in an event, to the object that it is about.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Pointing<'a> {
+pub(crate) struct ObjectReferences<'a> {
     /// The UID of the owner with `controller: true`; `None` if there is none.
     pub(crate) controller: Option<Cow<'a, str>>,
     /// The UIDs of the other owners.
@@ -34,19 +34,19 @@ pub(crate) struct Pointing<'a> {
     pub(crate) about: Option<(String, String, String)>,
 }
 
-impl<'a> Pointing<'a> {
-    pub(crate) fn of(object: &Object<'a>) -> Pointing<'a> {
+impl<'a> ObjectReferences<'a> {
+    pub(crate) fn of(object: &Object<'a>) -> ObjectReferences<'a> {
         let about = |(_, regarding): (Event<'_>, Regarding<'_>)| {
             (regarding.kind.into_owned(), regarding.namespace.into_owned(), regarding.name.into_owned())
         };
         let (controller, others) = owners(object.metadata());
-        Pointing { controller, others, about: Event::read(object).map(about) }
+        ObjectReferences { controller, others, about: Event::read(object).map(about) }
     }
 }
 
-impl Pointers {
+impl ReferenceIndex {
     /// Builds the index of these objects, each given by its key and the root of its JSON text.
-    pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Value<'a>)>) -> Pointers {
+    pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Value<'a>)>) -> ReferenceIndex {
         let (mut controlled, mut held, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for (key, root) in objects {
             // Nothing but the metadata of most objects is looked at: there may be very many.
@@ -54,9 +54,10 @@ impl Pointers {
             controlled.extend(controller.map(|uid| (uid, key)));
             held.extend(others.into_iter().map(|uid| (uid, key)));
             let event = Some(root).filter(|_| key.kind == "Event").and_then(|root| Object::new(root).ok());
-            events.extend(event.and_then(|event| Pointing::of(&event).about).map(|about| (about, key)));
+            events
+                .extend(event.and_then(|event| ObjectReferences::of(&event).about).map(|about| (about, key)));
         }
-        Pointers { controlled: Keyed::of(controlled), held: Keyed::of(held), events: Keyed::of(events) }
+        ReferenceIndex { controlled: Keyed::of(controlled), held: Keyed::of(held), events: Keyed::of(events) }
     }
 
     /// Updates the index for an object that was created (`old` is `None`), changed, or deleted (`new` is
@@ -67,11 +68,11 @@ impl Pointers {
         old: Option<&Object<'_>>,
         new: Option<&Object<'_>>,
     ) {
-        let [old, new] = [old, new].map(|object| object.map(Pointing::of));
+        let [old, new] = [old, new].map(|object| object.map(ObjectReferences::of));
         if old == new {
             return;
         }
-        if let Some(Pointing { controller, others, about }) = old {
+        if let Some(ObjectReferences { controller, others, about }) = old {
             if let Some(uid) = controller {
                 self.controlled.remove(&*uid, key);
             }
@@ -82,7 +83,7 @@ impl Pointers {
                 self.events.remove(&about, key);
             }
         }
-        if let Some(Pointing { controller, others, about }) = new {
+        if let Some(ObjectReferences { controller, others, about }) = new {
             if let Some(uid) = controller {
                 self.controlled.insert(uid.into_owned(), key);
             }
@@ -174,7 +175,7 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
 }
 
 /// The result of looking up the controller that an object names.
-pub(crate) enum Control {
+pub(crate) enum ControllerLookup {
     /// The object names no controller, or one that does not exist with the UID that it names: any author can write a
     /// reference.
     None,
@@ -188,20 +189,20 @@ pub(crate) enum Control {
 }
 
 /// Returns the state of the controller that an object names, as far as it was read.
-pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control {
-    let Some(owner) = controller_of(objects, observed) else { return Control::None };
+pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> ControllerLookup {
+    let Some(owner) = controller_of(objects, observed) else { return ControllerLookup::None };
     let named = controller(&observed.object);
     match objects.get(owner.as_ref()) {
         Presence::Present(found) => {
             let own = found.object.text(&["metadata", "uid"]);
             match named {
-                Some(named) if named == own => Control::Proved,
-                Some(_) if !own.is_empty() => Control::None,
-                _ => Control::Known,
+                Some(named) if named == own => ControllerLookup::Proved,
+                Some(_) if !own.is_empty() => ControllerLookup::None,
+                _ => ControllerLookup::Known,
             }
         }
-        Presence::Absent => Control::None,
-        Presence::Unobserved(_) => Control::Unknown(owner),
+        Presence::Absent => ControllerLookup::None,
+        Presence::Unobserved(_) => ControllerLookup::Unknown(owner),
     }
 }
 

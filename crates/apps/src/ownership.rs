@@ -7,7 +7,7 @@ use taffrail_status::Presence;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
 use crate::app::{App, AppError, AppList};
-use crate::claimants::{Claimants, Nearest};
+use crate::claimants::{Claimants, NearestClaims};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
 use crate::owners::controllers;
@@ -89,7 +89,7 @@ impl<'l> Ownerships<'l> {
     pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'l> {
         let owners = controllers(cluster, key);
         let nearest = self.claimants.nearest(cluster.name(), std::iter::once(key).chain(&owners));
-        let Nearest { confirmed, unconfirmed, .. } = nearest;
+        let NearestClaims { confirmed, unconfirmed, .. } = nearest;
         let of = |places: Vec<usize>| -> Vec<&'l App> {
             places.into_iter().filter_map(|place| self.list.apps.get(place)).collect()
         };
@@ -103,7 +103,8 @@ impl<'l> Ownerships<'l> {
         Ownership { apps, listed, declares, owners, marked, unread }
     }
 
-    /// Returns what could not be read and may declare one of `keys`: an object of `cluster` and its controllers.
+    /// Returns the clusters, and the kinds of apps in clusters, that could not be read and may declare one of `keys`,
+    /// sorted: `eu-hub`, `eu-1 (KIND)`. The keys are those of an object of `cluster` and of its controllers.
     fn unread<'k>(&self, cluster: &dyn Objects, keys: impl Iterator<Item = &'k ObjectKey>) -> Vec<String> {
         if self.hiding.is_empty() {
             return Vec::new();

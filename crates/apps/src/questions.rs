@@ -77,19 +77,20 @@ pub(crate) struct QuestionRecord {
 /// last.
 #[derive(Debug, Default)]
 pub struct QuestionLog {
-    open: Mutex<Vec<Open>>,
+    open: Mutex<Vec<OpenRecord>>,
     hasher: RandomState,
 }
 
+/// The record of a computation that runs.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenRecord {
     asked: QuestionRecord,
-    /// True while lookups are not recorded because one recorded lookup covers them all.
+    /// True while lookups of the computation are not recorded because one recorded lookup covers them all.
     is_quiet: bool,
 }
 
 impl QuestionLog {
-    fn open(&self) -> MutexGuard<'_, Vec<Open>> {
+    fn open(&self) -> MutexGuard<'_, Vec<OpenRecord>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +111,7 @@ impl QuestionLog {
     /// Records that the result of the running computation may change at the time `at` without a change of any
     /// object.
     pub(crate) fn changes_at(&self, at: Timestamp) {
-        if let Some(Open { asked, .. }) = self.open().last_mut()
+        if let Some(OpenRecord { asked, .. }) = self.open().last_mut()
             && asked.next.is_none_or(|next| at < next)
         {
             asked.next = Some(at);
@@ -126,7 +127,7 @@ impl QuestionLog {
 
     /// Runs `find` and returns its result with the record of the lookups that it made.
     pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, QuestionRecord) {
-        self.open().push(Open::default());
+        self.open().push(OpenRecord::default());
         let found = find();
         let mut asked = self.open().pop().unwrap_or_default().asked;
         asked.questions.sort_unstable();

@@ -189,6 +189,7 @@ fn place_of(key: &ObjectKey) -> Place<'_> {
     (&key.group, &key.kind, &key.namespace)
 }
 
+/// The state from which the next reads of a cluster are planned.
 struct Plan<'p> {
     snapshot: &'p Snapshot,
     asked: &'p ReadQuery,

@@ -146,7 +146,8 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
     }
 }
 
-/// Returns the source of an app whose declaring object is in `home`. `parent` is the app that delivers that object.
+/// Returns URL, branch, path and types of the source of an app whose declaring object is in `home`, and the source URL
+/// of `parent`, the app that delivers that object.
 pub fn application_details(
     app: &App,
     parent: Option<&App>,
@@ -188,8 +189,9 @@ fn source_type(source: &Source) -> String {
     .to_owned()
 }
 
-/// Returns the state of the delivery of an app whose declaring object is in `home`. `via` is the app (with its home)
-/// that delivers the objects in place of the app's own tool.
+/// Returns the time of the last successful sync of an app whose declaring object is in `home`, its sources, and the
+/// objects by which it is delivered. With `via`, the app (with its home) that delivers in place of the app's own tool,
+/// the sources are those of `via`, and its delivering objects follow.
 pub fn reconciliation_details(
     app: &App,
     home: Option<&dyn Objects>,

@@ -61,13 +61,15 @@ pub enum InsertError {
     #[error("the item is not a Kubernetes object")]
     NotAnObject(#[source] ObjectError),
     /// The document is an object other than the one that the read requested.
-    #[error("the object is not one of those that were requested")]
+    #[error("the item is not one of the objects that were requested, so it is not stored")]
     NotAsked,
     /// A part of the object's key is longer than `LONGEST_NAME` bytes.
-    #[error("the name, namespace, kind or group of the object is longer than {LONGEST_NAME} bytes")]
+    #[error(
+        "the name, namespace, kind or group of the item is longer than {LONGEST_NAME} bytes, so it is not stored"
+    )]
     LongName,
     /// The object has no `metadata.name`.
-    #[error("the object has no name")]
+    #[error("the item has no metadata.name, so it is not stored")]
     NoName,
 }
 
@@ -97,13 +99,14 @@ pub enum Answer {
 pub(crate) enum Listed {
     /// The kind was not listed, or only in a version that the server does not serve although it serves another one.
     No,
-    /// Lists with a selector succeeded, and none of all objects was made.
+    /// Lists with a selector succeeded, and no list of all objects of the kind was made.
     Selected,
     /// A list of all objects of the kind was made, or one with or without a selector failed or found that the kind is
     /// not served.
     Done,
 }
 
+/// An object of a snapshot.
 #[derive(Debug, Clone)]
 struct Stored {
     document: OwnedDocument,
@@ -136,7 +139,7 @@ impl Stored {
 
 /// The state of an object that is not in the snapshot and that no read would have returned.
 #[derive(Debug, Clone)]
-enum Rest {
+enum NotInSnapshot {
     /// The object counts as absent, because a dump contains all objects.
     Absent,
     /// The object is unknown; holds the reason.
@@ -155,7 +158,7 @@ pub struct Snapshot {
     /// The results of reads of single objects by name: the message of the failure; or `None` if the read succeeded, or
     /// found that the object does not exist.
     single_reads: HashMap<ObjectKey, ByBody<Option<String>>>,
-    rest: Rest,
+    rest: NotInSnapshot,
     lost: Option<String>,
     indexes: Indexes,
     /// The changes since the last call of [`Snapshot::take_changes`]; `None` before the first call, until which
@@ -164,8 +167,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    fn new(name: String, freshness: Freshness, rest: Rest) -> Snapshot {
-        let facts = ClusterFacts::new(name, freshness, matches!(rest, Rest::Absent));
+    fn new(name: String, freshness: Freshness, rest: NotInSnapshot) -> Snapshot {
+        let facts = ClusterFacts::new(name, freshness, matches!(rest, NotInSnapshot::Absent));
         Snapshot {
             facts,
             objects: BTreeMap::new(),
@@ -185,7 +188,7 @@ impl Snapshot {
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
         let ClusterFacts { name, id, unverified, compared, servers, version, freshness, .. } = &self.facts;
-        let rest = Rest::Unobserved("the cluster was not read for this answer");
+        let rest = NotInSnapshot::Unobserved("the cluster was not read for this answer");
         let mut other = Snapshot::new(name.clone(), *freshness, rest);
         other.lost.clone_from(&self.lost);
         other.facts.id.clone_from(id);
@@ -214,20 +217,28 @@ impl Snapshot {
         }
     }
 
-    /// Makes an empty dump called `name`; an object that is not inserted counts as absent.
+    /// Makes an empty dump called `name`, observed at `observed_at`; an object that is not inserted counts as absent.
     pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
-        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
+        Snapshot::new(name.into(), Freshness::live(observed_at), NotInSnapshot::Absent)
     }
 
-    /// Makes a live cluster of which nothing was read yet; [`crate::plan_reads`] plans the reads.
+    /// Makes a live cluster called `name`, observed at `observed_at`, of which nothing was read yet;
+    /// [`crate::plan_reads`] plans the reads.
     pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
-        Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("the object was not read"))
+        Snapshot::new(
+            name.into(),
+            Freshness::live(observed_at),
+            NotInSnapshot::Unobserved("the object was not read"),
+        )
     }
 
     /// Makes a cluster that did not answer or could not be read, for `reason` (one word) and with `message` for people.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
-        let mut snapshot =
-            Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("the object was not read"));
+        let mut snapshot = Snapshot::new(
+            name.into(),
+            Freshness::never(),
+            NotInSnapshot::Unobserved("the object was not read"),
+        );
         let error = ScopeError { scope: Scope::Cluster, reason: reason.into(), message: message.into() };
         // Each of its objects says so; why is told once, with the cluster.
         let how = if is_silence(&error) { "does not answer" } else { "could not be read" };
@@ -334,7 +345,7 @@ impl Snapshot {
     ///
     /// Missing objects may have been in that part, so from then on they count as unobserved, not as absent.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.rest = Rest::Unobserved("parts of the dump could not be read");
+        self.rest = NotInSnapshot::Unobserved("parts of the dump could not be read");
         self.facts.is_dump = false;
         self.note_all();
         let scope = Scope::Input(place.into());
@@ -411,7 +422,7 @@ impl Snapshot {
                     return Ok(());
                 }
                 // A live cluster may answer the same read differently later.
-                let differs = matches!(self.rest, Rest::Absent)
+                let differs = matches!(self.rest, NotInSnapshot::Absent)
                     && known.is_some_and(|known| known.document.text() != stored.document.text());
                 let was_repeated = known.is_some_and(|known| known.is_repeated);
                 if differs && !was_repeated {
@@ -637,8 +648,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the extent to which a kind was listed in a namespace (`None`: in all) with at least the
-    /// projection `wanted`.
+    /// Returns the extent to which a kind was listed in a namespace (`None`: in all) with at least the projection
+    /// `wanted`. A kind that the server does not serve counts as listed, unless it serves another version of it now.
     pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,

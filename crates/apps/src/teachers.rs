@@ -16,9 +16,10 @@ use crate::objects::Objects;
 
 /// The ConfigMap with the Argo CD health scripts for an Application, and the proof that an Argo CD runs in its
 /// namespace.
-pub(crate) struct Settings {
-    /// The key of the ConfigMap.
+pub(crate) struct ScriptSettings {
+    /// The key of the ConfigMap with the scripts.
     pub(crate) key: ObjectKey,
+    /// The proof that an Argo CD runs in the ConfigMap's namespace.
     pub(crate) standing: Standing,
 }
 
@@ -26,10 +27,12 @@ pub(crate) struct Settings {
 /// that it serves.
 #[derive(Default)]
 pub(crate) struct Standings {
+    /// The proof that an Argo CD runs in a namespace, by cluster and namespace.
     known: Memo<(String, String), Standing>,
     /// True if a namespace has health scripts; by cluster and namespace.
     teaching: Memo<(String, String), bool>,
-    /// True if an Argo CD serves a namespace; by cluster, the Argo CD's namespace, and that namespace.
+    /// True if an Argo CD serves a namespace: by cluster, the namespace of the Argo CD, and the namespace that it may
+    /// serve.
     served: Memo<(String, String, String), bool>,
 }
 
@@ -61,17 +64,17 @@ impl Standings {
         objects: &dyn Objects,
         application: &Object<'_>,
         trust: &Trust,
-    ) -> Option<Settings> {
+    ) -> Option<ScriptSettings> {
         let own = application.namespace();
         if let Some(namespace) = argo::controller(application)
             && let Some(key) = self.scripts(objects, &namespace)
             && self.of(objects, &namespace, trust) == Standing::Known
             && self.serves(objects, &namespace, &own)
         {
-            return Some(Settings { key, standing: Standing::Known });
+            return Some(ScriptSettings { key, standing: Standing::Known });
         }
         let key = self.scripts(objects, &own)?;
-        Some(Settings { key, standing: self.of(objects, &own, trust) })
+        Some(ScriptSettings { key, standing: self.of(objects, &own, trust) })
     }
 }
 
@@ -117,12 +120,12 @@ pub(crate) fn teachers<'f>(
     let says = declaring.object.at(&["spec", "healthCheckExprs"]).is_some_and(|checks| !checks.is_null());
     let trusted_home = || format!("trusted-homes: [{}]", home.name());
     let unheard = match &settings {
-        Some(Settings { key, standing }) if *standing != Standing::Known => Some(Unheard {
+        Some(ScriptSettings { key, standing }) if *standing != Standing::Known => Some(Unheard {
             object: key.clone(),
             voice: (*standing == Standing::Seen).then_some(Voice::OnlyWorse),
             setting: format!("argocd: [{}]", key.namespace),
         }),
-        Some(Settings { key, .. }) if !is_own => {
+        Some(ScriptSettings { key, .. }) if !is_own => {
             Some(Unheard { object: key.clone(), voice: Some(Voice::OnlyWorse), setting: trusted_home() })
         }
         None if says && !is_own => Some(Unheard {
@@ -133,8 +136,8 @@ pub(crate) fn teachers<'f>(
         _ => None,
     };
     let settings = settings.filter(|settings| settings.standing != Standing::Unknown);
-    let settings =
-        settings.and_then(|Settings { key, standing }| Some(teacher(whole(home, &key)?.object, standing)));
+    let settings = settings
+        .and_then(|ScriptSettings { key, standing }| Some(teacher(whole(home, &key)?.object, standing)));
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 

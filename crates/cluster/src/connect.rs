@@ -70,6 +70,7 @@ pub struct Cluster {
     pub(crate) charge: Arc<Charge>,
 }
 
+/// The connection that the clones of a [`Cluster`] share, and the facts learned by connecting.
 pub(crate) struct Shared {
     pub(crate) pool: ConnectionPool,
     pub(crate) traffic: Traffic,

@@ -46,6 +46,7 @@ impl PooledConnection {
     }
 }
 
+/// The connections to one API server.
 pub(crate) struct ConnectionPool {
     /// The connection for all requests but watches and followed logs, whose responses do not end by themselves.
     pub(crate) first: PooledConnection,

@@ -63,6 +63,7 @@ impl Costs {
     }
 }
 
+/// The counters behind the [`Costs`] of a watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     requests: [AtomicU64; 4],

@@ -16,7 +16,7 @@ use taffrail_object::ApiResource;
 use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
-use crate::request::{Answer, Ask, Failure, JSON};
+use crate::request::{Answer, Ask, JSON, ReadFailure};
 
 /// The `Accept` header of the discovery requests: the aggregated forms in order of preference, then the plain form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -26,7 +26,8 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// tenth of that.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum size of a response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of that.
+/// Maximum size of a discovery response in bytes; a larger one is refused. One about [`MAX_KINDS`] kinds has a third of
+/// that.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Maximum number of groups read from a response; further ones are left out and counted.
@@ -117,7 +118,7 @@ pub struct BrokenGroup {
     /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group; `all groups but the
     /// core group`; or `an unknown group`.
     pub name: String,
-    /// The reason, on one line.
+    /// The reason why kinds of the group could not be discovered, on one line.
     pub reason: String,
 }
 
@@ -296,11 +297,11 @@ impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Bounded<T, N
 
 /// The short names or the verbs of a resource: the first [`MAX_WORDS`] and one more, which shows that there are too
 /// many.
-type Words = Bounded<String, { MAX_WORDS + 1 }>;
+type ResourceWords = Bounded<String, { MAX_WORDS + 1 }>;
 
 /// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.
 #[derive(Deserialize)]
-struct Lists<'a> {
+struct GroupLists<'a> {
     #[serde(default)]
     kind: String,
     #[serde(borrow)]
@@ -340,8 +341,8 @@ struct AggregatedResource {
     scope: String,
     #[serde(default)]
     singular_resource: String,
-    verbs: Option<Words>,
-    short_names: Option<Words>,
+    verbs: Option<ResourceWords>,
+    short_names: Option<ResourceWords>,
     subresources: Option<Bounded<Subresource, MAX_WORDS>>,
 }
 
@@ -381,13 +382,13 @@ struct PlainResource {
     singular_name: String,
     namespaced: bool,
     kind: String,
-    verbs: Option<Words>,
-    short_names: Option<Words>,
+    verbs: Option<ResourceWords>,
+    short_names: Option<ResourceWords>,
 }
 
 /// The names of an item that is malformed elsewhere.
 #[derive(Deserialize)]
-struct Names<'a> {
+struct ItemNames<'a> {
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -419,9 +420,9 @@ impl Cluster {
         )
         .await;
 
-        let mut finding = Finding::default();
+        let mut finding = DiscoveryRun::default();
         let in_time = || self.deadline.check(WHAT).is_ok();
-        let mut take = |ask: &Ask, answer: Result<Answer, Failure>| {
+        let mut take = |ask: &Ask, answer: Result<Answer, ReadFailure>| {
             let answer = answer.map_err(|failure| failure.error)?;
             aside_if_large(answer.body.len(), || finding.take(&answer.body, &in_time))
                 .map_err(|problem| answer.unreadable(&ask.what, problem))
@@ -449,7 +450,7 @@ impl Cluster {
     }
 
     /// Requests the resources of each pending version, all concurrently, and adds them to `finding`.
-    async fn ask_versions(&self, finding: &mut Finding) {
+    async fn ask_versions(&self, finding: &mut DiscoveryRun) {
         let pending = std::mem::take(&mut finding.pending);
         let asks = pending.into_iter().map(|Pending { group, version }| async move {
             let name = group_version(&group, &version);
@@ -474,7 +475,7 @@ impl Cluster {
 
 /// A discovery under way.
 #[derive(Default)]
-struct Finding {
+struct DiscoveryRun {
     discovery: Discovery,
     /// The index of each resource among those found so far, by group, plural and kind.
     known: HashMap<[String; 3], usize>,
@@ -482,11 +483,11 @@ struct Finding {
     pending: Vec<Pending>,
 }
 
-impl Finding {
+impl DiscoveryRun {
     /// Adds one of the two first responses; returns the problem if it cannot be read. Ends early when `in_time`
     /// returns false.
     fn take(&mut self, body: &[u8], in_time: &dyn Fn() -> bool) -> Result<(), String> {
-        let lists: Lists<'_> = serde_json::from_slice(body).map_err(malformed)?;
+        let lists: GroupLists<'_> = serde_json::from_slice(body).map_err(malformed)?;
         match lists.kind.as_str() {
             "APIGroupDiscoveryList" => {
                 let groups = lists.items.unwrap_or_default();
@@ -625,7 +626,7 @@ fn version_of(text: &RawValue) -> Option<String> {
     word(names(text)?.version?)
 }
 
-fn names(text: &RawValue) -> Option<Names<'_>> {
+fn names(text: &RawValue) -> Option<ItemNames<'_>> {
     serde_json::from_str(text.get()).ok()
 }
 
@@ -706,11 +707,11 @@ mod tests {
     #[test]
     fn lists_are_read_up_to_their_bound() {
         let words = format!("[{}\"\"]", "\"\",".repeat(100_000));
-        let words: Words = serde_json::from_str(&words).unwrap();
+        let words: ResourceWords = serde_json::from_str(&words).unwrap();
         assert_eq!((words.items.len(), words.more), (MAX_WORDS + 1, 100_000 - MAX_WORDS));
         assert!(words.items.capacity() <= 2 * MAX_WORDS);
         let items = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
-        let lists: Lists<'_> = serde_json::from_str(&items).unwrap();
+        let lists: GroupLists<'_> = serde_json::from_str(&items).unwrap();
         assert_eq!(lists.items.map(|items| (items.items.len(), items.more)), Some((MAX_GROUPS, 30_001)));
     }
 
@@ -725,7 +726,7 @@ mod tests {
         let body = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}]}}"#, groups.join(","));
         let asked = Cell::new(0);
         let in_time = || asked.replace(asked.get() + 1) < 100;
-        let mut finding = Finding::default();
+        let mut finding = DiscoveryRun::default();
         finding.take(body.as_bytes(), &in_time).unwrap();
         assert!(finding.discovery.resources.len() <= 10, "{}", finding.discovery.resources.len());
         assert!(asked.get() <= 102, "{}", asked.get());

@@ -24,7 +24,7 @@ pub enum Reason {
     Unauthorized,
     /// The server accepts the credentials, but does not allow this request.
     Forbidden,
-    /// The server has no such object, or no such kind.
+    /// The server has no object of the requested name, or does not serve its kind.
     NotFound,
     /// The server's certificate is not trusted, is for another name, is not valid yet, or has another defect.
     CertificateInvalid,
@@ -87,7 +87,7 @@ impl Reason {
                 "the credentials of this context are missing, wrong or expired: log in again"
             }
             Reason::Forbidden => {
-                "ask for a role that allows `get` and `list` on this, or name a namespace you may read; unreadable objects are shown as Unknown"
+                "ask for a role that allows `get` and `list` on what the message names, or name a namespace that you may read; unreadable objects are shown as Unknown"
             }
             Reason::NotFound => "check the name and namespace, and that the kind is installed in the cluster",
             Reason::CertificateInvalid => {
@@ -99,7 +99,9 @@ impl Reason {
             Reason::ConnectionRefused => {
                 "check that the server is running, and that its port in the kubeconfig is right"
             }
-            Reason::ConnectionLost => "the server or something before it closed the connection: try again",
+            Reason::ConnectionLost => {
+                "the server, or a proxy before it, closed the connection: run the command again"
+            }
             Reason::ConnectionFailed => {
                 "check that the network (or VPN) is up, and that `server` in the kubeconfig is right"
             }
@@ -119,19 +121,21 @@ impl Reason {
                 "see the API server's log; an API service or webhook behind it may be down"
             }
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
-            Reason::Gone => "the list changed too fast for its pages: try again",
+            Reason::Gone => "the list changed faster than its pages could be read: run the command again",
             Reason::OverLimit => {
                 "if an app names too many objects, split it; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
             }
             Reason::BadRequest => {
                 "check that the server serves this kind in this version; a selector or name may be wrong"
             }
-            Reason::Conflict => "check the object again, and retry if the change is still needed",
+            Reason::Conflict => {
+                "look at the object again, and run the command again if the change is still needed"
+            }
             Reason::Invalid => {
                 "correct the field, or satisfy the webhook, that the message names; the object was not changed"
             }
             Reason::BadKubeconfig => {
-                "correct the named entry, or log in again, which often rewrites the kubeconfig"
+                "correct the entry of the kubeconfig that the message names, or log in again, which often rewrites the kubeconfig"
             }
         }
     }
@@ -503,9 +507,9 @@ pub enum ReadError {
         what: String,
         /// The HTTP status.
         code: u16,
-        /// Its content type, or `no content type`.
+        /// The content type of the response, or `no content type`.
         content_type: String,
-        /// The first 80 characters, on one line.
+        /// The first 80 characters of the response, on one line.
         start: String,
     },
     /// A response, a list, all that is kept of the cluster, or the number of connections to it would exceed a limit.

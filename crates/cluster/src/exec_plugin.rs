@@ -32,6 +32,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Plugins(Arc<Mutex<Running>>);
 
+/// The process groups of the plugins that run; once `ended`, none may start.
 #[derive(Debug, Default)]
 struct Running {
     groups: BTreeSet<i32>,
@@ -60,7 +61,7 @@ impl Plugins {
     }
 
     /// Starts a plugin and returns it with its process group; fails with `Interrupted` after [`Plugins::end`].
-    fn spawn(&self, command: &mut Command) -> io::Result<(Child, Group)> {
+    fn spawn(&self, command: &mut Command) -> io::Result<(Child, PluginGroup)> {
         // The lock makes `end` wait until this group is known.
         let mut running = self.running();
         if running.ended {
@@ -69,7 +70,7 @@ impl Plugins {
         let child = command.spawn()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok());
         running.groups.extend(group);
-        Ok((child, Group { plugins: self.clone(), group }))
+        Ok((child, PluginGroup { plugins: self.clone(), group }))
     }
 }
 
@@ -206,12 +207,12 @@ async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
 
 /// The process group of a running plugin. On drop it is killed, unless the plugin has ended and all its output was
 /// read: a child process may hold the output open after the plugin has ended.
-struct Group {
+struct PluginGroup {
     plugins: Plugins,
     group: Option<i32>,
 }
 
-impl Group {
+impl PluginGroup {
     /// Marks the group as ended, so that drop does not kill it: the system may reuse its number.
     fn ended(&mut self) {
         if let Some(group) = self.group.take() {
@@ -220,7 +221,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for PluginGroup {
     fn drop(&mut self) {
         if let Some(group) = self.group {
             self.ended();

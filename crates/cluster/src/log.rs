@@ -18,7 +18,7 @@ use crate::deadline::Deadline;
 use crate::error::{BoxError, Fault, Phase, ReadError, TimeLimit};
 use crate::read::ESCAPED;
 use crate::request::{AGENT, Answer, Ask, not_json, refused};
-use crate::traffic::Sent;
+use crate::traffic::SentRequest;
 
 /// The media types of a log, as kubectl requests them: some servers refuse a request for plain text alone.
 const LOG: &str = "application/json, */*";
@@ -90,7 +90,7 @@ pub struct LogStream {
     what: String,
     body: Body,
     shared: Arc<Shared>,
-    sent: Sent,
+    sent: SentRequest,
     bytes: u64,
     /// The time limit of the whole log; `None` for a log that is followed.
     deadline: Option<Deadline>,

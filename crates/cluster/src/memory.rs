@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::error::ReadError;
 
-/// The budget in bytes if the size of the machine's memory is unknown.
+/// The memory budget of all clusters together, in bytes, if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
 /// The number of bytes charged for each byte of a kept text: an index of its parts is kept with it.
@@ -29,12 +29,14 @@ static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::of(half_of_the_machi
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Pool>);
 
+/// The budget of a [`Memory`] in bytes, and the use of it.
 #[derive(Debug)]
 struct Pool {
     budget: u64,
     used: Mutex<Used>,
 }
 
+/// The memory charged to each cluster of a [`Pool`], by its number.
 #[derive(Debug, Default)]
 struct Used {
     next: u64,
@@ -67,8 +69,8 @@ impl Memory {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters that will be connected, so that the first one takes no more than its share of memory,
-    /// and opens no more connections for watches than its part of the open-file limit.
+    /// Sets the number of clusters that will be connected, so that the first one takes no more than its share of
+    /// memory, and opens no more connections for watches than its part of the open-file limit.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
@@ -164,7 +166,8 @@ impl Charge {
         self.take_cost(what, cost(bytes, 0))
     }
 
-    /// Charges the cluster for the records of objects whose texts are charged already.
+    /// Charges the cluster for the records of `number` objects whose texts are charged already; fails for the operation
+    /// `what` if that exceeds its share.
     pub(crate) fn take_objects(&self, what: &str, number: u64) -> Result<(), ReadError> {
         self.take_cost(what, cost(0, number))
     }

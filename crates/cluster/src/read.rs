@@ -13,7 +13,7 @@ use crate::aside::aside_if_large;
 use crate::connect::Cluster;
 use crate::error::{Phase, ReadError, Reason, TimeLimit, one_line};
 use crate::memory::Charge;
-use crate::request::{Answer, Ask, Failure, JSON, too_large};
+use crate::request::{Answer, Ask, JSON, ReadFailure, too_large};
 
 /// The media type that asks for lists of metadata only. It names no alternative: a server that cannot omit bodies must
 /// refuse the request instead of sending them.
@@ -302,13 +302,13 @@ impl Cluster {
     }
 
     /// Sends a read like [`Cluster::ask`]; refuses a response of more than `most` bytes.
-    pub(crate) async fn ask_up_to(&self, ask: &Ask, most: usize) -> Result<Answer, Failure> {
+    pub(crate) async fn ask_up_to(&self, ask: &Ask, most: usize) -> Result<Answer, ReadFailure> {
         let answer = self.ask(ask).await?;
         self.refuse_larger(&ask.what, &answer.body, most)?;
         Ok(answer)
     }
 
-    /// Returns an error for a response of more than `most` bytes, and gives its charge back.
+    /// Returns an error for a response to the operation `what` of more than `most` bytes, and gives its charge back.
     fn refuse_larger(&self, what: &str, body: &[u8], most: usize) -> Result<(), ReadError> {
         if body.len() <= most {
             return Ok(());

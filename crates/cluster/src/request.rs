@@ -115,7 +115,7 @@ struct StatusDetails {
 
 /// The failure of a read request.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ReadFailure {
     pub(crate) error: ReadError,
     /// True if the server tells that the object does not exist, though its kind does.
     pub(crate) no_such_object: bool,
@@ -123,25 +123,25 @@ pub(crate) struct Failure {
 
 /// The failure of a request that got no usable response.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostRequest {
     pub(crate) error: ReadError,
     /// True if the server may have received the request.
     pub(crate) sent: bool,
 }
 
-impl Lost {
-    fn unsent(error: ReadError) -> Lost {
-        Lost { error, sent: false }
+impl LostRequest {
+    fn unsent(error: ReadError) -> LostRequest {
+        LostRequest { error, sent: false }
     }
 
-    fn sent(error: ReadError) -> Lost {
-        Lost { error, sent: true }
+    fn sent(error: ReadError) -> LostRequest {
+        LostRequest { error, sent: true }
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Failure {
-        Failure { error, no_such_object: false }
+impl From<ReadError> for ReadFailure {
+    fn from(error: ReadError) -> ReadFailure {
+        ReadFailure { error, no_such_object: false }
     }
 }
 
@@ -150,7 +150,7 @@ impl Cluster {
     ///
     /// Retries after each 429 (too many requests), and once after a server error (5xx), as long as the deadline and
     /// [`MAX_ATTEMPTS`] allow. Only reads use this, so repeating one is harmless.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, ReadFailure> {
         let (mut attempt, mut failed_before) = (0, false);
         loop {
             attempt += 1;
@@ -203,11 +203,11 @@ impl Cluster {
         request: request::Builder,
         body: Body,
         attempt: u32,
-    ) -> Result<Answer, Lost> {
+    ) -> Result<Answer, LostRequest> {
         let timed_out = |phase, after| ReadError::Timeout { what: ask.what.clone(), phase, after };
         let request =
             request.header(ACCEPT, ask.accept).header(USER_AGENT, AGENT).body(body).map_err(|error| {
-                Lost::unsent(ReadError::Unexpected {
+                LostRequest::unsent(ReadError::Unexpected {
                     what: ask.what.clone(),
                     problem: format!("the request is invalid: {error}"),
                 })
@@ -215,14 +215,14 @@ impl Cluster {
         // A request that begins after the deadline could only be given up, and a write would be uncertain.
         if self.deadline.remaining().is_zero() {
             let after = TimeLimit::All(self.deadline.elapsed());
-            return Err(Lost::unsent(timed_out(Phase::Unsent, after)));
+            return Err(LostRequest::unsent(timed_out(Phase::Unsent, after)));
         }
         // The semaphore is never closed.
         let _place = self
             .deadline
             .limit(self.shared.pool.first.streams.acquire())
             .await
-            .map_err(|after| Lost::unsent(timed_out(Phase::Queue, after)))?;
+            .map_err(|after| LostRequest::unsent(timed_out(Phase::Queue, after)))?;
 
         let span = ask.span(self, request.method(), attempt);
         let traffic = &self.shared.traffic;
@@ -262,22 +262,25 @@ impl Cluster {
             None => debug!(round, ?at, ?took, "not answered"),
         });
         match outcome {
-            Err(after) => Err(Lost::sent(timed_out(phase, after))),
+            Err(after) => Err(LostRequest::sent(timed_out(phase, after))),
             Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(over))) => Err(Lost::sent(over)),
+            Ok(Ok(Err(over))) => Err(LostRequest::sent(over)),
             Ok(Err(error)) => {
                 let fault = Fault::of(&error);
                 // An error of a token's issuer may quote the token.
                 let source = (fault != Fault::Credentials).then(|| error.into());
                 // Without a connection or credentials nothing was sent.
                 let sent = matches!(fault, Fault::Lost | Fault::Other);
-                Err(Lost { error: ReadError::Transport { what: ask.what.clone(), fault, source }, sent })
+                Err(LostRequest {
+                    error: ReadError::Transport { what: ask.what.clone(), fault, source },
+                    sent,
+                })
             }
         }
     }
 }
 
-/// Returns the error for a response above the size limit.
+/// Returns the error for a response to the operation `what` of more than `largest` bytes.
 pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
@@ -295,7 +298,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
 }
 
-pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
+pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     let what = ask.what.clone();
     let code = answer.status.as_u16();
     let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");
@@ -319,7 +322,7 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
     let message = status.message.filter(|message| !message.is_empty()).or(status.reason);
     let message = message.unwrap_or_else(|| answer.status.to_string());
     let named = status.details.and_then(|details| details.name).is_some_and(|name| !name.is_empty());
-    Failure {
+    ReadFailure {
         error: ReadError::Refused { what, code, message: one_line(&message, 400) },
         no_such_object: code == 404 && named,
     }

@@ -16,8 +16,8 @@ use crate::costs::Cost;
 pub struct Requests {
     /// The number of requests, and the bytes of their responses after decompression.
     pub cost: Cost,
-    /// The number of round trips: the length of the longest chain of requests of which each began after the previous one
-    /// had ended.
+    /// The number of round trips: the length of the longest chain of requests of which each began after the previous
+    /// one had ended.
     pub rounds: usize,
     /// The time from when the first connection was open to the end of the latest request, answered or not; zero before
     /// any.
@@ -30,7 +30,7 @@ pub(crate) struct Traffic {
     begun: Instant,
     requests: AtomicU64,
     bytes: AtomicU64,
-    /// The highest round of a request that has ended; see [`Sent::round`].
+    /// The highest round of a request that has ended; see [`SentRequest::round`].
     rounds: AtomicUsize,
     /// Time at which the latest request ended, in microseconds since `begun`.
     until: AtomicU64,
@@ -42,7 +42,7 @@ pub(crate) struct Traffic {
 
 /// The start of a request: its time, and its place in the chain of requests.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     /// Time at which the request was sent, since the first connection was open. Waiting for earlier requests is not
     /// included.
     pub(crate) at: Duration,
@@ -64,13 +64,13 @@ impl Traffic {
     }
 
     /// Starts measuring a request that is sent now; [`Traffic::end`] counts it.
-    pub(crate) fn send(&self) -> Sent {
-        Sent { at: self.begun.elapsed(), round: self.rounds.load(Ordering::Relaxed) + 1 }
+    pub(crate) fn send(&self) -> SentRequest {
+        SentRequest { at: self.begun.elapsed(), round: self.rounds.load(Ordering::Relaxed) + 1 }
     }
 
     /// Counts a request that ended and the `bytes` of its response. `is_answered` is true if a response began to
     /// arrive: only then can this request set the shortest time. Returns the time from sending it to now.
-    pub(crate) fn end(&self, sent: Sent, bytes: u64, is_answered: bool) -> Duration {
+    pub(crate) fn end(&self, sent: SentRequest, bytes: u64, is_answered: bool) -> Duration {
         let now = self.begun.elapsed();
         let took = now.saturating_sub(sent.at);
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);

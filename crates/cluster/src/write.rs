@@ -66,7 +66,7 @@ pub struct CreateRequest<'a> {
 #[non_exhaustive]
 pub enum WriteError {
     /// Secrets are never written, because logs and terminals show patches.
-    #[error("{what}: Secrets are never written")]
+    #[error("cannot {what}: Taffrail never writes Secrets")]
     Secret {
         /// The operation, such as `patch secrets/x`.
         what: String,
@@ -135,12 +135,12 @@ impl WriteError {
     /// Returns a hint for the user: one about writes, or else that of the reason.
     pub fn hint(&self) -> &'static str {
         match self {
-            WriteError::Secret { .. } => "change the Secret at its source",
+            WriteError::Secret { .. } => "change the Secret where it is made, such as in Git or with kubectl",
             WriteError::Forbidden { what, .. } if what.starts_with(CREATE) => {
-                "ask for a role that allows `create` on this; check with `kubectl auth can-i create`"
+                "ask for a role that allows `create` on the object's kind; check with `kubectl auth can-i create`"
             }
             WriteError::Forbidden { .. } => {
-                "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
+                "ask for a role that allows `patch` on the object; check with `kubectl auth can-i patch`"
             }
             WriteError::NotFound { .. } => {
                 "check that the object and its namespace exist, and that its kind is installed"

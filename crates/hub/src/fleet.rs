@@ -92,6 +92,7 @@ impl Default for FleetState {
     }
 }
 
+/// A cluster of a fleet, with the sources that report about it.
 #[derive(Debug)]
 pub(crate) struct KnownCluster {
     /// The place of the cluster in lists: in the order in which clusters were opened.
@@ -99,6 +100,7 @@ pub(crate) struct KnownCluster {
     pub(crate) sources: Vec<Source>,
 }
 
+/// A source of reports about one cluster, with the newest reports.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,

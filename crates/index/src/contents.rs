@@ -10,7 +10,7 @@ use taffrail_status::{Status, Verdict};
 use super::chunked::Chunked;
 use super::events::Events;
 use super::new_record;
-use super::pool::{Kept, NONE};
+use super::pool::{NONE, PoolValues};
 use super::postings::Postings;
 use super::record::{
     Handle, Health, Judged, KindBucket, Links, List, NamespaceHead, Owner, OwnerGroup, Record, Uid,
@@ -47,13 +47,13 @@ pub struct Contents {
     pub(super) by_namespace: Table,
     pub(super) status_heads: [u32; Status::ALL.len()],
     pub(super) counts: [u32; Status::ALL.len()],
-    pub(super) texts: Kept<str>,
-    pub(super) sets: Kept<[(u32, u32)]>,
-    pub(super) owners: Kept<[Owner]>,
-    pub(super) verdicts: Kept<Judged>,
-    pub(super) healths: Kept<Health>,
-    pub(super) extracts: Kept<[u8]>,
-    pub(super) keys: Kept<[u128]>,
+    pub(super) texts: PoolValues<str>,
+    pub(super) sets: PoolValues<[(u32, u32)]>,
+    pub(super) owners: PoolValues<[Owner]>,
+    pub(super) verdicts: PoolValues<Judged>,
+    pub(super) healths: PoolValues<Health>,
+    pub(super) extracts: PoolValues<[u8]>,
+    pub(super) keys: PoolValues<[u128]>,
     pub(super) postings: Postings,
     pub(super) events: Events,
 }
@@ -81,13 +81,13 @@ impl Contents {
             by_namespace: Table::default(),
             status_heads: [NONE; Status::ALL.len()],
             counts: [0; Status::ALL.len()],
-            texts: Kept::default(),
-            sets: Kept::default(),
-            owners: Kept::default(),
-            verdicts: Kept::default(),
-            healths: Kept::default(),
-            extracts: Kept::default(),
-            keys: Kept::default(),
+            texts: PoolValues::default(),
+            sets: PoolValues::default(),
+            owners: PoolValues::default(),
+            verdicts: PoolValues::default(),
+            healths: PoolValues::default(),
+            extracts: PoolValues::default(),
+            keys: PoolValues::default(),
             postings: Postings::default(),
             events: Events::default(),
         }

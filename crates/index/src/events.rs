@@ -11,7 +11,7 @@ use taffrail_object::Object;
 use taffrail_status::assess::{Event, Regarding};
 
 use super::chunked::{Chunked, Vacant};
-use super::pool::{Kept, Pool};
+use super::pool::{Pool, PoolValues};
 use super::postings::Postings;
 use super::record::{Uid, millis};
 use super::table::{Seed, Table};
@@ -59,7 +59,7 @@ pub(super) struct Events {
     told: Chunked<Option<StoredEvent>>,
     by_key: Table,
     by_object: Postings,
-    texts: Kept<str>,
+    texts: PoolValues<str>,
 }
 
 /// Data about the events that only the writer of the index needs.
@@ -209,8 +209,8 @@ impl EventsOwner {
         Some(told.about)
     }
 
-    /// Removes events that last occurred more than [`EVENTS_KEPT_FOR`] ago; returns the hashes of the objects that they
-    /// were about.
+    /// Removes events that last occurred more than [`EVENTS_KEPT_FOR`] ago, but none without a time; returns the hashes
+    /// of the objects that they were about.
     pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();

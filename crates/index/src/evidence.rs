@@ -16,7 +16,7 @@ use taffrail_status::{
 };
 
 use super::contents::Contents;
-use super::extract::Parts;
+use super::extract::ExtractParts;
 use super::new_record;
 use super::record::{Body, Record, Relation, Uid, flag};
 use super::view::ObjectRef;
@@ -141,7 +141,7 @@ impl Contents {
         let (_, kind, namespace, name) = self.name_of(record);
         let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
         let api_version = self.kinds.get(bucket.kind as usize).map(|kind| kind.api_version());
-        let extract = self.extracts.get(record.extract).and_then(|bytes| Parts::split(bytes));
+        let extract = self.extracts.get(record.extract).and_then(|bytes| ExtractParts::split(bytes));
         let mut text = |key: &str, value: &str| {
             out.extend_from_slice(key.as_bytes());
             write_string(value, out);
@@ -377,8 +377,8 @@ impl ClusterState for IndexEvidence<'_> {
 /// Rules that return the recorded verdict of an object of the index, and judge any other object by the rules of the
 /// index's settings.
 ///
-/// Used as [`ClusterRules`], they return rules from the cluster that judge only objects whose bodies the index keeps and
-/// objects that it does not have.
+/// Used as [`ClusterRules`], they return rules from the cluster that judge only objects whose bodies the index keeps
+/// and objects that it does not have.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,

@@ -204,19 +204,19 @@ const ANNOTATIONS: &[&str] = &[
 /// release builds leave out the last ones.
 const MEMBERS: usize = 24;
 
-/// A tree of the members to keep; a node without members keeps the whole value.
+/// The members of a JSON value that an extract keeps, as a tree; one without members keeps the whole value.
 #[derive(Debug, Default)]
-struct Wanted {
-    members: Vec<(String, Wanted)>,
+struct SelectedMembers {
+    members: Vec<(String, SelectedMembers)>,
     /// True if the value is a list, to each of whose items `members` apply.
     each: bool,
     /// True if the member is kept even if nothing in it is selected.
     counts: bool,
 }
 
-impl Wanted {
-    fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Wanted {
-        let mut wanted = Wanted::default();
+impl SelectedMembers {
+    fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> SelectedMembers {
+        let mut wanted = SelectedMembers::default();
         for path in paths {
             match path.split_once("{}") {
                 Some((before, after)) => {
@@ -239,7 +239,7 @@ impl Wanted {
                 Some(at) => at,
                 None => {
                     debug_assert!(slot.members.len() < MEMBERS, "{path} is one too many");
-                    slot.members.push((key.to_owned(), Wanted::default()));
+                    slot.members.push((key.to_owned(), SelectedMembers::default()));
                     slot.members.len() - 1
                 }
             };
@@ -331,7 +331,7 @@ fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a value unchanged, as JSON.
+/// Writes a value unchanged, as JSON; `null` if it cannot be read.
 pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value.text() {
         Some(text) => out.extend_from_slice(text),
@@ -345,23 +345,23 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
 /// The paths to keep of an object: for each kind, in full and for objects whose status no evidence changes.
 #[derive(Debug)]
 pub(super) struct Extractor {
-    full: HashMap<(&'static str, &'static str), Wanted>,
-    of_any: Wanted,
-    well: HashMap<(&'static str, &'static str), Wanted>,
-    well_pod_of_job: Wanted,
+    full: HashMap<(&'static str, &'static str), SelectedMembers>,
+    of_any: SelectedMembers,
+    well: HashMap<(&'static str, &'static str), SelectedMembers>,
+    well_pod_of_job: SelectedMembers,
 }
 
 /// The fields of an object that evidence reads, encoded.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
-    /// The encoded extract, as [`Parts::encode`] returns it.
+    /// The encoded extract, as [`ExtractParts::encode`] returns it.
     pub(super) bytes: Vec<u8>,
     /// True if no evidence changes the status of the object.
     pub(super) is_plain: bool,
 }
 
 /// Facts about an object that decide which of its fields the extract keeps.
-pub(super) struct Known<'k> {
+pub(super) struct ObjectFacts<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
     pub(super) is_metadata: bool,
@@ -395,7 +395,7 @@ impl Extractor {
         let full = |from: (&'static str, &'static str), own: &[&'static str]| {
             let edges = edges(from);
             let all = OF_ANY.iter().copied().chain(own.iter().copied());
-            Wanted::of(all.chain(edges.iter().map(String::as_str)))
+            SelectedMembers::of(all.chain(edges.iter().map(String::as_str)))
         };
         let named = OF_KIND.iter().map(|&(group, kind, _)| (group, kind));
         let from_edges = EDGES.iter().map(|edge| edge.from).filter(|from| *from != ("", ""));
@@ -406,20 +406,20 @@ impl Extractor {
             of_any: full(("", ""), &[]),
             well: OF_WELL
                 .iter()
-                .map(|(group, kind, own)| ((*group, *kind), Wanted::of(own.iter().copied())))
+                .map(|(group, kind, own)| ((*group, *kind), SelectedMembers::of(own.iter().copied())))
                 .collect(),
-            well_pod_of_job: Wanted::of(OF_WELL_POD_OF_JOB.iter().copied()),
+            well_pod_of_job: SelectedMembers::of(OF_WELL_POD_OF_JOB.iter().copied()),
         }
     }
 
     /// Selects and encodes the fields of `object` that evidence reads.
-    pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
+    pub(super) fn extract(&self, object: &Object<'_>, known: &ObjectFacts<'_>) -> Extract {
         let key = (object.group(), object.kind());
         let is_plain = is_plain(object, known);
         // Of one that only its workload could make worse nothing more is asked.
         let is_told = !is_plain && !is_silent(object, known);
         let is_full = (is_told || ALWAYS_ASKED.contains(&key)) && key != ("", "Secret");
-        let mut parts = Parts::default();
+        let mut parts = ExtractParts::default();
         self.write_metadata(object, known, is_plain, &mut parts.metadata);
         if key == ("discovery.k8s.io", "EndpointSlice") && is_plain {
             if let Some(targets) = targets(object) {
@@ -433,7 +433,7 @@ impl Extractor {
         Extract { bytes: parts.encode(), is_plain }
     }
 
-    fn write_content(&self, object: &Object<'_>, known: &Known<'_>, is_full: bool, out: &mut Vec<u8>) {
+    fn write_content(&self, object: &Object<'_>, known: &ObjectFacts<'_>, is_full: bool, out: &mut Vec<u8>) {
         let key = (object.group(), object.kind());
         if is_full {
             self.full.get(&key).unwrap_or(&self.of_any).write_members(object.root(), out, 0);
@@ -462,7 +462,13 @@ impl Extractor {
     }
 
     /// Writes the members of `metadata` that evidence reads and the record does not contain.
-    fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, is_plain: bool, out: &mut Vec<u8>) {
+    fn write_metadata(
+        &self,
+        object: &Object<'_>,
+        known: &ObjectFacts<'_>,
+        is_plain: bool,
+        out: &mut Vec<u8>,
+    ) {
         let mut copy = |key: &str| {
             let Some(value) = object.at(&["metadata", key]).filter(|value| !value.is_null()) else { return };
             if !out.is_empty() {
@@ -525,7 +531,7 @@ fn has_no_status(object: &Object<'_>) -> bool {
 /// Returns true if no evidence can change the status of the object; always false if it is not Current, is being
 /// deleted, or its verdict depends on objects that it owns. Of Current objects, `assess` follows only those for which
 /// this returns false.
-fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
+fn is_plain(object: &Object<'_>, known: &ObjectFacts<'_>) -> bool {
     if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;
     }
@@ -579,7 +585,7 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
 
 /// Returns true for an object that is Current only because no rule applies, but that may own a workload, which may
 /// have failed; false if only its metadata was read.
-fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
+fn is_silent(object: &Object<'_>, known: &ObjectFacts<'_>) -> bool {
     known.verdict.rule == "fallback"
         && known.verdict.status == taffrail_status::Status::Current
         && !known.is_metadata
@@ -609,7 +615,7 @@ fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
 
 /// The decoded parts of an extract.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct ExtractParts {
     /// The members of `metadata` as JSON, without the braces around them.
     pub(super) metadata: Vec<u8>,
     /// The other members of the object as JSON, without the braces around them.
@@ -618,10 +624,10 @@ pub(super) struct Parts {
     pub(super) targets: Vec<Uid>,
 }
 
-impl Parts {
+impl ExtractParts {
     /// Encodes the parts to bytes; empty parts give no bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Parts { metadata, content, targets } = self;
+        let ExtractParts { metadata, content, targets } = self;
         if metadata.is_empty() && content.is_empty() && targets.is_empty() {
             return Vec::new();
         }
@@ -631,7 +637,7 @@ impl Parts {
         bytes.chain(targets).collect()
     }
 
-    /// Decodes `bytes` into metadata, content and targets, as in [`Parts`]; `None` if they are damaged.
+    /// Decodes `bytes` into metadata, content and targets, as in [`ExtractParts`]; `None` if they are damaged.
     pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8], impl Iterator<Item = Uid> + '_)> {
         let (metadata, rest) = bytes.split_first_chunk::<4>()?;
         let (content, rest) = rest.split_first_chunk::<4>()?;

@@ -67,7 +67,7 @@ use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
-use new_record::{NewRecord, Reading};
+use new_record::{NewRecord, ReadContext};
 pub use persist::{ReopenError, save};
 use pool::Pool;
 use reassess::Reassessment;
@@ -110,12 +110,12 @@ pub struct IndexSettings {
     pub retention: Retention,
     /// The keys of the annotations that are kept.
     pub annotations: Vec<String>,
-    /// Selects the objects whose bodies are kept. It is not called for Secrets.
+    /// The function that returns true for objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
     /// True if kept bodies contain the managed fields, which record the writer and time of each field; with
     /// [`Retention::Full`] they always do.
     pub managed_fields: bool,
-    /// Returns the marks of an object.
+    /// The function that passes the marks of an object to its second argument.
     pub mark: Mark,
     /// True to assess objects with evidence; false to use the verdict on each object alone.
     pub assess: bool,
@@ -166,13 +166,13 @@ impl KindId {
 #[non_exhaustive]
 pub enum Refusal {
     /// The object has no name.
-    #[error("the object has no name")]
+    #[error("the index stores no object without metadata.name")]
     NoName,
     /// The object's name or namespace is longer than any that an API server accepts.
-    #[error("the object's name or namespace is longer than 1024 bytes")]
+    #[error("the index stores no object whose name or namespace is longer than 1024 bytes")]
     NameTooLong,
     /// The object is of another kind than expected.
-    #[error("the object is of the kind {found}, but {expected} was expected")]
+    #[error("an object of the kind {found} cannot be stored in the index as one of the kind {expected}")]
     OtherKind {
         /// The expected kind.
         expected: String,
@@ -180,10 +180,10 @@ pub enum Refusal {
         found: String,
     },
     /// The value is not a Kubernetes object.
-    #[error("the document is not a Kubernetes object")]
+    #[error("the index stores only Kubernetes objects, and the document is not one")]
     NotAnObject,
     /// The kind was never passed to [`Index::kind`].
-    #[error("the index does not know the object's kind")]
+    #[error("the object cannot be stored in the index, because its kind was not added to the index before")]
     UnknownKind,
 }
 
@@ -244,6 +244,7 @@ struct Pools {
     keys: Pool,
 }
 
+/// The free slots of each table of an index.
 #[derive(Debug, Default)]
 struct Vacants {
     objects: Vacant,
@@ -453,8 +454,12 @@ impl Index {
         }
         let settings = Arc::clone(&self.contents.settings);
         let is_kept = keeps(&self.kept_kinds, object.group(), object.kind());
-        let reading =
-            Reading { settings: &settings, extractor: &self.extractor, seed: self.contents.seed, is_kept };
+        let reading = ReadContext {
+            settings: &settings,
+            extractor: &self.extractor,
+            seed: self.contents.seed,
+            is_kept,
+        };
         let verdict = self.judge(kind, object, now);
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }

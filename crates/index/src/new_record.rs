@@ -10,7 +10,7 @@ use taffrail_status::assess::{claims, defined};
 use taffrail_status::{FIRST_STATUS_RULE, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::extract::{Extractor, Known, write_value};
+use super::extract::{Extractor, ObjectFacts, write_value};
 use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
@@ -85,7 +85,7 @@ pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
 }
 
 /// Settings and facts needed to convert an object into a record.
-pub(super) struct Reading<'r> {
+pub(super) struct ReadContext<'r> {
     pub(super) settings: &'r IndexSettings,
     pub(super) extractor: &'r Extractor,
     pub(super) seed: Seed,
@@ -98,11 +98,11 @@ pub(super) struct Reading<'r> {
 pub(super) fn read<'a>(
     object: &Object<'a>,
     projection: Projection,
-    reading: &Reading<'_>,
+    reading: &ReadContext<'_>,
     verdict: Verdict,
     now: Timestamp,
 ) -> Result<NewRecord<'a>, Refusal> {
-    let Reading { settings, extractor, seed, is_kept } = *reading;
+    let ReadContext { settings, extractor, seed, is_kept } = *reading;
     let (name, namespace) = (object.name(), object.namespace());
     if name.is_empty() {
         return Err(Refusal::NoName);
@@ -131,7 +131,7 @@ pub(super) fn read<'a>(
     let labels = pairs(member("labels"), |_| true);
     let annotations = member("annotations");
     let (owners, is_of_job) = owners(object, &labels, seed);
-    let known = Known {
+    let known = ObjectFacts {
         verdict: &verdict,
         is_deleting,
         is_metadata: projection == Projection::Metadata,

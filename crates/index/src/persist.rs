@@ -22,9 +22,9 @@ use super::table::Seed;
 use super::wire::{Damaged, Reader, Writer};
 use super::{Index, IndexSettings, KindId, Retention};
 
-/// The first bytes of a file.
+/// The first bytes of a saved index.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
-/// The version of the format; files of other versions are refused.
+/// The version of the format of saved indexes; files of other versions are refused.
 const VERSION: u32 = 5;
 
 /// The reason why a saved index cannot be loaded.

@@ -13,21 +13,21 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// The values of a pool by slot, in the form that snapshots share; `None` for a vacant slot.
 #[derive(Debug)]
-pub(super) struct Kept<T: ?Sized>(Chunked<Option<Arc<T>>>);
+pub(super) struct PoolValues<T: ?Sized>(Chunked<Option<Arc<T>>>);
 
-impl<T: ?Sized> Clone for Kept<T> {
-    fn clone(&self) -> Kept<T> {
-        Kept(self.0.clone())
+impl<T: ?Sized> Clone for PoolValues<T> {
+    fn clone(&self) -> PoolValues<T> {
+        PoolValues(self.0.clone())
     }
 }
 
-impl<T: ?Sized> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept(Chunked::default())
+impl<T: ?Sized> Default for PoolValues<T> {
+    fn default() -> PoolValues<T> {
+        PoolValues(Chunked::default())
     }
 }
 
-impl<T: ?Sized> Kept<T> {
+impl<T: ?Sized> PoolValues<T> {
     pub(super) fn get(&self, at: u32) -> Option<&Arc<T>> {
         self.0.get(at)?.as_ref()
     }
@@ -63,7 +63,7 @@ impl Pool {
     /// Adds one use of `value`, stored as `make` returns it; returns its slot, and true if the value is new.
     pub(super) fn take<T, Q>(
         &mut self,
-        kept: &mut Kept<T>,
+        kept: &mut PoolValues<T>,
         value: &Q,
         make: impl FnOnce() -> Arc<T>,
     ) -> (u32, bool)
@@ -94,7 +94,7 @@ impl Pool {
     }
 
     /// Removes one use of the value at slot `at`; returns the value if that was its last use, else `None`.
-    pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut Kept<T>, at: u32) -> Option<Arc<T>> {
+    pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut PoolValues<T>, at: u32) -> Option<Arc<T>> {
         let uses = self.uses.get_mut(at as usize)?;
         *uses = uses.checked_sub(1)?;
         if *uses > 0 {
@@ -116,9 +116,10 @@ mod tests {
 
     #[test]
     fn values_go_with_their_last_use_and_their_places_are_used_again() {
-        let mut kept = Kept::<str>::default();
+        let mut kept = PoolValues::<str>::default();
         let mut pool = Pool::new(Seed::random());
-        let take = |pool: &mut Pool, kept: &mut Kept<str>, text: &str| pool.take(kept, text, || text.into());
+        let take =
+            |pool: &mut Pool, kept: &mut PoolValues<str>, text: &str| pool.take(kept, text, || text.into());
         let (a, is_new) = take(&mut pool, &mut kept, "a");
         assert!(is_new);
         assert_eq!(take(&mut pool, &mut kept, "a"), (a, false));

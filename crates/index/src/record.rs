@@ -333,9 +333,9 @@ impl Record {
 /// A former status of an object, and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// The status.
+    /// The former status.
     pub status: Status,
-    /// The time at which the status began.
+    /// The time at which the object got that status.
     pub since: Timestamp,
 }
 

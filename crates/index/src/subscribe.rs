@@ -123,6 +123,7 @@ pub enum Notice {
     },
 }
 
+/// The notices that wait for one subscriber.
 #[derive(Debug, Default)]
 struct Queue {
     batches: VecDeque<Arc<Batch>>,
@@ -132,6 +133,7 @@ struct Queue {
     is_closed: bool,
 }
 
+/// The queue of one subscriber, which the index and the subscriber share.
 #[derive(Debug)]
 struct Shared {
     /// Maximum number of queued changes of objects, over all batches; beyond it, all are dropped and the subscriber

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damaged;
 
+/// A writer of the saved form of an index.
 #[derive(Debug, Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -76,6 +77,7 @@ impl Writer {
     }
 }
 
+/// A reader of the saved form of an index: the bytes that are left.
 #[derive(Debug)]
 pub(super) struct Reader<'b>(&'b [u8]);
 

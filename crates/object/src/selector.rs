@@ -255,7 +255,7 @@ impl Requirement {
     }
 
     /// Returns true if the requirement holds for an object; `own` is the value of its label with this key, `None`
-    /// without it.
+    /// without it. `>` and `<` never hold for a value that is no integer.
     #[inline]
     pub fn matches(&self, own: Option<&str>) -> bool {
         let is_among = || own.is_some_and(|own| self.values.iter().any(|value| value == own));

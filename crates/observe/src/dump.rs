@@ -330,9 +330,9 @@ impl Recording {
         }
         let scope = closing.scopes.iter().find(|scope| scope.covers(read));
         match scope.map(|scope| (scope.state, scope)) {
-            None => {
-                not_held("the dump does not contain it, because it was not read when the dump was written")
-            }
+            None => not_held(
+                "the dump does not contain this object or kind, because it was not read when the dump was written",
+            ),
             Some((State::Read, _)) if matches!(read.target, Target::Object(_)) => Answer::NotFound,
             Some((State::Read, _)) => Answer::Objects(Vec::new()),
             Some((State::NotServed, _)) => Answer::NotFound,

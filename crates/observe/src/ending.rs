@@ -31,9 +31,11 @@ const LAST: [(&str, &[&str], &str); 8] = [
 /// `kind` are left out: kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// True if the last object lacks the field that [`LAST`] names, or has a `creationTimestamp` and no UID.
+    /// True if the last object lacks a field that a server prints: with a UID, the one that [`LAST`] names for its kind
+    /// (`status` of a Pod); with a `creationTimestamp`, the UID.
     last: bool,
-    /// True if an earlier object lacks such a field too, so that the fields were probably removed on purpose.
+    /// True if an object before the last one lacks its UID or the field of [`LAST`] too, so that these fields were
+    /// probably removed on purpose.
     before: bool,
     /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,

@@ -111,7 +111,7 @@ impl ObserveError {
                 Some(format!("the contexts include: {}", known.join(", ")))
             }
             ObserveError::NoManifests(_) => Some(
-                "files ending in .yaml, .yml, .json or .jsonl are read; -R reads folders inside it too"
+                "of a folder, files that end in .yaml, .yml, .json or .jsonl are read; -R also reads the folders in it"
                     .to_owned(),
             ),
             ObserveError::Doubtful { .. } | ObserveError::Task(_) | ObserveError::File { .. } => None,

@@ -265,8 +265,9 @@ async fn go_on_by_turns(
     rounds.report(snapshot);
 }
 
-/// Plans the next reads in the order of [`go_on_by_turns`], and records in the snapshot which scopes only apps of other
-/// clusters need.
+/// Plans the next reads: those that the cluster's own apps need come first, then one for each other home cluster in
+/// turn. Records in the snapshot, for each scope that only apps of other clusters need, the names of those clusters.
+/// Without `others`, returns the plan of reads as it is and records nothing.
 fn plan_by_turns(
     snapshot: &mut Snapshot,
     asked: &ReadQuery,

@@ -19,7 +19,7 @@ pub(crate) fn resource(read: &Read) -> ApiResource {
     }
 }
 
-/// Sends one read of the plan to the server, and returns its result.
+/// Sends one read of the plan to the server, and returns its result: `None` if it is of one object that does not exist.
 pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     let resource = resource(read);
     let found = match &read.target {

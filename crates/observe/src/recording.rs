@@ -59,7 +59,7 @@ pub struct Name {
 pub struct Broken {
     /// The group, empty for the core one; [`KindCatalog::ALL_GROUPS`] for all others, or an unknown one.
     pub group: String,
-    /// The reason, on one line.
+    /// The reason why the group's kinds could not be discovered, on one line.
     pub reason: String,
 }
 
@@ -89,9 +89,9 @@ pub struct Closing {
 /// The reason why a cluster did not answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Lost {
-    /// The reason, as one word in CamelCase.
+    /// The reason why the cluster did not answer, as one word in CamelCase.
     pub reason: String,
-    /// The reason, as a sentence for people.
+    /// The reason why the cluster did not answer, as a sentence for people.
     pub message: String,
 }
 
@@ -145,9 +145,9 @@ pub struct Unread {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The reason, as one word in CamelCase.
+    /// The reason why the object could not be read, as one word in CamelCase.
     pub reason: String,
-    /// The reason, as a sentence for people.
+    /// The reason why the object could not be read, as a sentence for people.
     pub message: String,
 }
 

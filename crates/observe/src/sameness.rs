@@ -47,7 +47,8 @@ pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
-/// Returns the pairs of clusters that report one identity at different addresses.
+/// Returns the pairs of clusters that report one identity at different addresses, as indexes in `snapshots`: the later
+/// cluster, then the earlier.
 pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {
@@ -131,12 +132,12 @@ impl Comparison {
         let Comparison { open, renewals, compared } = self;
         *compared.spent.entry(place).or_default() += answered.saturating_sub(asked);
         let has_failed = match leases {
-            Leases::Read(leases) => {
+            LeaseRead::Read(leases) => {
                 renewals.entry(place).or_default().read(asked, answered, &leases);
                 false
             }
-            Leases::Late => false,
-            Leases::Unreadable => true,
+            LeaseRead::Late => false,
+            LeaseRead::Unreadable => true,
         };
         open.retain(|&(later, earlier)| {
             if later != place && earlier != place {
@@ -167,10 +168,11 @@ struct Reading {
     place: usize,
     asked: Duration,
     answered: Duration,
-    leases: Leases,
+    leases: LeaseRead,
 }
 
-enum Leases {
+/// The result of one read of a cluster's Leases.
+enum LeaseRead {
     Read(Vec<OwnedDocument>),
     /// The answer did not arrive within [`READ_WITHIN`].
     Late,
@@ -191,9 +193,9 @@ async fn read(place: usize, cluster: &Cluster, pause: Duration, begun: Instant) 
         projection: Projection::Metadata,
     };
     let leases = match tokio::time::timeout(READ_WITHIN, read_one(cluster, &read)).await {
-        Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => Leases::Read(leases),
-        Ok(_) => Leases::Unreadable,
-        Err(_) => Leases::Late,
+        Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => LeaseRead::Read(leases),
+        Ok(_) => LeaseRead::Unreadable,
+        Err(_) => LeaseRead::Late,
     };
     Reading { place, asked, answered: begun.elapsed(), leases }
 }

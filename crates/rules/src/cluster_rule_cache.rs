@@ -45,25 +45,25 @@ pub(crate) struct ClusterRuleCache {
 #[derive(Debug, Default)]
 struct CachedRules {
     /// The rules by source; `None` if the text has none or they are malformed.
-    rules: HashMap<Arc<Source>, Option<Arc<ParsedRules>>>,
+    rules: HashMap<Arc<DefinedRules>, Option<Arc<ParsedRules>>>,
     /// The sources in the order in which they were parsed, oldest first.
-    order: VecDeque<Arc<Source>>,
+    order: VecDeque<Arc<DefinedRules>>,
     /// The total length of the texts, in bytes.
     size: usize,
 }
 
 /// The text of the rules that one object defines, and the home cluster and namespace of that object.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Source {
+struct DefinedRules {
     home: String,
     namespace: String,
-    form: Form,
+    form: RuleForm,
     text: Vec<u8>,
 }
 
 /// The fields in which objects define health rules: `healthCheckExprs` of Flux, and the `data` of an `argocd-cm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Form {
+enum RuleForm {
     HealthChecks,
     #[cfg(feature = "lua")]
     Customizations,
@@ -78,17 +78,18 @@ struct ParsedRules {
     strikes: Strikes,
 }
 
+/// The rules that one object defines, by the field in which it does.
 #[derive(Debug)]
 enum RuleBody {
     /// Expressions as text: each is parsed when it is first needed.
-    Checks { checks: Checks<String>, state: Mutex<State> },
+    Checks { checks: Checks<String>, state: Mutex<CheckedState> },
     #[cfg(feature = "lua")]
     Scripts(Box<dyn Script>),
 }
 
 /// The progress of checking the expressions of one object, all of which must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CheckedState {
     /// The number of expressions, from the first on, that are valid; the rest is not parsed yet.
     Read(usize),
     /// All expressions are valid.
@@ -98,7 +99,7 @@ enum State {
 }
 
 impl CachedRules {
-    fn keep(&mut self, source: Source, parsed: Option<Arc<ParsedRules>>) {
+    fn keep(&mut self, source: DefinedRules, parsed: Option<Arc<ParsedRules>>) {
         let source = Arc::new(source);
         self.size += source.text.len();
         self.order.push_back(source.clone());
@@ -150,10 +151,10 @@ impl ClusterRuleCache {
 
     fn parsed(&self, teacher: &Teacher<'_>, spent: &TeachingTime) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
-        let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
-            _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
+        let (path, form): (&[&str], RuleForm) = match (object.group(), object.kind()) {
+            _ if delivers(object) => (&["spec", "healthCheckExprs"], RuleForm::HealthChecks),
             #[cfg(feature = "lua")]
-            ("", "ConfigMap") => (&["data"], Form::Customizations),
+            ("", "ConfigMap") => (&["data"], RuleForm::Customizations),
             _ => return None,
         };
         let body = object.at(path).filter(|body| !body.is_null())?;
@@ -165,16 +166,16 @@ impl ClusterRuleCache {
             return None;
         }
         let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
-        let source = Source { home, namespace, form, text };
+        let source = DefinedRules { home, namespace, form, text };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parsed) = read.rules.get(&source) {
             return parsed.clone();
         }
         let began = computed();
         let body = match form {
-            Form::HealthChecks => health_checks(object),
+            RuleForm::HealthChecks => health_checks(object),
             #[cfg(feature = "lua")]
-            Form::Customizations => customizations(object),
+            RuleForm::Customizations => customizations(object),
         };
         spent.charge_reading(&source.home, &source.namespace, computed_since(began));
         let parsed = body.map(|body| Arc::new(ParsedRules { body, strikes: Strikes::default() }));
@@ -307,7 +308,7 @@ fn delivers(object: &Object<'_>) -> bool {
 fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     let tree = teacher.root().to_tree().ok()?;
     let checks = Checks::written(&tree).ok()??;
-    Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
+    Some(RuleBody::Checks { checks, state: Mutex::new(CheckedState::Read(0)) })
 }
 
 /// Reads the health and action scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is
@@ -349,26 +350,26 @@ impl TaughtRules<'_> {
     ///
     /// # Errors
     /// If parsing exceeds its time in this pass over the cluster, or the parser fails: the reason, for people.
-    fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
+    fn are_valid(&self, checks: &Checks<String>, state: &Mutex<CheckedState>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Read(before) = *state {
+        if let CheckedState::Read(before) = *state {
             let mut count = before;
             for text in checks.texts().skip(before) {
                 match self.read(text) {
                     Ok(_) => count += 1,
                     Err(Unread::Invalid(_)) => {
-                        *state = State::Invalid;
+                        *state = CheckedState::Invalid;
                         return Ok(false);
                     }
                     Err(Unread::NotNow(why)) => {
-                        *state = State::Read(count);
+                        *state = CheckedState::Read(count);
                         return Err(why);
                     }
                 }
             }
-            *state = State::Valid;
+            *state = CheckedState::Valid;
         }
-        Ok(*state == State::Valid)
+        Ok(*state == CheckedState::Valid)
     }
 
     /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind and the text

@@ -31,15 +31,16 @@ impl fmt::Debug for Expressions {
 /// The cached results. Their keys are the whole text and the names it may use; they do not depend on the author.
 #[derive(Debug, Default)]
 struct ParsedExpressions {
-    read: HashMap<Arc<Written>, Result<Arc<dyn Predicate>, InvalidExpression>>,
+    read: HashMap<Arc<WrittenExpression>, Result<Arc<dyn Predicate>, InvalidExpression>>,
     /// The texts in the order in which they were parsed, oldest first.
-    order: VecDeque<Arc<Written>>,
+    order: VecDeque<Arc<WrittenExpression>>,
     /// The total length of the texts, in bytes.
     size: usize,
 }
 
+/// An expression before it is parsed, with the names that it may use.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Written {
+struct WrittenExpression {
     text: String,
     names: Names,
 }
@@ -63,7 +64,7 @@ pub(crate) enum Unread {
 }
 
 impl ParsedExpressions {
-    fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Predicate>, InvalidExpression>) {
+    fn keep(&mut self, written: WrittenExpression, outcome: Result<Arc<dyn Predicate>, InvalidExpression>) {
         let written = Arc::new(written);
         if self.read.insert(Arc::clone(&written), outcome).is_some() {
             // Two threads parsed it at the same time.
@@ -96,7 +97,7 @@ impl Expressions {
         author: Author<'_>,
     ) -> Result<Arc<dyn Predicate>, Unread> {
         check_size(text).map_err(Unread::Invalid)?;
-        let written = Written { text: text.to_owned(), names };
+        let written = WrittenExpression { text: text.to_owned(), names };
         if let Some(known) = self.known().read.get(&written) {
             return known.clone().map_err(Unread::Invalid);
         }

@@ -23,6 +23,7 @@ pub struct WaitRules {
     rules: Vec<WaitRule>,
 }
 
+/// One entry of `waitRules`: the objects that it is for, and the conditions that it reads.
 #[derive(Debug)]
 struct WaitRule {
     /// The matchers; the rule applies to an object that any of them selects.
@@ -31,6 +32,7 @@ struct WaitRule {
     conditions: Vec<ConditionMatcher>,
 }
 
+/// A condition, by type and status, and what it means for the object.
 #[derive(Debug)]
 struct ConditionMatcher {
     name: String,
@@ -39,6 +41,7 @@ struct ConditionMatcher {
     observes_generation: bool,
 }
 
+/// The meaning of a condition for the object that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Failure,
@@ -47,6 +50,7 @@ enum Meaning {
     Unblocks,
 }
 
+/// A resource matcher of kapp, which selects objects.
 #[derive(Debug)]
 enum Matcher {
     Every,

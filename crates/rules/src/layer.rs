@@ -13,15 +13,15 @@ use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
 #[derive(Debug)]
 pub struct Layer {
     origin: Origin,
-    groups: FxHashMap<Box<str>, Group>,
+    groups: FxHashMap<Box<str>, RuleGroup>,
     /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
     /// longest suffix first.
-    endings: Vec<(Box<str>, Group)>,
+    endings: Vec<(Box<str>, RuleGroup)>,
 }
 
 /// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
 #[derive(Debug)]
-struct Group {
+struct RuleGroup {
     /// The texts of the files of the group.
     texts: Vec<Cow<'static, str>>,
     rules: OnceLock<GroupRules>,
@@ -31,7 +31,7 @@ struct Group {
 
 /// The rules for a kind, with the names under which they are filed.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'l> {
+pub struct FoundRules<'l> {
     /// The origin of the rules.
     pub origin: Origin,
     /// The group, or `*.` and the ending of the groups.
@@ -43,7 +43,7 @@ pub struct Found<'l> {
     texts: &'l [Cow<'static, str>],
 }
 
-impl Found<'_> {
+impl FoundRules<'_> {
     /// Returns the name of these rules as in verdicts: `shipped/cert-manager.io/Certificate`.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
@@ -88,7 +88,7 @@ fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     text.get(start..end)
 }
 
-impl Group {
+impl RuleGroup {
     fn rules(&self) -> &GroupRules {
         // Tests cover the shipped files; an error in one would affect its own kind only.
         self.rules.get_or_init(|| yaml_rules::read("", self.texts.first().map_or("", |text| text)).0)
@@ -98,8 +98,8 @@ impl Group {
         *self.names_children.get_or_init(|| self.texts.iter().any(|text| text.contains(CHILDREN)))
     }
 
-    fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> Found<'l> {
-        Found { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
+    fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> FoundRules<'l> {
+        FoundRules { origin, group: &self.rules().group, kind, rules, texts: &self.texts }
     }
 }
 
@@ -145,7 +145,11 @@ impl Layer {
         for &(name, text) in groups {
             layer.place(
                 name,
-                Group { texts: vec![text.into()], rules: OnceLock::new(), names_children: OnceLock::new() },
+                RuleGroup {
+                    texts: vec![text.into()],
+                    rules: OnceLock::new(),
+                    names_children: OnceLock::new(),
+                },
             );
         }
         layer
@@ -168,11 +172,11 @@ impl Layer {
         }
         self.place(
             &name,
-            Group { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
+            RuleGroup { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
         );
     }
 
-    fn place(&mut self, name: &str, group: Group) {
+    fn place(&mut self, name: &str, group: RuleGroup) {
         match name.strip_prefix('*') {
             Some(ending) => {
                 self.endings.push((ending.into(), group));
@@ -189,7 +193,7 @@ impl Layer {
 
     /// Returns the first rules that match: those for `group` before those for its suffixes, the longest first; and in
     /// each, those for `kind` before those for a pattern or `*`. `None` if no rules match.
-    pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
+    pub fn find(&self, group: &str, kind: &str) -> Option<FoundRules<'_>> {
         self.candidates(group).find_map(|group| {
             let (kind, found) = group.rules().kind(kind)?;
             Some(group.of(self.origin, kind, found))
@@ -198,19 +202,19 @@ impl Layer {
 
     /// Returns true if the rules of this layer for a kind read the objects that name its objects as owner.
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
-        self.candidates(group).any(Group::names_children)
+        self.candidates(group).any(RuleGroup::names_children)
             && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }
 
     /// Returns the rules of `group`, then those of its suffixes, the longest first.
-    fn candidates(&self, group: &str) -> impl Iterator<Item = &Group> {
+    fn candidates(&self, group: &str) -> impl Iterator<Item = &RuleGroup> {
         let own = self.groups.get(group).into_iter();
         let alike = self.endings.iter().filter(move |(ending, _)| group.ends_with(&**ending));
         own.chain(alike.map(|(_, group)| group))
     }
 
     /// Lists the rules of all kinds, sorted by group and kind.
-    pub fn all(&self) -> Vec<Found<'_>> {
+    pub fn all(&self) -> Vec<FoundRules<'_>> {
         let groups = self.groups.values().chain(self.endings.iter().map(|(_, group)| group));
         let mut all: Vec<_> = groups
             .flat_map(|group| {

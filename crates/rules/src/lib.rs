@@ -58,7 +58,7 @@ mod script;
 mod set;
 pub mod yaml_rules;
 
-pub use layer::{Found, Layer, RuleErrors};
+pub use layer::{FoundRules, Layer, RuleErrors};
 #[cfg(feature = "lua")]
 pub use library::{shipped_action_names, shipped_actions};
 pub use origin::Origin;

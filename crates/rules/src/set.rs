@@ -11,7 +11,7 @@ use taffrail_status::{
 
 use crate::cel::{Names, Reading};
 use crate::cluster_rule_cache::{ClusterRuleCache, TaughtRules};
-use crate::layer::{Found, Layer};
+use crate::layer::{FoundRules, Layer};
 use crate::origin::Origin;
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
@@ -67,7 +67,7 @@ impl RuleSet {
     }
 
     /// Lists the rules in YAML for a kind, in the order in which they are consulted.
-    pub fn find(&self, group: &str, kind: &str) -> impl Iterator<Item = Found<'_>> {
+    pub fn find(&self, group: &str, kind: &str) -> impl Iterator<Item = FoundRules<'_>> {
         self.layers.iter().filter_map(move |layer| layer.find(group, kind))
     }
 
@@ -77,7 +77,7 @@ impl RuleSet {
     }
 
     /// Lists all rules in YAML: by origin, then by group and kind.
-    pub fn all(&self) -> Vec<Found<'_>> {
+    pub fn all(&self) -> Vec<FoundRules<'_>> {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 

@@ -95,7 +95,8 @@ pub struct Costs {
     claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
     scripts: TeachingTime,
-    /// The number of times that each of the user's scripts was stopped, by script number.
+    /// For each of the user's scripts, by its number: how often it was stopped, for each kind and namespace of objects.
+    /// After `MAX_STRIKES` stops it is not run on those objects again.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
     /// The earliest time at which a result changes without a change of an object; `None` if none was recorded.
     next: Cell<Option<Timestamp>>,

@@ -108,6 +108,7 @@ struct Account {
     objects: Option<[String; 4]>,
 }
 
+/// The time that rules took, and the number of objects judged in it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     time: Duration,
@@ -150,6 +151,8 @@ impl TeachingTime {
         *took = took.saturating_add(time);
     }
 
+    /// Returns the accounts that pay for the rules of `teacher` on `object`, each with the time it has in any case:
+    /// that of the object's kind and namespace; unless the object pays, of this teacher alone, and then also its total.
     fn accounts(teacher: &Teaching<'_>, object: &Object<'_>) -> Vec<(Account, Duration)> {
         let Teaching { home, namespace, target, payer } = teacher;
         let place = object.namespace();
@@ -173,7 +176,8 @@ impl TeachingTime {
             .all(|(account, floor)| of(account).has_room(floor))
     }
 
-    /// Adds `time`, and one judged object, to all accounts that pay for the rules of `teacher` on `object`.
+    /// Adds `time` and one judged object to the accounts that `teacher.payer` selects: the kind's in the object's
+    /// namespace for [`Payer::Object`], else the teacher's for this kind and namespace and the teacher's total.
     pub fn charge(&self, teacher: &Teaching<'_>, object: &Object<'_>, time: Duration) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         for (account, _) in TeachingTime::accounts(teacher, object) {
@@ -196,6 +200,7 @@ const MAX_STRUCK: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
+/// The number of times that a script was stopped, and the verdict of the first time.
 #[derive(Debug, Clone)]
 struct Strike {
     times: u8,

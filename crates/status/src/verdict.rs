@@ -144,7 +144,8 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The result of judging an object: its status, a message, the standard conditions, and the rule that decided.
+/// The result of judging an object by rules: its status, a message, the standard condition that follows, the name of
+/// the rule that decided, and true if that rule found the object suspended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The status of the object.

@@ -65,8 +65,8 @@ impl Interpreter {
                 };
                 (program.map(read), took)
             }
-            Err(Lost::TooSlow) => (Err(InvalidExpression::TooSlow(LIMIT)), LIMIT),
-            Err(Lost::Broken(why)) => (Err(InvalidExpression::Broken(why)), Duration::ZERO),
+            Err(NoResult::TooSlow) => (Err(InvalidExpression::TooSlow(LIMIT)), LIMIT),
+            Err(NoResult::Broken(why)) => (Err(InvalidExpression::Broken(why)), Duration::ZERO),
         }
     }
 
@@ -79,8 +79,8 @@ impl Interpreter {
 
     /// Runs `work` on the interpreter's thread, starting it if there is none, and returns its result. Fails if the
     /// result, with what the thread does before, takes longer than [`LIMIT`], or the thread cannot be started or ends.
-    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
-        let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
+    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NoResult> {
+        let broken = |why: &dyn fmt::Display| NoResult::Broken(why.to_string());
         let (result, outcome) = sync_channel(1);
         // The caller may have given up.
         let job: Job = Box::new(move || drop(result.send(work())));
@@ -100,7 +100,7 @@ impl Interpreter {
         outcome.recv_timeout(LIMIT).map_err(|error| {
             *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
             match error {
-                RecvTimeoutError::Timeout => Lost::TooSlow,
+                RecvTimeoutError::Timeout => NoResult::TooSlow,
                 RecvTimeoutError::Disconnected => {
                     broken(&"the CEL interpreter crashed while it worked on the expression")
                 }
@@ -134,11 +134,11 @@ impl Predicate for Expression {
         });
         match answer {
             Ok(answer) => answer,
-            Err(Lost::TooSlow) => (
+            Err(NoResult::TooSlow) => (
                 PredicateAnswer::Fault(format!("evaluating the expression took longer than {LIMIT:?}")),
                 LIMIT,
             ),
-            Err(Lost::Broken(why)) => (PredicateAnswer::Fault(why), Duration::ZERO),
+            Err(NoResult::Broken(why)) => (PredicateAnswer::Fault(why), Duration::ZERO),
         }
     }
 }
@@ -152,11 +152,12 @@ fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 
 /// The reason why the interpreter's thread returned no result: it took longer than [`LIMIT`] (`TooSlow`), or could not
 /// be started or ended (`Broken`, with the reason).
-enum Lost {
+enum NoResult {
     TooSlow,
     Broken(String),
 }
 
+/// A parse or an evaluation for the thread of the interpreter.
 type Job = Box<dyn FnOnce() + Send>;
 
 fn start() -> std::io::Result<Sender<Job>> {

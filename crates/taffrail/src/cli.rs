@@ -165,17 +165,18 @@ impl HubSource {
 /// The arguments of every view: the clusters or dumps to read, and the options for judging objects.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
-    /// enough available Pods make it ready (sufficient)
+    /// Choose the effect of PodDisruptionBudgets on the status of the Deployment whose Pods they protect: none
+    /// (advisory), or that it is ready with as many available Pods as each of them requires (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
-    /// are tried before Taffrail's
+    /// Judge objects by these rules: taffrail for Taffrail's own, kstatus for those of kstatus alone, or a folder with
+    /// rules that are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Show the answer, then watch the clusters and show each change until Ctrl-C
+    /// Show the answer, then update it as the clusters change, until Ctrl-C: redrawn on a terminal, elsewhere as added
+    /// lines
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
 
@@ -230,19 +231,19 @@ pub(crate) struct GetArguments {
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
+    /// List only these apps (with `resources`: only their objects): NAME, NAMESPACE/NAME or
     /// [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by `get apps -o name`. A name that several apps have selects all
     /// of them; one that no app has is an error. Not with `clusters` [default: all apps]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace; with `clusters`: only these count; with `resources`: only their objects,
-    /// in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace [default:
-    /// all namespaces]
+    /// List only apps declared in this namespace; with `clusters`: count only these; with `resources`: only their
+    /// objects, in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace
+    /// [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Show the apps of all namespaces, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -312,17 +313,17 @@ pub(crate) struct ExplainArguments {
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Namespace in which the apps are declared, and of objects named KIND/NAME [default: any for apps; for objects of
-    /// live clusters that of the context, in dumps any]
+    /// Explain only apps declared in this namespace, and look there for objects named KIND/NAME [default: any for apps;
+    /// for objects of live clusters that of the context, in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Explain apps of all namespaces, which is the default; does not apply to objects named KIND/NAME
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
-    /// are read]
+    /// Explain only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default:
+    /// all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -371,9 +372,8 @@ pub(crate) enum ExplainOutput {
 /// The option for grouping objects that no tool declares into apps.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Labels that group the objects that no tool declares into apps, separated by commas: the value of the first of
-    /// these labels that an object has is the name of its app [default: app.kubernetes.io/instance,
-    /// app.kubernetes.io/part-of]
+    /// Group the objects that no tool declares into apps by these labels, separated by commas: the value of the first
+    /// one that an object has is the name of its app [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -388,54 +388,55 @@ impl GroupingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// Only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready, InProgress,
-    /// Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness (also a
-    /// cluster with such an app, or an object of one that is not synced) does not match Ready, but any list after '!',
-    /// unless the problem is a notice (suspended, OutOfSync without automatic sync)
+    /// List only rows with one of these statuses, separated by commas, or after '!' with none of them: Ready,
+    /// InProgress, Terminating, Failed, NotFound, Unknown. A healthy app with a problem of sync, source or freshness
+    /// (also a cluster with such an app, or an object of one that is not synced) does not match Ready, but any list
+    /// after '!', unless the problem is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// With `apps`: only apps with a problem, notices included, on one of these axes: --problems=sync,source;
+    /// With `apps`: list only apps with a problem, notices included, on one of these axes: --problems=sync,source;
     /// --problems alone stands for any axis. --exit-status then judges these axes alone
     #[arg(
         long, value_enum, value_name = "AXIS", num_args = 0.., require_equals = true, value_delimiter = ','
     )]
     pub(crate) problems: Option<Vec<ProblemAxis>>,
 
-    /// With `apps`: only apps with one of these sync states, separated by commas, or after '!' with none of them:
+    /// With `apps`: list only apps with one of these sync states, separated by commas, or after '!' with none of them:
     /// Synced, OutOfSync, Syncing, Failed, Suspended (also the apps that --suspended selects), Unknown. Apps known only
     /// by labels have no sync state and are left out
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
+    /// List only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
     /// argo-application (argo), config-sync, kpt, porch, helm, label (apps known only by labels)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
+    /// List only suspended apps: in Flux those with spec.suspend; in Argo CD those that it skips (annotation
     /// argocd.argoproj.io/skip-reconcile) or whose automatic sync was switched off, not those that never had it
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes it:
-    /// team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
+    /// List only apps whose declaring object (such as the Kustomization) matches this label selector, as kubectl takes
+    /// it: team=web,tier!=db. For an app known only by labels, the labels that all of its objects share are compared
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Only rows of these clusters (of apps: those that hold their objects): names as in the CLUSTER column, separated
-    /// by commas [default: all that are read]
+    /// List only rows of these clusters (of apps: those that hold their objects): names as in the CLUSTER column,
+    /// separated by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// With `resources`: only objects in these namespaces; with `apps`: only apps with an object there. It does not
-    /// matter where the apps are declared (see -n). Separated by commas
+    /// With `resources`: list only objects in these namespaces; with `apps`: list only apps with an object there. It
+    /// does not matter where the apps are declared (see -n). Separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// With `resources`: only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only those of
-    /// apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace shop). A kind
-    /// of which none of the apps that names and -n select has an object is an error, unless something could not be read
+    /// With `resources`: list only objects of these kinds, as kubectl takes them: deploy,Certificate. With -n: only
+    /// those of apps declared in that namespace (for the Deployments in a namespace: --kind deploy --in-namespace
+    /// shop). A kind of which none of the apps that names and -n select has an object is an error, unless something
+    /// could not be read
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
@@ -448,9 +449,9 @@ pub(crate) struct FilterArguments {
     )]
     pub(crate) orphaned: bool,
 
-    /// With `resources`: only objects whose spec names a container image that contains one of these texts, separated by
-    /// commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a condition about
-    /// apps is given. With --kind pod: the Pods that run one
+    /// With `resources`: list only objects whose spec names a container image that contains one of these texts,
+    /// separated by commas, or whose Pods run one; also objects of no app whose Pods run one, unless -n, a name or a
+    /// condition about apps is given. With --kind pod: the Pods that run one
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -509,16 +510,16 @@ impl From<SortBy> for SortField {
 /// Options that restrict the apps among which a name is searched.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
-    /// Only apps declared in this namespace [default: all namespaces]
+    /// Take only apps declared in this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps declared in any namespace, which is the default
+    /// Take apps declared in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all that
-    /// are read]
+    /// Take only apps with objects in these clusters: names as in the CLUSTER column, separated by commas [default: all
+    /// that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -598,14 +599,14 @@ pub(crate) struct TreeArguments {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Only objects with one of these statuses, separated by commas, or after '!' with none of them, and the objects
-    /// above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a problem of
-    /// sync, source or freshness does not match Ready, but any list after '!', unless the problem is a notice
-    /// (suspended, OutOfSync without automatic sync)
+    /// Show only objects with one of these statuses, separated by commas, or after '!' with none of them, and the
+    /// objects above them: Ready, InProgress, Terminating, Failed, NotFound, Unknown. A healthy app or object with a
+    /// problem of sync, source or freshness does not match Ready, but any list after '!', unless the problem is a
+    /// notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
-    /// Output format; json has an entry for each object, also for those that are alike
+    /// Output format; json has a node for each object, also for those that are alike and share a line in text
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 
@@ -651,12 +652,12 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
+    /// Show one warning for each cluster; by default, warnings that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only warnings whose last occurrence is at most this long ago, such as 10m or 1h [default: all that the cluster
-    /// keeps]
+    /// Show only warnings whose last occurrence is at most this long ago, such as 10m or 1h [default: all that the
+    /// cluster keeps]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) since: Option<Duration>,
 
@@ -708,11 +709,11 @@ pub(crate) struct TrustArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Show one entry for each cluster; by default, entries that are equal in several clusters are merged into one
+    /// Show one finding for each cluster; by default, findings that are equal in several clusters are merged into one
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Only findings of these categories, separated by commas [default: all]
+    /// Show only findings of these categories, separated by commas [default: all]
     #[arg(long, value_parser = values::categories(), value_name = "LIST", value_delimiter = ',')]
     pub(crate) category: Vec<FindingCategory>,
 
@@ -763,7 +764,7 @@ pub(crate) enum What {
 
 impl What {
     /// Returns the plural of a word for a list of `get`: `apps` for `app` and `apps`. Returns any other word unchanged.
-    pub(crate) fn full_name(word: &str) -> &str {
+    pub(crate) fn plural(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",
             Ok(What::Clusters) => "clusters",

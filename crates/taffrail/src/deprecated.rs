@@ -25,7 +25,7 @@ pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
             }
             warn(
                 "--request-timeout is how long each cluster may take to answer first in this release, and only how long one request may take in later ones",
-                "leave it out, or write --request-timeout 0 for no limit; --timeout is for the whole command",
+                "leave --request-timeout out, or write --request-timeout 0 for no limit; --timeout is for the whole command",
             )
         }
         "dump" if is_given("whole") && limit().is_none() => warn(
@@ -44,7 +44,7 @@ pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
             }
             warn(
                 "--timeout is how long each cluster may take in this release, and how long the command may take in later ones",
-                "with --request-timeout, such as --request-timeout 0 for no limit, it has the later meaning now",
+                "with --request-timeout, such as --request-timeout 0 for no limit, --timeout has the later meaning now",
             )
         }
     }

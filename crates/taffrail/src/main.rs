@@ -171,7 +171,7 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     let (command, word) = match matches.subcommand() {
         Some((command, inner)) => {
             let word = inner.try_get_raw("what").ok().flatten().and_then(|mut words| words.next());
-            (command, word.and_then(|word| word.to_str()).map(cli::What::full_name))
+            (command, word.and_then(|word| word.to_str()).map(cli::What::plural))
         }
         None => ("", None),
     };

@@ -20,14 +20,14 @@ pub(crate) fn name() -> &'static str {
 }
 
 /// The options of this process' command line that choose what is read; set by [`remember`].
-static GIVEN: OnceLock<Given> = OnceLock::new();
+static GIVEN: OnceLock<ChosenOptions> = OnceLock::new();
 
 /// The options of a command line that chooses nothing.
-static NOTHING: Given = Given { options: Vec::new() };
+static NOTHING: ChosenOptions = ChosenOptions { options: Vec::new() };
 
 /// Stores the options of the command line that choose what is read, for [`typed`] and its like.
 pub(crate) fn remember(matches: &ArgMatches) {
-    let _ = GIVEN.set(Given::of(matches));
+    let _ = GIVEN.set(ChosenOptions::of(matches));
 }
 
 /// Returns a command of `taffrail`, `kubectl` or `helm` for the user to copy (another one unchanged): with [`name`] in
@@ -76,20 +76,20 @@ const OF_INPUT: [(&str, &str); 9] = [
 
 /// The options of a command line that choose what is read.
 #[derive(Debug)]
-struct Given {
+struct ChosenOptions {
     /// The id and the name of each option, and its value as the user wrote it; `None` for a flag.
     options: Vec<(&'static str, &'static str, Option<String>)>,
 }
 
-impl Given {
+impl ChosenOptions {
     /// Takes those of [`OF_INPUT`] that the command line itself gives, not defaults and settings, which are the same
     /// for the next command; none for `demo`. The token in a URL of `--hub` is left out.
-    fn of(matches: &ArgMatches) -> Given {
+    fn of(matches: &ArgMatches) -> ChosenOptions {
         let mut options = Vec::new();
         let mut inner = matches;
         // The demo writes the kubeconfig that it is given, and says how other commands find it.
         if matches.subcommand_name() == Some("demo") {
-            return Given { options };
+            return ChosenOptions { options };
         }
         while let Some((_, below)) = inner.subcommand() {
             inner = below;
@@ -113,7 +113,7 @@ impl Given {
                 options.push((id, option, Some(value)));
             }
         }
-        Given { options }
+        ChosenOptions { options }
     }
 
     fn has(&self, id: &str) -> bool {
@@ -164,8 +164,8 @@ impl Given {
         line
     }
 
-    /// Returns `text` with each command between backticks changed by [`Given::typed`], with `cluster` if
-    /// [`Given::chosen`] returns it.
+    /// Returns `text` with each command between backticks changed by [`ChosenOptions::typed`], with `cluster` if
+    /// [`ChosenOptions::chosen`] returns it.
     fn typed_in(&self, cluster: &str, text: &str) -> String {
         let mut typed = String::with_capacity(text.len());
         let mut rest = text;
@@ -242,8 +242,8 @@ fn rewritten(command: Command, name: &str) -> Command {
 mod tests {
     use super::*;
 
-    fn given(line: &str) -> Given {
-        Given::of(&Cli::command().get_matches_from(line.split(' ')))
+    fn given(line: &str) -> ChosenOptions {
+        ChosenOptions::of(&Cli::command().get_matches_from(line.split(' ')))
     }
 
     #[test]

@@ -25,7 +25,7 @@ const OWN: [(&str, &str, &str); 12] = [
     (
         "NameTaken",
         "A cluster that a Secret names would have the name of a context of the kubeconfig.",
-        "give the context another name",
+        "give the context in the kubeconfig another name",
     ),
     (
         "NotInDump",
@@ -35,9 +35,9 @@ const OWN: [(&str, &str, &str); 12] = [
     (
         "NotJudged",
         "Judging an object, or those of a namespace, would take too long or too many steps.",
-        "check what fills that namespace; a longer --timeout judges more objects",
+        "check which objects fill the namespace that the message names; a longer --timeout judges more objects",
     ),
-    ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
+    ("Overlap", "Several apps declare the same object.", "remove the object from all of these apps but one"),
     (
         "OwnersUnread",
         "Objects may belong to apps that could not be read, so that it is not known whether they are orphaned.",
@@ -46,9 +46,13 @@ const OWN: [(&str, &str, &str); 12] = [
     (
         SCRIPT_FAILED,
         "A script of actions failed, or was stopped.",
-        "the message names the script and the line; correct it there",
+        "correct the script at the line that the message names",
     ),
-    ("TooLarge", "The dump has reached its maximum size.", "raise the limit with `taffrail dump --max-size`"),
+    (
+        "TooLarge",
+        "The dump has reached its maximum size.",
+        "raise the maximum size of the dump with `taffrail dump --max-size`",
+    ),
     (
         "TooMany",
         "The dump has reached its maximum number of kinds or of Helm releases.",

@@ -232,7 +232,7 @@ pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the featur
 /// Returns an error for a folder with scripts in the layout of Argo CD's `resource_customizations`, else `None`.
 #[cfg(not(feature = "lua"))]
 fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
-    match customizations(path, Wanted::Scripts)?.first() {
+    match customizations(path, CustomizationFiles::Scripts)?.first() {
         None => Ok(None),
         Some((file, _)) => Err(FolderError::Foreign {
             path: path.join(file),
@@ -244,23 +244,28 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
 /// Reads and parses the scripts of a folder in the layout of Argo CD's `resource_customizations`.
 #[cfg(feature = "lua")]
 pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError> {
-    let files = customizations(path, Wanted::Scripts)?;
+    let files = customizations(path, CustomizationFiles::Scripts)?;
     let texts = files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     Ok(Customizations::of_folder(Origin::User, texts))
 }
 
-/// The parts of a folder in the layout of Argo CD's `resource_customizations` to read.
+/// The files that [`customizations`] reads of a folder: only its Lua scripts, or also its YAML files, which hold the
+/// scripts' test cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum CustomizationFiles {
+    /// The files `health.lua`, `discovery.lua` and `action.lua`.
     Scripts,
     /// The scripts and all YAML files, among them the scripts' cases.
     Cases,
 }
 
-/// Reads the scripts (and with [`Wanted::Cases`] the YAML files) of a folder in the layout of Argo CD's
+/// Reads the scripts (and with [`CustomizationFiles::Cases`] the YAML files) of a folder in the layout of Argo CD's
 /// `resource_customizations`: the path of each below the folder, with `/`, and its content, sorted by path. Empty if
 /// the folder has no scripts.
-pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
+pub(crate) fn customizations(
+    path: &Path,
+    wanted: CustomizationFiles,
+) -> Result<Vec<(String, String)>, FolderError> {
     /// Maximum depth below the folder at which folders are searched; deeper ones are skipped.
     const DEEPEST: usize = 8;
 
@@ -286,7 +291,7 @@ pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String,
     if scripts.is_empty() {
         return Ok(Vec::new());
     }
-    if wanted == Wanted::Cases {
+    if wanted == CustomizationFiles::Cases {
         scripts.extend(others);
     }
     scripts.sort();

@@ -178,7 +178,7 @@ impl<'l> Subject<'l> {
 }
 
 /// The fleet, and the facts about all clusters that explaining several names has in common.
-struct Grounds<'l> {
+struct ExplainContext<'l> {
     fleet: &'l dyn AskedFleet,
     rules: &'l ActiveRules<'l>,
     list: &'l AppList,
@@ -210,7 +210,7 @@ impl ExplainView {
     /// Returns the subjects to explain (the apps of `list` if objects are declared; else the named ones; without names,
     /// the apps with a problem that is more than a notice, the worst first), and an error for each name that was not
     /// found or means several apps.
-    fn choose<'l>(&self, grounds: impl Fn() -> Grounds<'l>, list: &'l AppList) -> Chosen<'l> {
+    fn choose<'l>(&self, grounds: impl Fn() -> ExplainContext<'l>, list: &'l AppList) -> Chosen<'l> {
         let namespace = self.namespace.as_deref();
         if !self.declared.is_empty() {
             let apps = list.apps.iter().filter(|app| self.in_cluster(&app.app.target));
@@ -271,7 +271,7 @@ impl ExplainView {
 /// The subjects of an answer, and the errors for names that were not found or mean several apps.
 type Chosen<'l> = (Vec<Subject<'l>>, Vec<QuestionError>);
 
-impl<'l> Grounds<'l> {
+impl<'l> ExplainContext<'l> {
     /// Returns the objects that `name` matches in each cluster, in `namespace` if that is given, each with the apps
     /// that own it. An object named in full is among them even if it does not exist. A cluster with two names is
     /// searched once.
@@ -315,7 +315,7 @@ impl<'l> Grounds<'l> {
 /// Makes the error for a name that matches neither an app nor an object: [`QuestionError::NoObject`] for `KIND/NAME` of
 /// a known kind, else that of `refusal`, the error of the search for an app, or [`QuestionError::NothingFound`] without
 /// one.
-fn not_found(grounds: &Grounds<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
+fn not_found(grounds: &ExplainContext<'_>, name: &SubjectName, refusal: Option<FindError>) -> QuestionError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| grounds.is_known(kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
@@ -389,7 +389,7 @@ impl View for ExplainView {
         let (clusters, rules) = (fleet.clusters(), fleet.rules());
         self.check_clusters(&clusters)?;
         let list = fleet.apps(&self.declared);
-        let grounds = || Grounds {
+        let grounds = || ExplainContext {
             fleet,
             rules: &rules,
             list: &list,

@@ -180,7 +180,7 @@ pub struct AppsElsewhere {
 }
 
 /// The apps that a question selects, and the answer without its rows.
-struct Selected<T> {
+struct SelectedApps<T> {
     list: AppList,
     /// The apps that meet the conditions other than those about status, problems and sync; `None` if there are no such
     /// conditions, or if the view does not follow changes.
@@ -188,7 +188,7 @@ struct Selected<T> {
     answer: ListAnswer<T>,
 }
 
-impl<T> Selected<T> {
+impl<T> SelectedApps<T> {
     /// Selects the apps of `fleet`. If `orphaned_in` is given, these are instead the objects in these namespaces that
     /// no app declares; `narrow` applies the conditions about the rows of an app. The kinds of the objects in `beside`,
     /// which are listed too, count as known.
@@ -201,7 +201,7 @@ impl<T> Selected<T> {
         beside: &AppList,
         narrow: impl Fn(&Filter, &mut AppList),
         fleet: &dyn AskedFleet,
-    ) -> Result<Selected<T>, QuestionError> {
+    ) -> Result<SelectedApps<T>, QuestionError> {
         let clusters = fleet.clusters();
         check_clusters(&rows.filter.clusters, &clusters)?;
         check_named_clusters(&rows.names, &clusters)?;
@@ -250,12 +250,12 @@ impl<T> Selected<T> {
             is_none_declared,
             elsewhere: None,
         };
-        Ok(Selected { list, all, answer })
+        Ok(SelectedApps { list, all, answer })
     }
 
     /// Makes the rows of the selected apps, and of those for `left_out`, by `made`; returns the answer with them.
     fn with_rows(self, made: impl Fn(&AppList) -> Vec<T>) -> ListAnswer<T> {
-        let Selected { list, all, answer } = self;
+        let SelectedApps { list, all, answer } = self;
         let left_out = all.as_ref().map(&made).unwrap_or_default();
         ListAnswer { items: made(&list), left_out, ..answer }
     }
@@ -322,7 +322,7 @@ impl View for AppsView {
     }
 
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<AppRow>, QuestionError> {
-        let selected = Selected::of(&self.rows, None, &AppList::default(), Filter::by_status, fleet)?;
+        let selected = SelectedApps::of(&self.rows, None, &AppList::default(), Filter::by_status, fleet)?;
         Ok(selected.with_rows(|list| list.apps.iter().map(AppRow::from).collect()))
     }
 
@@ -349,7 +349,7 @@ impl View for ClustersView {
     fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
         let RowSelection { filter, sort, .. } = &self.rows;
         let stateless = self.rows.stateless();
-        let selected = Selected::of(&self.rows, None, &AppList::default(), |_, _| {}, fleet)?;
+        let selected = SelectedApps::of(&self.rows, None, &AppList::default(), |_, _| {}, fleet)?;
         let rows = |list: &AppList, filter: &Filter| {
             let mut rows = ClusterList::new(&fleet.clusters(), list).items;
             rows.retain(|row| filter.admits_row(row));
@@ -358,7 +358,7 @@ impl View for ClustersView {
             }
             rows
         };
-        let Selected { list, all, answer } = selected;
+        let SelectedApps { list, all, answer } = selected;
         let items = rows(&list, filter);
         let left_out = all.iter().zip(&stateless).flat_map(|(list, filter)| rows(list, filter)).collect();
         let is_well = items.iter().all(|row| row.status == Status::Current && row.problems == 0);
@@ -462,8 +462,8 @@ impl View for ResourcesView {
             row.owners_unread = own.unread;
         };
         let narrow = |filter: &Filter, list: &mut AppList| filter.resources(list, uses.as_ref());
-        let selected = Selected::of(&self.rows, orphaned_in.as_ref(), &beside, narrow, fleet)?;
-        let Selected { list, all, answer } = selected;
+        let selected = SelectedApps::of(&self.rows, orphaned_in.as_ref(), &beside, narrow, fleet)?;
+        let SelectedApps { list, all, answer } = selected;
         let rows = |list: &AppList, filter: &Filter| {
             let mut rows = match self.orphaned {
                 true => ResourceList::of_orphans(list).items,

@@ -307,7 +307,7 @@ pub enum ErrorLevel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionError {
-    /// There is no such cluster.
+    /// The fleet has no cluster of the name that the question gives.
     #[error("there is no cluster '{name}'")]
     UnknownCluster {
         /// The name as given.

@@ -66,7 +66,7 @@ impl Limited for DeclaredHalf {
         problems.truncate(MAX_PROBLEMS);
         // The tool itself forgets old ones.
         syncs.truncate(MAX_SYNCS);
-        let texts = name(key) | target.limit() | sync.limit() | source.limit() | message.limit();
+        let texts = cut_name(key) | target.limit() | sync.limit() | source.limit() | message.limit();
         is_cut | texts | own.limit() | problems.limit() | syncs.limit()
     }
 }
@@ -79,33 +79,33 @@ impl Limited for ObservedHalf {
 
 impl Limited for Speaker {
     fn limit(&mut self) -> bool {
-        name(&mut self.rule) | self.problem.limit()
+        cut_name(&mut self.rule) | self.problem.limit()
     }
 }
 
 impl Limited for Problem {
     fn limit(&mut self) -> bool {
-        name(&mut self.state) | self.message.limit() | self.object.limit()
+        cut_name(&mut self.state) | self.message.limit() | self.object.limit()
     }
 }
 
 impl Limited for ObjectKey {
     fn limit(&mut self) -> bool {
         let ObjectKey { group, kind, namespace, name: own } = self;
-        name(group) | name(kind) | name(namespace) | name(own)
+        cut_name(group) | cut_name(kind) | cut_name(namespace) | cut_name(own)
     }
 }
 
 impl Limited for Sync {
     fn limit(&mut self) -> bool {
         let revisions = [&mut self.desired, &mut self.attempted, &mut self.applied];
-        revisions.into_iter().flatten().fold(false, |is_cut, revision| is_cut | name(revision))
+        revisions.into_iter().flatten().fold(false, |is_cut, revision| is_cut | cut_name(revision))
     }
 }
 
 impl Limited for SyncAttempt {
     fn limit(&mut self) -> bool {
-        name(&mut self.revision) | self.message.limit()
+        cut_name(&mut self.revision) | self.message.limit()
     }
 }
 
@@ -113,13 +113,13 @@ impl Limited for Source {
     fn limit(&mut self) -> bool {
         let Source { kind, namespace, name: own, url, path, reference } = self;
         let texts = [namespace, own, url, path, reference].into_iter().flatten();
-        texts.fold(name(kind), |is_cut, text| is_cut | name(text))
+        texts.fold(cut_name(kind), |is_cut, text| is_cut | cut_name(text))
     }
 }
 
 impl Limited for ClusterId {
     fn limit(&mut self) -> bool {
-        name(&mut self.0)
+        cut_name(&mut self.0)
     }
 }
 
@@ -141,22 +141,22 @@ impl Limited for ClusterReport {
         let mut is_cut = aliases.len() > MAX_LISTED;
         aliases.truncate(MAX_LISTED);
         let names = [twin_of, id, version].into_iter().flatten().chain(aliases).chain([own]);
-        is_cut |= names.fold(false, |is_cut, text| is_cut | name(text));
+        is_cut |= names.fold(false, |is_cut, text| is_cut | cut_name(text));
         let lost = lost.iter_mut().flat_map(|lost| [&mut lost.message, &mut lost.silence]);
         let messages = [unverified, blind].into_iter().flatten().chain(lost);
-        is_cut |= messages.fold(false, |is_cut, text| is_cut | message(text));
+        is_cut |= messages.fold(false, |is_cut, text| is_cut | cut_message(text));
         let Some(reading) = reading else { return is_cut };
         is_cut |= reading.not_live.len() > MAX_LISTED;
         reading.not_live.truncate(MAX_LISTED);
         let rows = reading.not_live.iter_mut();
-        rows.fold(is_cut, |is_cut, row| is_cut | message(&mut row.scope) | message(&mut row.message))
+        rows.fold(is_cut, |is_cut, row| is_cut | cut_message(&mut row.scope) | cut_message(&mut row.message))
     }
 }
 
 impl Limited for ErrorRow {
     fn limit(&mut self) -> bool {
         let ErrorRow { cluster, scope, reason, message: own } = self;
-        name(cluster) | message(scope) | name(reason) | message(own)
+        cut_name(cluster) | cut_message(scope) | cut_name(reason) | cut_message(own)
     }
 }
 
@@ -173,7 +173,7 @@ impl<T: Limited> Limited for Vec<T> {
 }
 
 /// Shortens a text that is not a message to [`MAX_NAME`] bytes, with `…` at its end; returns true if it was longer.
-fn name(text: &mut String) -> bool {
+fn cut_name(text: &mut String) -> bool {
     let is_long = text.len() > MAX_NAME;
     if is_long {
         text.truncate(text.floor_char_boundary(MAX_NAME - '…'.len_utf8()));
@@ -184,7 +184,7 @@ fn name(text: &mut String) -> bool {
 }
 
 /// Shortens a message to 4 KiB; returns true if it was longer.
-fn message(text: &mut String) -> bool {
+fn cut_message(text: &mut String) -> bool {
     let is_long = text.len() > MAX_MESSAGE;
     if is_long {
         *text = cut(text.as_str()).into_owned();

@@ -14,8 +14,8 @@ use super::declared::{Declared, Declaring};
 use super::destination::{Addresses, Target};
 use super::notes::Notes;
 use super::{
-    Applied, Declaration, Destination, declared_objects, entries, is_blank, late, one_after_another, text,
-    time, written,
+    AppliedRevision, Declaration, Destination, declared_objects, entries, is_blank, late, one_after_another,
+    text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
@@ -341,7 +341,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
 
 /// Returns the revisions in the history of an Application, and that of its last operation unless this succeeded, the
 /// oldest first. Leaves out each that equals the one before it, and those without a time.
-pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
+pub(crate) fn applied(object: &Object<'_>) -> Vec<AppliedRevision> {
     let begun = |entry: Value<'_>| {
         time(entry.get("deployStartedAt"))
             .or_else(|| time(entry.get("deployedAt")))

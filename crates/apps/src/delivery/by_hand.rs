@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use super::fields::{MAX_DEPTH, MAX_STEPS, Paths, Steps, written};
+use super::fields::{CompareSteps, FieldPaths, MAX_DEPTH, MAX_STEPS, written};
 use super::{short, text, time};
 use crate::identity::Delivery;
 use crate::sync::DifferingFields;
@@ -20,8 +20,8 @@ const MAX_MANAGERS: usize = 10;
 
 /// The fields of an object that people changed by one field manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ByHand {
-    /// The time of the last write; `None` if managed fields do not tell it, as after `kubectl scale`.
+pub(crate) struct ManualChange {
+    /// The time of the field manager's last write; `None` if managed fields do not tell it, as after `kubectl scale`.
     pub(crate) when: Option<Timestamp>,
     /// The fields, with their field manager.
     pub(crate) fields: DifferingFields,
@@ -29,11 +29,11 @@ pub(crate) struct ByHand {
 
 /// The changes by hand since a tool applied an object.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Since {
-    /// The field manager of the tool, the one that wrote last if it has several.
+pub(crate) struct ManualChanges {
+    /// The field manager of the delivery tool that applied the object; of several that which wrote last.
     pub(crate) tool: String,
     /// The changes, at least one: those of an unknown time first, then the oldest.
-    pub(crate) changes: Vec<ByHand>,
+    pub(crate) changes: Vec<ManualChange>,
 }
 
 /// Returns true if a field manager is that of the tool of `delivery`, which is Flux, Argo CD or Helm; false for any
@@ -67,7 +67,7 @@ pub(crate) fn changed_by_hand(
     object: &Object<'_>,
     deliveries: &BTreeSet<Delivery>,
     steps: &mut usize,
-) -> Option<Since> {
+) -> Option<ManualChanges> {
     let is_applied = |manager: &str| deliveries.iter().any(|delivery| is_of_tool(*delivery, manager));
     let entries = || {
         object.managed_fields().filter_map(|entry| {
@@ -83,20 +83,20 @@ pub(crate) fn changed_by_hand(
         .max_by_key(|(_, last)| *last)?;
     let owned: Vec<Value<'_>> = applied.iter().filter_map(|(_, entry)| entry.get("fieldsV1")).collect();
     let by_people = entries().filter(|(manager, _)| is_of_people(manager)).take(MAX_MANAGERS);
-    let mut changes: Vec<ByHand> = by_people
+    let mut changes: Vec<ManualChange> = by_people
         .filter_map(|(manager, entry)| {
             let when = time(entry.get("time"));
             if when.is_some_and(|when| last.is_some_and(|last| when <= last)) {
                 return None;
             }
             let granted = (*steps).min(MAX_STEPS);
-            let mut of_entry = Steps { left: granted, is_cut: false };
-            let mut paths = Paths::without_metadata();
+            let mut of_entry = CompareSteps { left: granted, is_cut: false };
+            let mut paths = FieldPaths::without_metadata();
             written(entry.get("fieldsV1")?, &owned, "", MAX_DEPTH, &mut of_entry, &mut paths);
             *steps -= granted - of_entry.left;
-            Some(ByHand { when, fields: paths.by(Some(short(manager)))? })
+            Some(ManualChange { when, fields: paths.by(Some(short(manager)))? })
         })
         .collect();
     changes.sort();
-    (!changes.is_empty()).then(|| Since { tool: short(tool.clone()), changes })
+    (!changes.is_empty()).then(|| ManualChanges { tool: short(tool.clone()), changes })
 }

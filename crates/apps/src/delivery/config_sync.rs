@@ -167,8 +167,8 @@ pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
 }
 
 /// Returns the time since when a RootSync or RepoSync has failed: that of a true condition in [`STUCK`], else of the
-/// first stage with an error (source, rendering, sync), else of the condition `Syncing` if that has an error. `None` if
-/// none failed or the time is not known.
+/// first stage (source, rendering, sync) with an error, else of the condition `Syncing` if that has an error; each only
+/// if it states its time. `None` if nothing failed or no time is known.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);

@@ -15,6 +15,7 @@ use crate::sync::SyncState;
 /// A controller of a delivery tool, with the apps that need it and the consequence if it stops.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
+    /// The tools whose apps need the controller.
     pub(crate) of: &'static [Delivery],
     /// The consequence if the controller does not run, as a phrase for messages.
     pub(crate) means: &'static str,
@@ -80,19 +81,20 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
 
 /// The workload of a controller that does not run.
 #[derive(Debug, Clone)]
-pub(crate) struct Stopped {
+pub(crate) struct StoppedController {
     pub(crate) key: ObjectKey,
+    /// The time since when the controller does not run; `None` if it is not known.
     pub(crate) since: Option<Timestamp>,
     /// The reason, as a phrase that follows the name of the controller.
     pub(crate) how: String,
 }
 
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
-type Place = (String, &'static str, String);
+type StopsKey = (String, &'static str, String);
 
 /// A cache of the workloads found of each controller in each namespace: one entry per workload, `None` if it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
+pub(crate) struct Stops(Memo<StopsKey, Vec<Option<StoppedController>>>);
 
 impl Controller {
     /// Returns the controller's workload, a Deployment or StatefulSet, if it is scaled to 0 or has no available Pod;
@@ -105,10 +107,10 @@ impl Controller {
         objects: &dyn Objects,
         preferred: Option<&str>,
         stops: &Stops,
-    ) -> Option<Stopped> {
+    ) -> Option<StoppedController> {
         // This runs for each app: a search through all workloads would take time in proportion to apps times
         // workloads.
-        let inside = |namespace: &str| -> Vec<Option<Stopped>> {
+        let inside = |namespace: &str| -> Vec<Option<StoppedController>> {
             let place = (objects.name().to_owned(), self.name, namespace.to_owned());
             stops.0.get(objects, place, || {
                 let named =
@@ -122,12 +124,12 @@ impl Controller {
         if asked.is_empty() {
             asked = inside(self.namespace);
         }
-        let stopped: Option<Vec<Stopped>> = asked.into_iter().collect();
+        let stopped: Option<Vec<StoppedController>> = asked.into_iter().collect();
         stopped?.into_iter().next()
     }
 }
 
-fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
+fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<StoppedController> {
     let object = &observed.object;
     let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
     let available = number(&["status", "availableReplicas"]).unwrap_or(0);
@@ -150,7 +152,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
             (since, "has no available Pod".to_owned())
         }
     };
-    Some(Stopped { key: observed.key.to_owned(), since, how })
+    Some(StoppedController { key: observed.key.to_owned(), since, how })
 }
 
 /// Returns the time when a workload was last scaled, by its events; `None` if they tell none.

@@ -11,7 +11,7 @@ use super::destination::{Addresses, Target};
 use super::flux::releases::ReleaseClaims;
 use super::flux::sources::Sources;
 use super::flux::stored::DeclaredRelease;
-use super::most_apps::Numbers;
+use super::most_apps::AppNumbers;
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 
@@ -63,5 +63,5 @@ pub(super) struct Resolved {
     /// queried.
     pub(super) releases: Option<Arc<ReleaseClaims>>,
     /// The numbers of apps, by namespace, that were not read because the cluster declares too many.
-    pub(super) unread: Numbers,
+    pub(super) unread: AppNumbers,
 }

@@ -144,7 +144,7 @@ impl Addresses {
         places.iter().find_map(known).unwrap_or_else(|| Target::unknown(name))
     }
 
-    /// Returns the clusters that an Argo CD in a namespace knows, by name. Of several with one name the first
+    /// Returns the clusters that an Argo CD in the namespace `place` knows, by name. Of several with one name the first
     /// counts.
     fn argo_clusters(&self, objects: &dyn Objects, home: usize, place: &str) -> BTreeMap<String, Target> {
         let mut clusters = BTreeMap::new();

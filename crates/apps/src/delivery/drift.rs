@@ -17,14 +17,14 @@ const MAX_DATED_OBJECTS: usize = 20;
 ///
 /// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
-pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
+pub(crate) struct Writes(Memo<(usize, ObjectKey), NewestWrites>);
 
 /// The newest writes to an object that may make it differ from its declaration.
 #[derive(Debug, Clone, Default)]
-struct Newest {
-    /// The times of the newest two writes, the newest first.
+struct NewestWrites {
+    /// The times of the newest two writes with a recorded time, the newest first.
     times: [Option<Timestamp>; 2],
-    /// True if there is also a scale, for which the API server records no time.
+    /// True if a manager also wrote by the subresource `scale`, for which the API server records no time.
     has_scale: bool,
 }
 
@@ -47,7 +47,7 @@ impl Writes {
         }
         let after = |it: &ObjectSync| match self.newest(objects, cluster, &it.key) {
             // One of several writes may have changed nothing that is declared.
-            Newest { times: [Some(newest), before], has_scale: false }
+            NewestWrites { times: [Some(newest), before], has_scale: false }
                 if newest > synced && before.is_none_or(|before| before <= synced) =>
             {
                 // A client can write any time in the managed fields.
@@ -59,14 +59,14 @@ impl Writes {
         unsynced.iter().map(after).collect::<Option<Vec<_>>>()?.into_iter().min()
     }
 
-    fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> Newest {
+    fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> NewestWrites {
         let found = || objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
         self.0.get(objects, (cluster, key.clone()), found)
     }
 }
 
-fn newest(object: &Object<'_>) -> Newest {
-    let mut found = Newest::default();
+fn newest(object: &Object<'_>) -> NewestWrites {
+    let mut found = NewestWrites::default();
     for write in foreign_writes(object) {
         let [newest, before] = found.times;
         found.times = match (write.at, newest) {

@@ -58,21 +58,21 @@ pub fn differing_fields<'l>(
     apps: impl Iterator<Item = &'l App>,
     clusters: &[&dyn Objects],
 ) -> Vec<Vec<ObjectSync>> {
-    let mut search = Search::default();
+    let mut search = FieldSearch::default();
     apps.map(|app| search.of_app(app, clusters)).collect()
 }
 
 /// The records of an object from which differing fields are found: its last applied configuration, or the field
 /// managers that wrote after a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Record {
+enum ObjectRecord {
     Applied,
     Since(Timestamp),
 }
 
 /// The differing fields that were found in a record of an object.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct FoundDifferences {
     differs: Vec<DifferingFields>,
     is_cut: bool,
 }
@@ -85,14 +85,14 @@ struct Share {
 
 /// A search for the differing fields of several apps, in which each record of an object is read once.
 #[derive(Default)]
-struct Search<'l> {
+struct FieldSearch<'l> {
     /// The share of each namespace that declares apps, by home cluster and namespace.
     shares: HashMap<(&'l str, &'l str), Share>,
     /// The fields that were found in each record, by the name of the cluster, the key of the object and the record.
-    known: HashMap<(&'l str, &'l ObjectKey, Record), Found>,
+    known: HashMap<(&'l str, &'l ObjectKey, ObjectRecord), FoundDifferences>,
 }
 
-impl<'l> Search<'l> {
+impl<'l> FieldSearch<'l> {
     fn of_app(&mut self, app: &'l App, clusters: &[&dyn Objects]) -> Vec<ObjectSync> {
         let of_name = |name: &str| clusters.iter().copied().find(|cluster| cluster.name() == name);
         let mut unsynced = app.unsynced.clone();
@@ -100,9 +100,9 @@ impl<'l> Search<'l> {
         let declaring = app.declaring.as_ref().zip(of_name(&app.app.home));
         let declaring = declaring.and_then(|(key, home)| home.get(key.as_ref()).present());
         let Some((target, declaring)) = target.zip(declaring) else { return unsynced };
-        let synced = argo::failed_at(&declaring.object).map(Record::Since);
+        let synced = argo::failed_at(&declaring.object).map(ObjectRecord::Since);
         let is_applied = app.sync.desired.is_some() && app.sync.desired == app.sync.applied;
-        let records = || is_applied.then_some(Record::Applied).into_iter().chain(synced);
+        let records = || is_applied.then_some(ObjectRecord::Applied).into_iter().chain(synced);
         let share = self
             .shares
             .entry((&app.app.home, &app.app.namespace))
@@ -141,27 +141,27 @@ impl<'l> Search<'l> {
 
 /// Returns the differing fields that a record of an object shows, and true if an app with another share would find the
 /// same.
-fn search(observed: &Observed<'_>, record: Record, share: &mut Share) -> (Found, bool) {
+fn search(observed: &Observed<'_>, record: ObjectRecord, share: &mut Share) -> (FoundDifferences, bool) {
     let granted = share.steps.min(MAX_STEPS);
-    let mut steps = Steps { left: granted, is_cut: granted == 0 };
+    let mut steps = CompareSteps { left: granted, is_cut: granted == 0 };
     let differs = match record {
         _ if granted == 0 => Vec::new(),
-        Record::Applied => since_applied(observed, &mut steps).into_iter().collect(),
-        Record::Since(synced) => since_synced(&observed.object, synced, &mut steps),
+        ObjectRecord::Applied => since_applied(observed, &mut steps).into_iter().collect(),
+        ObjectRecord::Since(synced) => since_synced(&observed.object, synced, &mut steps),
     };
     share.steps = share.steps.saturating_sub(granted - steps.left);
-    (Found { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
+    (FoundDifferences { differs, is_cut: steps.is_cut }, granted == MAX_STEPS || !steps.is_cut)
 }
 
-/// The number of values that may still be compared in an object, and whether any were left out.
-pub(super) struct Steps {
+/// The number of values of one object that may still be compared, and true if some were not compared.
+pub(super) struct CompareSteps {
     pub(super) left: usize,
     /// True if not all values were compared, because no steps were left, or because parts that are nested too deeply
     /// differ.
     pub(super) is_cut: bool,
 }
 
-impl Steps {
+impl CompareSteps {
     /// Uses up a step for each of `values`, and returns them. If there are more values than steps, returns `None`, sets
     /// `is_cut` and leaves no steps.
     fn take<T>(&mut self, values: impl Iterator<Item = T>) -> Option<Vec<T>> {
@@ -195,17 +195,17 @@ type Members<'a> = HashMap<Cow<'a, str>, Value<'a>>;
 
 /// The paths of the first [`MAX_FIELDS`] differing fields, and the number of the others.
 #[derive(Default)]
-pub(super) struct Paths {
+pub(super) struct FieldPaths {
     fields: Vec<String>,
     more: usize,
     /// True to leave out the labels and annotations of the object itself.
     without_metadata: bool,
 }
 
-impl Paths {
+impl FieldPaths {
     /// Creates an empty list to which no labels and annotations of the object itself are added.
-    pub(super) fn without_metadata() -> Paths {
-        Paths { without_metadata: true, ..Paths::default() }
+    pub(super) fn without_metadata() -> FieldPaths {
+        FieldPaths { without_metadata: true, ..FieldPaths::default() }
     }
 
     fn add(&mut self, path: &str) {
@@ -220,14 +220,14 @@ impl Paths {
     }
 
     pub(super) fn by(self, by: Option<String>) -> Option<DifferingFields> {
-        let Paths { fields, more, .. } = self;
+        let FieldPaths { fields, more, .. } = self;
         (!fields.is_empty()).then_some(DifferingFields { fields, more, by })
     }
 }
 
 /// Returns the fields whose values differ from the last applied configuration of an object; `None` if there are none,
 /// or if the object does not record that configuration, is a Secret, or was read as metadata only.
-fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<DifferingFields> {
+fn since_applied(observed: &Observed<'_>, steps: &mut CompareSteps) -> Option<DifferingFields> {
     let (key, object) = (&observed.key, &observed.object);
     if observed.projection != Projection::Full || (key.group, key.kind) == ("", "Secret") {
         return None;
@@ -235,7 +235,7 @@ fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<Differing
     let applied = object.at(&["metadata", "annotations", LAST_APPLIED])?.as_str()?;
     let applied = OwnedDocument::parse(applied.into_owned().into_bytes()).ok()?;
     let (declared, live) = steps.members(applied.root(), object.root())?;
-    let mut comparison = Comparison { steps, paths: Paths::default() };
+    let mut comparison = Comparison { steps, paths: FieldPaths::default() };
     for (key, declared) in declared {
         match &*key {
             "apiVersion" | "kind" | "status" => {}
@@ -255,8 +255,8 @@ fn since_applied(observed: &Observed<'_>, steps: &mut Steps) -> Option<Differing
 
 /// A comparison of an object with its last applied configuration.
 struct Comparison<'s> {
-    steps: &'s mut Steps,
-    paths: Paths,
+    steps: &'s mut CompareSteps,
+    paths: FieldPaths,
 }
 
 impl Comparison<'_> {
@@ -394,12 +394,12 @@ fn can_be_declared(fields: Value<'_>) -> bool {
 
 /// Returns the fields that [`foreign_writes`] set after the time `synced`, or by a scale without a time: one entry for
 /// each write that has a manager and such fields, for the first [`MAX_FIELDS`] of them.
-fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut Steps) -> Vec<DifferingFields> {
+fn since_synced(object: &Object<'_>, synced: Timestamp, steps: &mut CompareSteps) -> Vec<DifferingFields> {
     let written = foreign_writes(object).filter_map(|write| {
         // The API server records no time of a scale. One that a later sync took back is not recorded any more.
         let is_later = write.at.map_or(write.is_scale, |at| at > synced);
         let fields = write.fields.filter(|_| is_later && !write.manager.is_empty())?;
-        let mut paths = Paths::default();
+        let mut paths = FieldPaths::default();
         written(fields, &[], "", MAX_DEPTH, steps, &mut paths);
         paths.by(Some(short(write.manager)))
     });
@@ -414,8 +414,8 @@ pub(super) fn written(
     others: &[Value<'_>],
     path: &str,
     depth: usize,
-    steps: &mut Steps,
-    paths: &mut Paths,
+    steps: &mut CompareSteps,
+    paths: &mut FieldPaths,
 ) {
     let depth = depth.saturating_sub(1);
     let others = others.iter().map(|other| steps.take(other.members().into_iter().flatten()));

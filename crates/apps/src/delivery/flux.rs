@@ -18,8 +18,8 @@ use super::declared::{Declared, Declaring};
 use super::destination::{Addresses, Target};
 use super::notes::Notes;
 use super::{
-    Applied, Condition, Declaration, Destination, ObjectKeys, helm_storage, late, one_after_another, span,
-    text, time, written,
+    AppliedRevision, Condition, Declaration, Destination, ObjectKeys, helm_storage, late, one_after_another,
+    span, text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
@@ -107,7 +107,7 @@ pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey
 /// Returns the revisions to which a Kustomization or HelmRelease changed, the oldest first, from its history: for a
 /// HelmRelease also changes of its values alone, and a failed upgrade in place of its rollback. The revision tried last
 /// is added if its source still has it.
-pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
+pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<AppliedRevision> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
     match observed.key.kind {
@@ -190,7 +190,8 @@ fn failure(object: &Object<'_>, now: Timestamp) -> Option<String> {
     Some(failed.map_or_else(|| verdict.message.into_owned(), |condition| condition.text("message")))
 }
 
-/// Returns the condition by which a HelmRelease reports that an installation, upgrade or test failed; `None` if none did.
+/// Returns the condition by which a HelmRelease reports that an installation, upgrade or test failed; `None` if none
+/// did.
 pub(super) fn failed_release<'a>(object: &Object<'a>) -> Option<Condition<'a>> {
     let mut conditions =
         ["Released", "TestSuccess"].into_iter().filter_map(|name| Condition::find(object, name));
@@ -232,6 +233,7 @@ pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     is_applied && observed.into_iter().flatten().any(|observed| Some(observed) < generation)
 }
 
+/// A reader of one Flux object that declares an app.
 struct Reader<'r, 'a> {
     home: usize,
     objects: &'a dyn Objects,
@@ -498,7 +500,7 @@ impl<'a> Reader<'_, 'a> {
         Some((source.fetched?, attempted))
     }
 
-    fn reconciliations(&self) -> Vec<Applied> {
+    fn reconciliations(&self) -> Vec<AppliedRevision> {
         let read = |entry: Value<'a>| {
             let first = time(entry.get("firstReconciled"))?;
             let is_first = entry.get("totalReconciliations").and_then(Value::as_i64) == Some(1);
@@ -515,11 +517,11 @@ impl<'a> Reader<'_, 'a> {
         let older: Vec<_> = past.into_iter().filter(|(_, revision)| *revision != to).collect();
         let from = applied.or_else(|| older.iter().max().map(|(_, revision)| revision.clone()));
         let mut found = one_after_another(older);
-        found.push(Applied { when, from, to: Some(to), fields: Vec::new() });
+        found.push(AppliedRevision { when, from, to: Some(to), fields: Vec::new() });
         found
     }
 
-    fn releases(&self) -> Vec<Applied> {
+    fn releases(&self) -> Vec<AppliedRevision> {
         let number = |snapshot: &Value<'a>| snapshot.get("version").and_then(Value::as_i64);
         let is =
             |snapshot: &Value<'a>, status: &str| snapshot.get("status").is_some_and(|own| own.is_str(status));
@@ -536,7 +538,7 @@ impl<'a> Reader<'_, 'a> {
             before = Some(*restored).filter(|_| past.len() == 2);
             past.pop();
         }
-        let mut found: Vec<Applied> = Vec::new();
+        let mut found: Vec<AppliedRevision> = Vec::new();
         for snapshot in past {
             let to = text(snapshot, &["chartVersion"]);
             let from = before.and_then(|before| text(before, &["chartVersion"]));
@@ -546,7 +548,7 @@ impl<'a> Reader<'_, 'a> {
                 && (from != to || other_values)
             {
                 let fields = if other_values { vec!["values".to_owned()] } else { Vec::new() };
-                found.push(Applied { when, from, to, fields });
+                found.push(AppliedRevision { when, from, to, fields });
             }
             before = Some(snapshot);
         }
@@ -555,7 +557,7 @@ impl<'a> Reader<'_, 'a> {
             && newest.as_ref() != Some(&to)
             && found.iter().all(|applied| applied.to.as_ref() != Some(&to))
         {
-            found.push(Applied { when, from: newest, to: Some(to), fields: Vec::new() });
+            found.push(AppliedRevision { when, from: newest, to: Some(to), fields: Vec::new() });
         }
         found
     }

@@ -9,12 +9,12 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::declared::Resolved;
-use super::flux::releases::{Elsewhere, Needed, Releases};
+use super::flux::releases::{Elsewhere, ReleaseProof, Releases};
 use super::helm_storage::Storage;
-use super::most_apps::{self, Numbers, Shares};
+use super::most_apps::{self, AppNumbers, Shares};
 use super::notes::{Notes, ReleaseErrors};
 use super::release::Release;
-use super::{Applied, Declaration, Destination, ObjectKeys, time};
+use super::{AppliedRevision, Declaration, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
@@ -30,11 +30,11 @@ pub(super) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
     releases: &Releases<'_>,
-    others: Option<&Numbers>,
+    others: Option<&AppNumbers>,
     notes: &mut Notes,
 ) -> Resolved {
     let mut apps = Vec::new();
-    let mut unread = Numbers::new();
+    let mut unread = AppNumbers::new();
     // Those that are surely apps of their own; the others are read first.
     let is_counted = |namespace: &str, name: &str, versions: &BTreeMap<u64, Observed<'_>>| {
         let is_there = |newest: &Observed<'_>| status_label(newest) != "uninstalled";
@@ -156,14 +156,15 @@ fn is_marked(
     let objects = fleet.objects(home);
     let all = || needed.iter().flat_map(|needed| needed.values()).flatten().copied();
     let Some(first) = all().next() else { return false };
-    let mut read = |needed: &Needed| notes.release(key.namespace, fleet, home, key, Some(&needed.delivered));
+    let mut read =
+        |needed: &ReleaseProof| notes.release(key.namespace, fleet, home, key, Some(&needed.delivered));
     let Ok(release) = read(first) else { return false };
     // Helm itself stores a release where it is installed: only helm-controller stores it elsewhere.
-    let is_own_release = |release: &Release, needed: &Needed| {
+    let is_own_release = |release: &Release, needed: &ReleaseProof| {
         release.written.namespace.as_ref() == Some(&needed.own)
             && release.objects.iter().all(|key| key.namespace == needed.own)
     };
-    let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
+    let is_marked = |release: &Release, is_meant: &dyn Fn(&ReleaseProof) -> bool| {
         let carried: Vec<Observed<'_>> =
             release.objects.iter().filter_map(|key| metadata_of(objects, key).present()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
@@ -180,7 +181,7 @@ fn is_marked(
     };
     // The release can be placed in two ways, whatever namespaces the HelmReleases deliver into.
     let says = release.written.namespace.clone();
-    let is_there = |needed: &Needed| says.as_ref() == Some(&needed.delivered);
+    let is_there = |needed: &ReleaseProof| says.as_ref() == Some(&needed.delivered);
     let way = is_there(first);
     if is_marked(&release, &|needed| is_there(needed) == way) {
         return true;
@@ -196,14 +197,14 @@ pub(crate) fn applied(
     namespace: &str,
     release: &str,
     sync: &Sync,
-) -> Option<(ObjectKey, Applied)> {
+) -> Option<(ObjectKey, AppliedRevision)> {
     let versions = storage.releases.get(&(namespace, release))?;
     let (newest, observed) = versions.last_key_value()?;
     let when = time(observed.object.at(&["metadata", "creationTimestamp"]))?;
     let chart = sync.attempted.as_ref().map(|chart| format!(", {chart}")).unwrap_or_default();
     let from = versions.keys().rev().nth(1).map(|version| format!("revision {version}"));
     let to = Some(format!("revision {newest}{chart}"));
-    Some((observed.key.to_owned(), Applied { when, from, to, fields: Vec::new() }))
+    Some((observed.key.to_owned(), AppliedRevision { when, from, to, fields: Vec::new() }))
 }
 
 /// Returns the time at which the last operation on a Helm release began.

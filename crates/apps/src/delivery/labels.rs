@@ -18,7 +18,7 @@ use crate::names;
 use crate::noting::ask_at_once;
 use crate::object_keys::ObjectKeys;
 use crate::objects::Objects;
-use crate::owners::{Control, control};
+use crate::owners::{ControllerLookup, control};
 use crate::questions::Question;
 
 /// The key of a label whose value names the app that an object belongs to.
@@ -124,21 +124,22 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The maximum number of other apps that the message of a label group names; it counts the others.
+/// The maximum number of apps, named by marks of a label group's objects that they do not have, that the message of the
+/// group names; it counts the rest.
 const MOST_NAMED: usize = 3;
 
 /// An object of a label group, without the namespace, which all objects of the group share.
 ///
 /// A cluster may have 100,000 of them, so those of one kind share its name. They sort like their keys.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Member {
+struct GroupMember {
     kind: Arc<GroupKind>,
     name: Box<str>,
     /// The app that the object's marks name although that app does not have it.
     named: Option<Arc<Named>>,
 }
 
-impl Member {
+impl GroupMember {
     /// Compares the key of the object with another one in its namespace.
     fn order(&self, key: ObjectKeyRef<'_>) -> Ordering {
         (&*self.kind.group, &*self.kind.kind, &*self.name).cmp(&(key.group, key.kind, key.name))
@@ -147,10 +148,10 @@ impl Member {
 
 /// The objects of one label group, sorted: undeclared objects of a namespace with the same app label.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct Group(Vec<Member>);
+struct LabelGroup(Vec<GroupMember>);
 
 /// The result of searching the label group of an object.
-pub(crate) enum Place {
+pub(crate) enum GroupSearch {
     /// The object is in no group.
     None,
     /// The object is in no group as long as its controller exists with the UID that the object names.
@@ -158,7 +159,8 @@ pub(crate) enum Place {
     /// The object is in the group of the app named here; the second value is an app that its marks name but
     /// that does not have it.
     In(String, Option<Named>),
-    /// It cannot be decided yet, because the controller that the object names was not read; holds the controller.
+    /// It is not known if the object is in a group, because the controller that it names was not read; holds the
+    /// controller's key.
     Unknown(ObjectKey),
 }
 
@@ -169,7 +171,7 @@ pub(crate) struct LabelGroups {
     /// Prefixes of the names of PersistentVolumeClaims that StatefulSets create, `<template>-<StatefulSet>-`,
     /// each with its namespace.
     templates: HashSet<(String, String)>,
-    groups: BTreeMap<(String, String), Group>,
+    groups: BTreeMap<(String, String), LabelGroup>,
 }
 
 impl LabelGroups {
@@ -189,31 +191,31 @@ impl LabelGroups {
         labels: &AppLabels,
         claims: &Claims<'_>,
         observed: &Observed<'_>,
-    ) -> Place {
+    ) -> GroupSearch {
         let (key, object) = (observed.key, &observed.object);
-        let Some(app) = named(labels, key, object) else { return Place::None };
+        let Some(app) = named(labels, key, object) else { return GroupSearch::None };
         if is_made_by_controller(key, object) || is_claim_of(&self.templates, key) {
-            return Place::None;
+            return GroupSearch::None;
         }
-        let Claimed::ByNone(named) = claims.on(self.home, observed) else { return Place::None };
+        let Claimed::ByNone(named) = claims.on(self.home, observed) else { return GroupSearch::None };
         match control(objects, observed) {
-            Control::Proved => Place::Controlled,
-            Control::Known => Place::None,
-            Control::Unknown(owner) => Place::Unknown(owner),
-            Control::None => Place::In(app.into_owned(), named),
+            ControllerLookup::Proved => GroupSearch::Controlled,
+            ControllerLookup::Known => GroupSearch::None,
+            ControllerLookup::Unknown(owner) => GroupSearch::Unknown(owner),
+            ControllerLookup::None => GroupSearch::In(app.into_owned(), named),
         }
     }
 
     /// Adds an object to the group of `app`, which must not contain it yet; `named` is another app that its
     /// marks name.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
-        let Group(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
+        let LabelGroup(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
         let at = members.partition_point(|own| own.order(key.as_ref()) == Ordering::Less);
-        let is_same = |own: &&Member| own.kind.group == key.group && own.kind.kind == key.kind;
+        let is_same = |own: &&GroupMember| own.kind.group == key.group && own.kind.kind == key.kind;
         let beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
         let known = beside.filter_map(|at| members.get(at)).find(is_same).map(|own| own.kind.clone());
         let kind = known.unwrap_or_else(|| Arc::new(key.group_kind()));
-        members.insert(at, Member { kind, name: (*key.name).into(), named: named.map(Arc::new) });
+        members.insert(at, GroupMember { kind, name: (*key.name).into(), named: named.map(Arc::new) });
     }
 
     /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
@@ -230,11 +232,11 @@ impl LabelGroups {
                     named
                 }
             });
-            let Group(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
-            members.push(Member { kind: kind.clone(), name: key.name.into(), named });
+            let LabelGroup(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
+            members.push(GroupMember { kind: kind.clone(), name: key.name.into(), named });
         }
         // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
-        for Group(members) in self.groups.values_mut() {
+        for LabelGroup(members) in self.groups.values_mut() {
             members.sort_unstable();
             members.shrink_to_fit();
         }
@@ -245,9 +247,9 @@ impl LabelGroups {
     /// Returns `None` if the group lacks the object, otherwise the other app that its marks name, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
-        let Group(members) = self.groups.get_mut(&place)?;
+        let LabelGroup(members) = self.groups.get_mut(&place)?;
         let at = members.binary_search_by(|own| own.order(key.as_ref())).ok()?;
-        let Member { named, .. } = members.remove(at);
+        let GroupMember { named, .. } = members.remove(at);
         if members.is_empty() {
             self.groups.remove(&place);
         }
@@ -287,13 +289,13 @@ impl LabelGroups {
         self.groups.iter().map(|((namespace, name), group)| self.of_group(namespace, name, group))
     }
 
-    fn of_group(&self, namespace: &str, name: &str, Group(members): &Group) -> Declaration {
+    fn of_group(&self, namespace: &str, name: &str, LabelGroup(members): &LabelGroup) -> Declaration {
         let mut marked: BTreeMap<&Named, usize> = BTreeMap::new();
         for named in members.iter().filter_map(|member| member.named.as_deref()) {
             *marked.entry(named).or_default() += 1;
         }
         let message = says(&marked);
-        let key = |Member { kind, name, .. }: &Member| {
+        let key = |GroupMember { kind, name, .. }: &GroupMember| {
             ObjectKey::new(&*kind.group, &*kind.kind, namespace, &**name)
         };
         let objects: ObjectKeys = members.iter().map(key).collect();
@@ -333,9 +335,9 @@ pub(crate) fn declare(
     let keys = labels.keys();
     for observed in objects.labelled_uncontrolled(&keys) {
         match groups.place(objects, labels, claims, &observed) {
-            Place::None | Place::Controlled => {}
-            Place::In(app, named) => members.push((observed.key, app, named)),
-            Place::Unknown(owner) => drop(owners.insert((home, owner))),
+            GroupSearch::None | GroupSearch::Controlled => {}
+            GroupSearch::In(app, named) => members.push((observed.key, app, named)),
+            GroupSearch::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }
     groups.fill(members);
@@ -345,7 +347,8 @@ pub(crate) fn declare(
 /// The phrase for an app that a mark names but that is not in the list.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
-/// Returns the message about the other apps that objects of a group name; `marked` counts the objects by app.
+/// Returns the message about the apps that marks of objects of a group name although they do not have these objects;
+/// `marked` counts the objects by app.
 fn says(marked: &BTreeMap<&Named, usize>) -> String {
     let says = |(named, number): (&&Named, &usize)| {
         let Named { app, is_shown } = named;

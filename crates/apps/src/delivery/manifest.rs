@@ -33,6 +33,7 @@ pub(super) struct BadDocument {
     why: String,
 }
 
+/// A document of a Helm manifest: the identity of an object, or a list of objects.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -215,14 +216,14 @@ fn head(text: &str) -> Option<String> {
     let mut head = String::new();
     let (mut versions, mut kinds) = (0, 0);
     let mut metadata = None;
-    let mut part = Part::Other;
+    let mut part = DocumentPart::Other;
     for line in text.split_inclusive('\n') {
         if line.starts_with([' ', '\t', '#', '\n', '\r', '-']) {
             // A part of the block before; a `-` in the first column is an item of its sequence.
             match &mut part {
-                Part::Wanted => head.push_str(line),
-                Part::Metadata(names) => names.take(line, &mut head)?,
-                Part::Other => {}
+                DocumentPart::Wanted => head.push_str(line),
+                DocumentPart::Metadata(names) => names.take(line, &mut head)?,
+                DocumentPart::Other => {}
             }
             continue;
         }
@@ -230,7 +231,7 @@ fn head(text: &str) -> Option<String> {
         if !is_plain_key(key) {
             return None;
         }
-        if let Part::Metadata(names) = std::mem::replace(&mut part, Part::Other) {
+        if let DocumentPart::Metadata(names) = std::mem::replace(&mut part, DocumentPart::Other) {
             metadata = Some(names);
         }
         match key {
@@ -239,18 +240,18 @@ fn head(text: &str) -> Option<String> {
             "metadata" if metadata.is_some() => return None,
             "metadata" if is_blank(value) => {
                 head.push_str(line);
-                part = Part::Metadata(Names::default());
+                part = DocumentPart::Metadata(MetadataLines::default());
                 continue;
             }
             // In one line, or with a tag: all of it is read.
-            "metadata" => metadata = Some(Names::default()),
+            "metadata" => metadata = Some(MetadataLines::default()),
             "items" => return None,
             _ => continue,
         }
         head.push_str(line);
-        part = Part::Wanted;
+        part = DocumentPart::Wanted;
     }
-    if let Part::Metadata(names) = part {
+    if let DocumentPart::Metadata(names) = part {
         metadata = Some(names);
     }
     let names = metadata?;
@@ -261,16 +262,19 @@ fn is_plain_key(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// The part of a document to which the current line belongs, at its top level.
-enum Part {
+/// The top-level key of a YAML document below which the current line is.
+enum DocumentPart {
+    /// A key whose lines are skipped.
     Other,
+    /// `apiVersion`, `kind`, or `metadata` with its value in the same line: all lines are kept.
     Wanted,
-    Metadata(Names),
+    /// `metadata`, of which the lines with the name and the namespace are kept.
+    Metadata(MetadataLines),
 }
 
 /// The lines with the name and the namespace in the block `metadata` of a document.
 #[derive(Default)]
-struct Names {
+struct MetadataLines {
     /// The indentation of the keys in `metadata`, in spaces; `None` before the first key.
     indent: Option<usize>,
     is_wanted: bool,
@@ -278,7 +282,7 @@ struct Names {
     namespaces: usize,
 }
 
-impl Names {
+impl MetadataLines {
     /// Appends a line of `metadata` to `head` if it belongs to the name or the namespace. Returns `None` if
     /// the line is not plainly one of a block mapping.
     fn take(&mut self, line: &str, head: &mut String) -> Option<()> {

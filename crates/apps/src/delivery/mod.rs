@@ -54,9 +54,9 @@ use flux::releases::{ReleaseClaims, Releases};
 use labels::LabelGroups;
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
-use most_apps::{ExcessApps, MAX_APPS, Numbers, Shares};
+use most_apps::{AppNumbers, ExcessApps, MAX_APPS, Shares};
 use notes::{Complaint, Notes};
-pub(crate) use parts::{Part, Parts};
+pub(crate) use parts::{DeclaredPart, DeclaredParts};
 pub use syncs::{MAX_SYNCS, SyncAttempt, SyncResult, syncs};
 pub(crate) use writers::{author, by, writers, written};
 
@@ -95,7 +95,7 @@ pub(crate) struct Declarations {
     pub(crate) addresses: Lacking,
     /// The numbers of apps, by namespace, that are not among `apps` because their cluster declares too many; by index
     /// of the cluster.
-    pub(crate) unread: Vec<Numbers>,
+    pub(crate) unread: Vec<AppNumbers>,
     /// The number of apps that each cluster declares, by the index of the cluster: with those that are not read,
     /// without label groups.
     pub(crate) totals: Vec<usize>,
@@ -111,7 +111,7 @@ impl Declarations {
     /// tool claims. Of a cluster with too many apps, excess apps of tools lose their objects, and excess label groups
     /// are left out.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
-        let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut Parts::default());
+        let (mut found, index) = Declarations::by_tools(fleet, trust, now, &mut DeclaredParts::default());
         let mut owners = BTreeSet::new();
         let strong = Claims::new(found.claiming(), &index);
         let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
@@ -148,7 +148,7 @@ impl Declarations {
     }
 
     /// Counts the apps that the cluster `home` declares, by namespace, with those that were not read.
-    pub(crate) fn numbers(&self, home: usize) -> Numbers {
+    pub(crate) fn numbers(&self, home: usize) -> AppNumbers {
         let mut numbers = self.unread.get(home).cloned().unwrap_or_default();
         for app in self.apps.iter().filter(|app| app.home == home) {
             most_apps::count(&mut numbers, &app.namespace, 1);
@@ -168,7 +168,7 @@ impl Declarations {
         fleet: &Fleet<'_>,
         trust: &Trust,
         now: Timestamp,
-        parts: &mut Parts,
+        parts: &mut DeclaredParts,
     ) -> (Declarations, Arc<ClaimIndex>) {
         let mut found = Declarations::default();
         // The order in which releases use up the limits of their namespaces is that of this function.
@@ -180,7 +180,7 @@ impl Declarations {
         let mut releases: Vec<Vec<Arc<ReleaseClaims>>> = vec![Vec::new(); clusters.len()];
         let mut shares: Vec<Shares> =
             clusters.iter().map(|(_, objects)| Shares::of_declaring(*objects)).collect();
-        found.unread = vec![Numbers::new(); clusters.len()];
+        found.unread = vec![AppNumbers::new(); clusters.len()];
         for kinds in DECLARING {
             for ((&(home, objects), homes), shares) in clusters.iter().zip(&homes).zip(&mut shares) {
                 let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
@@ -249,7 +249,7 @@ impl Declarations {
         fleet: &Fleet<'_>,
         trust: &Trust,
         now: Timestamp,
-        parts: &mut Parts,
+        parts: &mut DeclaredParts,
         (home, key): (usize, &ObjectKey),
     ) -> Option<usize> {
         let (before, place) = parts.take(home, key)?;
@@ -319,7 +319,7 @@ fn read(
     declaring: &Declaring<'_, '_>,
     fleet: &Fleet<'_>,
     trust: &Trust,
-    parts: &mut Parts,
+    parts: &mut DeclaredParts,
     place: usize,
 ) -> (Arc<Resolved>, Notes) {
     let Declaring { home, objects, observed, .. } = *declaring;
@@ -356,26 +356,27 @@ fn resolve(fleet: &Fleet<'_>, trust: &Trust, declared: Declared, notes: &mut Not
 
 /// A revision that a delivery tool applied, or tried to apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedRevision {
     /// The start of the operation; if the tool does not record that, the time at which the operation ended or the
     /// revision was fetched.
     pub(crate) when: Timestamp,
-    /// The revision that was applied before; `None` if it is unknown.
+    /// The revision that was applied before this one; `None` if it is unknown.
     pub(crate) from: Option<String>,
+    /// The revision that was applied or tried; `None` if it is unknown.
     pub(crate) to: Option<String>,
-    /// The names of other values, such as the chart's values, that differ from the revision before.
+    /// The names of what else differs from the revision before, such as the chart's values.
     pub(crate) fields: Vec<String>,
 }
 
 /// Sorts revisions by time, drops each that equals the one before it, and gives each of the others the one before it.
-fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
+fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<AppliedRevision> {
     applied.sort();
     let mut before: Option<String> = None;
     let mut found = Vec::new();
     for (when, revision) in applied {
         if before.as_ref() != Some(&revision) {
             let from = before.replace(revision.clone());
-            found.push(Applied { when, from, to: Some(revision), fields: Vec::new() });
+            found.push(AppliedRevision { when, from, to: Some(revision), fields: Vec::new() });
         }
     }
     found

@@ -24,16 +24,16 @@ pub(crate) const MAX_APPS: usize = 20_000;
 const MAX_ERRORS: usize = 50;
 
 /// The numbers of apps by namespace.
-pub(crate) type Numbers = BTreeMap<String, usize>;
+pub(crate) type AppNumbers = BTreeMap<String, usize>;
 
 /// The number of apps that each namespace of a cluster may still have; namespaces that lose none are not listed.
 #[derive(Debug, Default)]
-pub(super) struct Shares(Numbers);
+pub(super) struct Shares(AppNumbers);
 
 impl Shares {
     /// Divides `most` places among namespaces with these `numbers` of apps: evenly, where what a namespace does not
     /// need is divided among the others.
-    fn of(numbers: &Numbers, most: usize) -> Shares {
+    fn of(numbers: &AppNumbers, most: usize) -> Shares {
         let mut sorted: Vec<usize> = numbers.values().copied().collect();
         sorted.sort_unstable();
         let (mut left, mut waiting) = (most, sorted.len());
@@ -47,7 +47,7 @@ impl Shares {
             return Shares::default();
         }
         let (level, mut rest) = (left / waiting, left % waiting);
-        let mut shares = Numbers::new();
+        let mut shares = AppNumbers::new();
         for (namespace, number) in numbers.iter().filter(|(_, number)| **number > level) {
             let share = level + usize::from(rest > 0);
             rest = rest.saturating_sub(1);
@@ -65,7 +65,7 @@ impl Shares {
         if all().count() <= MAX_APPS {
             return Shares::default();
         }
-        let mut numbers = Numbers::new();
+        let mut numbers = AppNumbers::new();
         for observed in all().filter(|observed| declares(objects, observed.key)) {
             count(&mut numbers, observed.key.namespace, 1);
         }
@@ -74,7 +74,7 @@ impl Shares {
 
     /// Divides [`MAX_APPS`] places among the namespaces of a cluster that has other apps in these `numbers`, which come
     /// first, and an app in each of `namespaces`.
-    pub(super) fn beside<'n>(numbers: &Numbers, namespaces: impl Iterator<Item = &'n str>) -> Shares {
+    pub(super) fn beside<'n>(numbers: &AppNumbers, namespaces: impl Iterator<Item = &'n str>) -> Shares {
         let mut all = numbers.clone();
         namespaces.for_each(|namespace| count(&mut all, namespace, 1));
         let Shares(mut shares) = Shares::of(&all, MAX_APPS);
@@ -106,7 +106,7 @@ fn declares(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> bool {
 }
 
 /// Adds `more` to the number of a namespace.
-pub(super) fn count(numbers: &mut Numbers, namespace: &str, more: usize) {
+pub(super) fn count(numbers: &mut AppNumbers, namespace: &str, more: usize) {
     match numbers.get_mut(namespace) {
         Some(number) => *number = number.saturating_add(more),
         None => drop(numbers.insert(namespace.to_owned(), more)),
@@ -154,7 +154,7 @@ impl ExcessApps {
         left_out
     }
 
-    fn report(&mut self, home: usize, shares: &Shares, numbers: &Numbers) {
+    fn report(&mut self, home: usize, shares: &Shares, numbers: &AppNumbers) {
         self.namespaces.extend(shares.0.keys().map(|namespace| (home, namespace.clone())));
         let more = shares.0.len().saturating_sub(MAX_ERRORS);
         let told = shares.0.iter().take(MAX_ERRORS).enumerate().map(|(at, (namespace, share))| {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn apps_that_come_first_take_their_places_first() {
-        let numbers: Numbers = [("a".to_owned(), MAX_APPS - 1)].into();
+        let numbers: AppNumbers = [("a".to_owned(), MAX_APPS - 1)].into();
         let Shares(shares) = Shares::beside(&numbers, ["a", "a", "b"].into_iter());
         assert_eq!(shares, [("a".to_owned(), 0)].into());
     }

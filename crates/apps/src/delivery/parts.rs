@@ -13,7 +13,7 @@ use super::argo::GROUP;
 use super::argo::homes::Homes;
 use super::declared::Resolved;
 use super::flux::releases::ReleaseClaims;
-use super::most_apps::Numbers;
+use super::most_apps::AppNumbers;
 use super::notes::Notes;
 use crate::claims::ClaimIndex;
 use crate::noting::ask_at_once;
@@ -22,7 +22,7 @@ use crate::questions::{Question, QuestionRecord};
 
 /// The name of a part of the declarations that is kept on its own, with the index of its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum DeclaredPart {
     /// The app that an object declares.
     Object(usize, ObjectKey),
     /// The namespaces in which an Argo CD is installed.
@@ -33,22 +33,24 @@ pub(crate) enum Part {
 
 /// The kept parts of the declarations of a fleet.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct DeclaredParts {
     /// False for a single look, after which nothing is kept.
     is_kept: bool,
-    /// The number of the look, to detect parts that no longer exist.
+    /// The number of the current look, to detect parts that it does not use.
     look: u64,
-    clusters: HashMap<usize, OfCluster>,
+    clusters: HashMap<usize, ClusterParts>,
     claims: Option<KnownClaims>,
-    /// The parts that were read since the last [`take_changes`](Parts::take_changes), with the lookups made for each.
-    fresh: Vec<(Part, QuestionRecord)>,
-    gone: Vec<Part>,
+    /// The parts that were read since the last [`take_changes`](DeclaredParts::take_changes), with the lookups made
+    /// for each.
+    fresh: Vec<(DeclaredPart, QuestionRecord)>,
+    /// The parts that were dropped or marked to be read again since the last `take_changes`.
+    gone: Vec<DeclaredPart>,
 }
 
 /// The kept parts of one cluster.
 #[derive(Debug, Default)]
-struct OfCluster {
-    objects: HashMap<ObjectKey, OfObject>,
+struct ClusterParts {
+    objects: HashMap<ObjectKey, ObjectPart>,
     /// The namespaces with an Argo CD, and false if they must be read again; the former value stays for a
     /// comparison with the new one.
     homes: Option<(Arc<Homes>, bool)>,
@@ -59,15 +61,15 @@ struct OfCluster {
 
 /// The claims of HelmReleases on the releases of Helm's storage, and, where the cluster may have too many apps, the
 /// numbers of its other apps.
-type BesideHelm = (Vec<Arc<ReleaseClaims>>, Option<Numbers>);
+type BesideHelm = (Vec<Arc<ReleaseClaims>>, Option<AppNumbers>);
 
 /// The kept declaration of one object.
 #[derive(Debug)]
-struct OfObject {
+struct ObjectPart {
     resolved: Arc<Resolved>,
-    /// The index of its app among all declared apps.
+    /// The index, among all declared apps, of the app that the object declares.
     place: usize,
-    /// The number of the last look that used it.
+    /// The number of the last look that used this declaration.
     look: u64,
 }
 
@@ -78,46 +80,53 @@ struct KnownClaims {
     index: Arc<ClaimIndex>,
 }
 
-impl OfCluster {
+impl ClusterParts {
     /// Drops the declarations of the cluster `home` for which `is_kept` returns false, and adds them to `gone`.
-    fn retain(&mut self, home: usize, gone: &mut Vec<Part>, is_kept: impl Fn(&ObjectKey, &OfObject) -> bool) {
+    fn retain(
+        &mut self,
+        home: usize,
+        gone: &mut Vec<DeclaredPart>,
+        is_kept: impl Fn(&ObjectKey, &ObjectPart) -> bool,
+    ) {
         let dropped = self.objects.extract_if(|key, kept| !is_kept(key, kept));
-        gone.extend(dropped.map(|(key, _)| Part::Object(home, key)));
+        gone.extend(dropped.map(|(key, _)| DeclaredPart::Object(home, key)));
     }
 }
 
-impl Parts {
+impl DeclaredParts {
     /// Makes an empty store for a fleet that is looked at again and again.
-    pub(crate) fn kept() -> Parts {
-        Parts { is_kept: true, ..Parts::default() }
+    pub(crate) fn kept() -> DeclaredParts {
+        DeclaredParts { is_kept: true, ..DeclaredParts::default() }
     }
 
-    /// Drops a part, which is then read again at the next look.
-    pub(crate) fn forget(&mut self, part: &Part) {
-        let (Part::Object(home, _) | Part::ArgoHomes(home) | Part::Helm(home)) = part;
+    /// Makes the next look read this part of the declarations again, if it still needs it, and lists it as gone in
+    /// [`take_changes`](DeclaredParts::take_changes). The former Argo CD namespaces stay for a comparison with the
+    /// new ones.
+    pub(crate) fn forget(&mut self, part: &DeclaredPart) {
+        let (DeclaredPart::Object(home, _) | DeclaredPart::ArgoHomes(home) | DeclaredPart::Helm(home)) = part;
         let Some(own) = self.clusters.get_mut(home) else { return };
         match part {
-            Part::Object(_, key) => drop(own.objects.remove(key)),
-            Part::ArgoHomes(_) => own.homes.iter_mut().for_each(|(_, is_valid)| *is_valid = false),
-            Part::Helm(_) => own.helm = None,
+            DeclaredPart::Object(_, key) => drop(own.objects.remove(key)),
+            DeclaredPart::ArgoHomes(_) => own.homes.iter_mut().for_each(|(_, is_valid)| *is_valid = false),
+            DeclaredPart::Helm(_) => own.helm = None,
         }
         self.gone.push(part.clone());
     }
 
-    /// Returns the parts that were dropped since the last call, and those that were read, with the lookups made for
-    /// each. A part that was dropped and read again is in both lists.
-    pub(crate) fn take_changes(&mut self) -> (Vec<Part>, Vec<(Part, QuestionRecord)>) {
+    /// Returns the parts that were dropped or marked to be read again since the last call, and those that were read,
+    /// with the lookups made for each. A part that was dropped and read again is in both lists.
+    pub(crate) fn take_changes(&mut self) -> (Vec<DeclaredPart>, Vec<(DeclaredPart, QuestionRecord)>) {
         (std::mem::take(&mut self.gone), std::mem::take(&mut self.fresh))
     }
 
-    /// Begins a look: only the parts that are used from now on survive [`finish`](Parts::finish).
+    /// Begins a look: only the parts that are used from now on survive [`finish`](DeclaredParts::finish).
     pub(super) fn begin(&mut self) {
         self.look += 1;
     }
 
     /// Ends a look: drops the parts of objects that it did not use.
     pub(super) fn finish(&mut self) {
-        let Parts { look, clusters, gone, .. } = self;
+        let DeclaredParts { look, clusters, gone, .. } = self;
         for (home, own) in clusters {
             own.retain(*home, gone, |_, kept| kept.look == *look);
         }
@@ -126,7 +135,7 @@ impl Parts {
     /// Drops the declaration of an object; returns it with the index of its app, `None` if it was not kept.
     pub(super) fn take(&mut self, home: usize, key: &ObjectKey) -> Option<(Arc<Resolved>, usize)> {
         let kept = self.clusters.get_mut(&home)?.objects.remove(key)?;
-        self.gone.push(Part::Object(home, key.clone()));
+        self.gone.push(DeclaredPart::Object(home, key.clone()));
         Some((kept.resolved, kept.place))
     }
 
@@ -156,10 +165,10 @@ impl Parts {
             ask_at_once(objects, &Question::Object(key), || ());
             find(notes)
         };
-        let (found, notes, is_kept) = self.read(objects, || Part::Object(home, key.to_owned()), find);
+        let (found, notes, is_kept) = self.read(objects, || DeclaredPart::Object(home, key.to_owned()), find);
         if is_kept {
             let own = self.clusters.entry(home).or_default();
-            own.objects.insert(key.to_owned(), OfObject { resolved: found.clone(), place, look });
+            own.objects.insert(key.to_owned(), ObjectPart { resolved: found.clone(), place, look });
         }
         (found, notes)
     }
@@ -179,19 +188,20 @@ impl Parts {
         {
             return (kept.clone(), Notes::default());
         }
-        let (found, notes, is_kept) = self.read(objects, || Part::Helm(home), |notes| find(&beside, notes));
+        let (found, notes, is_kept) =
+            self.read(objects, || DeclaredPart::Helm(home), |notes| find(&beside, notes));
         if self.is_kept {
             let own = self.clusters.entry(home).or_default();
             own.helm = is_kept.then(|| (found.clone(), beside));
             if !is_kept {
-                self.gone.push(Part::Helm(home));
+                self.gone.push(DeclaredPart::Helm(home));
             }
         }
         (found, notes)
     }
 
     /// Returns the namespaces of a cluster in which an Argo CD is installed, from the cache unless it was told to
-    /// [`forget`](Parts::forget) them.
+    /// [`forget`](DeclaredParts::forget) them.
     ///
     /// If they changed, drops the Applications of the cluster, so that they are read again.
     pub(super) fn argo_homes(&mut self, objects: &dyn Objects, home: usize, trust: &Trust) -> Arc<Homes> {
@@ -202,12 +212,12 @@ impl Parts {
         let find = || Homes::of(objects, trust);
         let Some((log, _)) = objects.question_log().filter(|_| self.is_kept) else { return Arc::new(find()) };
         let (found, asked) = log.record(find);
-        self.fresh.push((Part::ArgoHomes(home), asked));
+        self.fresh.push((DeclaredPart::ArgoHomes(home), asked));
         let own = self.clusters.entry(home).or_default();
         let found = Arc::new(found);
         let before = own.homes.replace((found.clone(), true));
         if before.is_some_and(|(before, _)| before != found) {
-            let Parts { clusters, gone, .. } = self;
+            let DeclaredParts { clusters, gone, .. } = self;
             if let Some(own) = clusters.get_mut(&home) {
                 own.retain(home, gone, |key, _| key.group != GROUP);
             }
@@ -235,7 +245,7 @@ impl Parts {
     fn read(
         &mut self,
         objects: &dyn Objects,
-        part: impl FnOnce() -> Part,
+        part: impl FnOnce() -> DeclaredPart,
         find: impl FnOnce(&mut Notes) -> Resolved,
     ) -> (Arc<Resolved>, Notes, bool) {
         let mut notes = Notes::default();

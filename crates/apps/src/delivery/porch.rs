@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use carriers::{Carrier, Carriers, Choice, Ground, PackageFolders, Parted};
+use carriers::{Carrier, Carriers, Choice, DividedObjects, Ground, PackageFolders};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -241,7 +241,7 @@ impl Package<'_> {
         fleet: &Fleet<'_>,
         carriers: &Carriers<'_>,
         folders: &PackageFolders<'_>,
-        parted: &mut HashMap<usize, Parted>,
+        parted: &mut HashMap<usize, DividedObjects>,
         apps: &[Arc<Declaration>],
     ) -> Vec<Declaration> {
         let Some(newest) = self.newest() else { return Vec::new() };

@@ -75,7 +75,7 @@ pub(crate) enum ReleaseError {
 
 /// The parts of a stored Helm release from which an app is made.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct StoredRelease {
     /// The namespace that the release states as its own; `None` if it states none.
     pub(super) namespace: Option<String>,
     pub(super) version: i64,
@@ -84,7 +84,9 @@ pub(crate) struct Written {
     pub(super) chart: String,
     pub(super) chart_name: String,
     pub(super) last_deployed: Option<Timestamp>,
+    /// The objects of the manifest, in its order.
     declared: Vec<ObjectKey>,
+    /// The objects of the hooks whose documents can be parsed.
     hooks: Vec<ObjectKey>,
     /// The errors about documents of the manifest that declare no object, and about objects beyond [`MAX_OBJECTS`].
     pub(super) malformed: Vec<ScopeError>,
@@ -95,7 +97,7 @@ pub(crate) struct Written {
 pub(crate) struct Release {
     /// The namespace of the objects in the manifest that do not name one.
     pub(super) namespace: String,
-    pub(super) written: Arc<Written>,
+    pub(super) written: Arc<StoredRelease>,
     /// The objects of the manifest, each once; hooks are not included.
     pub(super) objects: ObjectKeys,
     /// The objects of the hooks whose documents can be parsed.
@@ -104,17 +106,17 @@ pub(crate) struct Release {
 
 /// The limits left for the releases of one namespace: bytes to unpack, and bytes to parse as YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Left {
+struct UnpackBudget {
     unpacked: usize,
     yaml: usize,
 }
 
-impl Left {
-    const ALL: Left = Left { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES };
+impl UnpackBudget {
+    const ALL: UnpackBudget = UnpackBudget { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES };
 }
 
 /// A release as it was parsed, with true if the limits of its namespace may have affected the result.
-type Parsed = (Result<Arc<Written>, Arc<ReleaseError>>, bool);
+type Parsed = (Result<Arc<StoredRelease>, Arc<ReleaseError>>, bool);
 
 /// A cache of the parsed releases of each cluster, by index of the cluster and key: several HelmReleases may
 /// name one.
@@ -124,7 +126,7 @@ pub(crate) struct ReadReleases {
     /// The releases in the namespace of their storage, or, where the last part of the key is true, in the one
     /// that they state.
     placed: Memo<(usize, ObjectKey, bool), Arc<Release>>,
-    left: RefCell<HashMap<(usize, String), Left>>,
+    left: RefCell<HashMap<(usize, String), UnpackBudget>>,
 }
 
 impl ReadReleases {
@@ -142,12 +144,12 @@ impl ReadReleases {
     ) -> (Result<Arc<Release>, Arc<ReleaseError>>, bool) {
         let parse = || {
             let mut all = self.left.borrow_mut();
-            let left = all.entry((cluster, key.namespace.to_owned())).or_insert(Left::ALL);
+            let left = all.entry((cluster, key.namespace.to_owned())).or_insert(UnpackBudget::ALL);
             let written = read(objects, key, left).map(Arc::new).map_err(Arc::new);
-            (written, *left != Left::ALL)
+            (written, *left != UnpackBudget::ALL)
         };
         let (written, is_limited) = self.written.get(objects, (cluster, key.to_owned()), parse);
-        let place = |written: Arc<Written>| {
+        let place = |written: Arc<StoredRelease>| {
             let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
             let place = || Arc::new(Release::placed(objects, own.unwrap_or(key.namespace), &written));
             self.placed.get(objects, (cluster, key.to_owned(), own.is_some()), place)
@@ -164,7 +166,7 @@ impl ReadReleases {
 }
 
 impl Release {
-    fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<Written>) -> Release {
+    fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<StoredRelease>) -> Release {
         let place = |key: &ObjectKey| {
             let mut key = key.clone();
             match objects.is_namespaced(&key.group, &key.kind) {
@@ -193,7 +195,11 @@ impl Release {
     }
 }
 
-fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result<Written, ReleaseError> {
+fn read(
+    objects: &dyn Objects,
+    key: ObjectKeyRef<'_>,
+    left: &mut UnpackBudget,
+) -> Result<StoredRelease, ReleaseError> {
     let observed = match objects.get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => {
@@ -255,7 +261,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     let cut = read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
-    Ok(Written {
+    Ok(StoredRelease {
         namespace: text(root, &["namespace"]),
         version: root.get("version").and_then(Value::as_i64).ok_or(ReleaseError::Incomplete("version"))?,
         status: field(&["info", "status"], "status")?,

@@ -19,12 +19,13 @@ const DEPENDENT: [(&str, &str); 5] = [
     ("discovery.k8s.io", "EndpointSlice"),
 ];
 
-/// The maximum number of namespaces that are listed one by one if the query has no namespace; beyond it, one list
-/// of all namespaces is made.
+/// The maximum number of namespaces in which dependents are listed one by one if the query has no namespace; beyond it,
+/// one list of all namespaces is made instead.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
-/// The same maximum if the query has a namespace. Beyond it, one list of all namespaces is made beside those of the
-/// first namespaces, because the user may be forbidden to list all.
+/// The maximum number of namespaces of the apps in which dependents are listed one by one if the query has a namespace.
+/// Beyond it, one list of all namespaces is made beside those of the first 200, because the user may be forbidden to
+/// list all.
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
@@ -63,8 +64,8 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces of the objects and the declaring objects of the apps that `wanted` selects, and of the apps
-/// that these deliver.
+/// Returns the namespaces of the declaring objects of the apps that `wanted` selects and of the apps that these
+/// deliver, and of their objects in clusters that were queried.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

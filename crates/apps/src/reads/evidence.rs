@@ -33,7 +33,7 @@ const MAX_NAMESPACED_LISTS: usize = 16;
 /// that remain in a terminating namespace; further ones are not read.
 const MAX_CONTROLLED_KINDS: usize = 12;
 
-/// The field selector for warnings; nearly all events are of the other type.
+/// The field selector for events of type Warning; nearly all events are of type Normal.
 const WARNINGS: &str = "type=Warning";
 
 /// The field selector for events about Pods that are not warnings, such as those of an autoscaler, without

@@ -6,7 +6,7 @@ use taffrail_status::assess::{Regarding, claims, defined};
 
 use crate::delivery::argo::installs::{WORKLOADS, is_controller};
 use crate::delivery::helm_storage;
-use crate::owners::Pointing;
+use crate::owners::ObjectReferences;
 use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
 
@@ -33,7 +33,7 @@ pub(super) fn questions(
         tell(Question::IsNamespaced(group, kind));
     }
     for observed in both() {
-        let Pointing { controller, others, about } = Pointing::of(&observed.object);
+        let ObjectReferences { controller, others, about } = ObjectReferences::of(&observed.object);
         if let Some(uid) = controller {
             tell(Question::Controlled(&uid));
             tell(Question::Owned(&uid));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use taffrail_object::ObjectKey;
 
 use super::changes::RowLog;
-use super::{Declaring, Kept, Plan, Subject};
+use super::{Declaring, LastRows, Plan, Subject};
 use crate::declaration::Declaration;
 use crate::delivery::most_apps::ExcessApps;
-use crate::delivery::{Declarations, Part};
+use crate::delivery::{Declarations, DeclaredPart};
 
 /// Updates the nodes of the kept declarations after some were read or dropped; returns how many were read.
-pub(super) fn note_parts(kept: &mut Kept) -> usize {
-    let Kept { parts, part_nodes, graph, .. } = kept;
+pub(super) fn note_parts(kept: &mut LastRows) -> usize {
+    let LastRows { parts, part_nodes, graph, .. } = kept;
     let (gone, fresh) = parts.take_changes();
     for node in gone.iter().filter_map(|part| part_nodes.remove(part)) {
         graph.remove(node);
@@ -33,10 +33,10 @@ pub(super) fn note_parts(kept: &mut Kept) -> usize {
 
 /// Records in `changed` the rows whose declaring objects changed: attributes that a row does not show, such as labels,
 /// may differ too.
-pub(super) fn note_declared(kept: &Kept, parts: &[Part], changed: &mut RowLog) {
+pub(super) fn note_declared(kept: &LastRows, parts: &[DeclaredPart], changed: &mut RowLog) {
     let objects: HashSet<(usize, &ObjectKey)> = (parts.iter())
         .filter_map(|part| match part {
-            Part::Object(home, key) => Some((*home, key)),
+            DeclaredPart::Object(home, key) => Some((*home, key)),
             _ => None,
         })
         .collect();
@@ -54,8 +54,8 @@ pub(super) fn note_declared(kept: &Kept, parts: &[Part], changed: &mut RowLog) {
 
 /// Matches the rows with the new declarations of the tools, which replace `old`; adds to `plan` the rows to
 /// add, remove and judge again.
-pub(super) fn reconcile(kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
-    let Kept { found, rows, .. } = kept;
+pub(super) fn reconcile(kept: &mut LastRows, old: &Declarations, plan: &mut Plan) {
+    let LastRows { found, rows, .. } = kept;
     let name = |app: &Declaration| {
         let cluster = app.cluster().unwrap_or(app.home);
         (app.home, cluster, app.delivery, app.namespace.clone(), app.name.clone())
@@ -107,10 +107,10 @@ pub(super) fn is_left_out(left_out: &ExcessApps, declaring: &Declaring) -> bool 
 
 /// Decides again which apps are left out because their cluster has too many, and adds to `plan` the rows to add and to
 /// remove. Returns true if any apps were left out before or are left out now.
-pub(super) fn leave_out(kept: &mut Kept, plan: &mut Plan) -> bool {
+pub(super) fn leave_out(kept: &mut LastRows, plan: &mut Plan) -> bool {
     let left_out = ExcessApps::of(&kept.found, &kept.groups);
     let before = std::mem::replace(&mut kept.left_out, left_out);
-    let Kept { left_out, rows, found, groups, .. } = kept;
+    let LastRows { left_out, rows, found, groups, .. } = kept;
     if before.is_empty() && left_out.is_empty() {
         return false;
     }

@@ -80,8 +80,9 @@ pub(super) enum Subject<S> {
     Shared,
 }
 
+/// A result, or a cached value that results used, with the lookups on which it depends.
 #[derive(Debug)]
-struct Found<S> {
+struct ResultNode<S> {
     subject: Subject<S>,
     questions: Vec<u32>,
     /// The nodes of cached values that this result used.
@@ -95,7 +96,7 @@ struct Found<S> {
 /// The dependency graph: the lookups that each result depends on, and the results that depend on each lookup.
 #[derive(Debug)]
 pub(super) struct Graph<S> {
-    nodes: Vec<Option<Found<S>>>,
+    nodes: Vec<Option<ResultNode<S>>>,
     free: Vec<Node>,
     /// Numbers of nodes that this update removed. They are not reused before its end, because references to them
     /// may remain.
@@ -130,11 +131,11 @@ impl<S> Default for Graph<S> {
 }
 
 impl<S: Clone> Graph<S> {
-    fn get(&self, node: Node) -> Option<&Found<S>> {
+    fn get(&self, node: Node) -> Option<&ResultNode<S>> {
         self.nodes.get(usize::try_from(node).ok()?)?.as_ref()
     }
 
-    fn get_mut(&mut self, node: Node) -> Option<&mut Found<S>> {
+    fn get_mut(&mut self, node: Node) -> Option<&mut ResultNode<S>> {
         self.nodes.get_mut(usize::try_from(node).ok()?)?.as_mut()
     }
 
@@ -242,7 +243,7 @@ impl<S: Clone> Graph<S> {
         let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
         self.excess.add(&excess);
-        let found = Found { subject, questions, below: below.clone(), above: None, next, excess };
+        let found = ResultNode { subject, questions, below: below.clone(), above: None, next, excess };
         let node = match self.free.pop() {
             Some(node) => node,
             None => {

@@ -10,11 +10,10 @@
 //!   is judged again when one of these may have changed, or at the time at which time alone changes it: each
 //!   comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declaration of an object is read again when an object that it reads changes; those of other objects
-//!   are kept ([`Parts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
+//!   are kept ([`DeclaredParts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
 //!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
 //!   groups again; if the apps or their marks differ, all objects are.
-//! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
-//!   goes.
+//! * Otherwise the labels of an object are examined when that object changes, or its controller comes or goes.
 //!
 //! A result that several rows share has a node of its own, so that many rows with one object do not each hold
 //! the lookups made for it. If a computation may reach the limits of
@@ -41,9 +40,9 @@ use taffrail_status::{ActiveRules, Observed};
 use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
-use crate::delivery::labels::{self, LabelGroups, Place};
+use crate::delivery::labels::{self, GroupSearch, LabelGroups};
 use crate::delivery::most_apps::ExcessApps;
-use crate::delivery::{AppLabels, Declarations, Part, Parts};
+use crate::delivery::{AppLabels, Declarations, DeclaredPart, DeclaredParts};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
@@ -57,7 +56,7 @@ pub use changes::ChangedRows;
 
 /// The amount of work that an update of the rows took, for tests and benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Looked {
+pub struct RowWork {
     /// Number of rows that were judged.
     pub judged: usize,
     /// Number of declarations that were read.
@@ -138,7 +137,7 @@ enum Subject {
     /// The declarations of all delivery tools.
     Tools,
     /// A declaration that is kept on its own.
-    Declared(Part),
+    Declared(DeclaredPart),
     /// The label group of one object: index of its cluster, and its key.
     Labelled(usize, ObjectKey),
     /// A row, by its number.
@@ -150,7 +149,7 @@ enum Subject {
 pub struct AppRows {
     labels: AppLabels,
     log: QuestionLog,
-    kept: Option<Kept>,
+    kept: Option<LastRows>,
     list: AppList,
     changed: RowLog,
     without: Option<Propagation>,
@@ -158,14 +157,14 @@ pub struct AppRows {
 
 /// The rows after the last update, and the results from which they were computed.
 #[derive(Debug)]
-struct Kept {
+struct LastRows {
     identity: Vec<Identity>,
     /// The latest time at which the rows were updated.
     now: Timestamp,
     found: Declarations,
     /// The declarations from which `found` was put together; their nodes are in `part_nodes`.
-    parts: Parts,
-    part_nodes: HashMap<Part, Node>,
+    parts: DeclaredParts,
+    part_nodes: HashMap<DeclaredPart, Node>,
     claims: Arc<ClaimIndex>,
     /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
@@ -175,19 +174,19 @@ struct Kept {
     tools: Node,
     graph: Graph<Subject>,
     /// The rows in the order of the list, each with its declaration and node.
-    rows: Vec<Row>,
+    rows: Vec<KeptRow>,
     /// The index of each row in `rows`, by the row's number; `None` for a removed row.
     places: Vec<Option<usize>>,
     /// The numbers of the rows of label groups, by the name of the group.
     by_labels: HashMap<GroupName, u32>,
-    freshness: Vec<Known>,
+    freshness: Vec<ClusterFreshness>,
     /// True if a computation came near a cost limit, so that the order of judging matters and all rows are judged
     /// at each change.
     is_bounded: bool,
 }
 
 /// The freshness of a cluster, and its scopes that were observed earlier, each with the time.
-type Known = (Freshness, Vec<(Scope, Timestamp)>);
+type ClusterFreshness = (Freshness, Vec<(Scope, Timestamp)>);
 
 /// The name of a label group: index of the cluster, namespace and app.
 type GroupName = (usize, String, String);
@@ -200,8 +199,9 @@ enum Declaring {
     Labels(GroupName),
 }
 
+/// A row, and the declaration from which it was made.
 #[derive(Debug)]
-struct Row {
+struct KeptRow {
     number: u32,
     node: Node,
     declaring: Declaring,
@@ -272,13 +272,13 @@ impl AppRows {
         changes: &[ChangeBatch],
         rules: &ActiveRules<'_>,
         now: Timestamp,
-    ) -> Looked {
+    ) -> RowWork {
         let log = std::mem::take(&mut self.log);
         let noting: Vec<Noting<'_>> =
             clusters.iter().enumerate().map(|(place, objects)| Noting::new(*objects, place, &log)).collect();
         let noted: Vec<&dyn Objects> = noting.iter().map(|it| it as &dyn Objects).collect();
         let fleet = Fleet::new(&noted);
-        let look = Look { rows: self, log: &log, clusters: &noted, fleet: &fleet, rules, now };
+        let look = RowUpdate { rows: self, log: &log, clusters: &noted, fleet: &fleet, rules, now };
         let looked = look.take(changes);
         self.log = log;
         looked
@@ -286,7 +286,7 @@ impl AppRows {
 }
 
 /// One update of the rows in progress.
-struct Look<'l, 'a> {
+struct RowUpdate<'l, 'a> {
     rows: &'l mut AppRows,
     log: &'a QuestionLog,
     /// The clusters, in the order of the change batches.
@@ -296,8 +296,8 @@ struct Look<'l, 'a> {
     now: Timestamp,
 }
 
-impl Look<'_, '_> {
-    fn take(self, changes: &[ChangeBatch]) -> Looked {
+impl RowUpdate<'_, '_> {
+    fn take(self, changes: &[ChangeBatch]) -> RowWork {
         let identity = self.identity();
         let kept = self.rows.kept.take().filter(|kept| {
             !kept.is_bounded
@@ -332,9 +332,9 @@ impl Look<'_, '_> {
     }
 
     /// Computes declarations, label groups and rows without using earlier results.
-    fn whole(self, identity: Vec<Identity>) -> Looked {
-        let Look { log, fleet, rules, now, .. } = self;
-        let mut parts = Parts::kept();
+    fn whole(self, identity: Vec<Identity>) -> RowWork {
+        let RowUpdate { log, fleet, rules, now, .. } = self;
+        let mut parts = DeclaredParts::kept();
         let ((found, claims), asked) =
             log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut parts));
         let mut graph = Graph::default();
@@ -352,7 +352,7 @@ impl Look<'_, '_> {
         let left_out = ExcessApps::of(&found, &groups);
         let all = by_tools.chain(names.map(Declaring::Labels));
         let fresh = all.filter(|declaring| !is_left_out(&left_out, declaring)).collect();
-        let mut kept = Kept {
+        let mut kept = LastRows {
             identity,
             now,
             found,
@@ -374,13 +374,13 @@ impl Look<'_, '_> {
         self.rows.list = AppList::default();
         self.rows.changed.note_all();
         let plan = Plan { fresh, ..Plan::default() };
-        let looked = Looked { declared, is_whole: true, ..Looked::default() };
+        let looked = RowWork { declared, is_whole: true, ..RowWork::default() };
         self.judge(kept, plan, true, looked)
     }
 
     /// Judges the rows of `plan` and sorts the list; with `has_errors`, also collects the errors again. If a cost limit
     /// makes the order of judging matter, computes everything instead.
-    fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
+    fn judge(mut self, mut kept: LastRows, plan: Plan, has_errors: bool, mut looked: RowWork) -> RowWork {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
         let AppList { mut apps, errors: mut told, mut left_out } = std::mem::take(&mut self.rows.list);
@@ -421,7 +421,7 @@ impl Look<'_, '_> {
                 kept.by_labels.insert(name.clone(), number);
             }
             let node = kept.graph.add(Subject::Row(number), asked);
-            kept.rows.push(Row { number, node, declaring, cluster });
+            kept.rows.push(KeptRow { number, node, declaring, cluster });
             apps.push(app);
         }
         if !is_in_order {
@@ -464,7 +464,7 @@ impl Look<'_, '_> {
     }
 
     /// Writes the freshness of the clusters into the rows, without judging them again.
-    fn freshen(&mut self, kept: &mut Kept) {
+    fn freshen(&mut self, kept: &mut LastRows) {
         let freshness = self.freshness();
         if freshness == kept.freshness {
             return;
@@ -507,7 +507,7 @@ impl Look<'_, '_> {
                 let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
                 labelled.insert((home, observed.key.to_owned()), node);
             }
-            if let Place::In(app, named) = place {
+            if let GroupSearch::In(app, named) = place {
                 members.push((observed.key, app, named));
             }
         }
@@ -523,25 +523,25 @@ impl Look<'_, '_> {
         objects: &dyn Objects,
         claims: &Claims<'_>,
         observed: &Observed<'_>,
-    ) -> Option<(Place, QuestionRecord)> {
+    ) -> Option<(GroupSearch, QuestionRecord)> {
         let labels = &self.rows.labels;
         labels::named(labels, observed.key, &observed.object)?;
         let (place, mut asked) = self.log.record(|| groups.place(objects, labels, claims, observed));
         // The only lookup is that of the controller. Most objects of a cluster have one, so `regroup` finds those
         // that a controller leaves behind by its UID instead.
-        if matches!(place, Place::Controlled) && asked.questions.len() == 1 {
+        if matches!(place, GroupSearch::Controlled) && asked.questions.len() == 1 {
             asked.questions = Vec::new();
         }
         Some((place, asked))
     }
 
-    fn freshness(&self) -> Vec<Known> {
+    fn freshness(&self) -> Vec<ClusterFreshness> {
         self.clusters.iter().map(|objects| (objects.freshness(), objects.stale_scopes().to_vec())).collect()
     }
 
     /// Returns the results to compute again because of `changes`, or because the time has come at which they may
     /// change.
-    fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
+    fn dirty(&self, kept: &LastRows, changes: &[ChangeBatch]) -> Vec<Subject> {
         let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
         let mut tell = |cluster: usize, question: Question<'_>| {
             if self.goes(question.propagation()) {
@@ -578,14 +578,14 @@ impl Look<'_, '_> {
     }
 
     /// Computes again only the results that `changes` or the time may have changed.
-    fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> Looked {
-        let mut looked = Looked::default();
+    fn update(self, mut kept: LastRows, changes: &[ChangeBatch]) -> RowWork {
+        let mut looked = RowWork::default();
         let mut plan = Plan::default();
         let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
-        let (mut is_list_dirty, mut parts) = (false, Vec::new());
+        let (mut relist, mut parts) = (false, Vec::new());
         for subject in self.dirty(&kept, changes) {
             match subject {
-                Subject::Tools => is_list_dirty = true,
+                Subject::Tools => relist = true,
                 Subject::Declared(part) => parts.push(part),
                 Subject::Labelled(home, key) => drop(objects.insert((home, key))),
                 Subject::Row(number) => drop(plan.again.insert(number)),
@@ -595,10 +595,10 @@ impl Look<'_, '_> {
             parts.clear();
         }
         note_declared(&kept, &parts, &mut self.rows.changed);
-        let is_put_together = !self.redeclare(&mut kept, &parts, is_list_dirty, &mut plan);
+        let is_put_together = !self.redeclare(&mut kept, &parts, relist, &mut plan);
         let mut has_claims = false;
         if is_put_together {
-            let Look { log, fleet, rules, now, .. } = self;
+            let RowUpdate { log, fleet, rules, now, .. } = self;
             let ((found, claims), asked) =
                 log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now, &mut kept.parts));
             kept.graph.set(kept.tools, asked);
@@ -629,18 +629,18 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Reads the declarations `changed` again, each on its own; adds their rows to `plan`.
+    /// Reads the declarations `dirty` again, each on its own; adds their rows to `plan`.
     ///
-    /// Returns false if `is_list_dirty`, or if one of them may change more than its own app: then all have to be put
-    /// together again, and those of `changed` that were not read are dropped.
-    fn redeclare(&self, kept: &mut Kept, changed: &[Part], is_list_dirty: bool, plan: &mut Plan) -> bool {
-        let Look { fleet, rules, now, .. } = *self;
-        let Kept { found, parts, rows, .. } = kept;
+    /// Returns false if `relist` (the list of declaring objects changed), or if one of them may change more than its
+    /// own app: then all have to be put together again, and those of `dirty` that were not read are dropped.
+    fn redeclare(&self, kept: &mut LastRows, dirty: &[DeclaredPart], relist: bool, plan: &mut Plan) -> bool {
+        let RowUpdate { fleet, rules, now, .. } = *self;
+        let LastRows { found, parts, rows, .. } = kept;
         let mut places = HashSet::new();
-        let mut is_local = !is_list_dirty;
-        for part in changed {
+        let mut is_local = !relist;
+        for part in dirty {
             let place = match part {
-                Part::Object(home, key) if is_local => {
+                DeclaredPart::Object(home, key) if is_local => {
                     found.redeclare(fleet, &rules.options.trust, now, parts, (*home, key))
                 }
                 _ => {
@@ -653,7 +653,7 @@ impl Look<'_, '_> {
         }
         if !places.is_empty() {
             let is_changed =
-                |row: &&Row| matches!(row.declaring, Declaring::Tool(place) if places.contains(&place));
+                |row: &&KeptRow| matches!(row.declaring, Declaring::Tool(place) if places.contains(&place));
             plan.again.extend(rows.iter().filter(is_changed).map(|row| row.number));
         }
         is_local
@@ -664,12 +664,12 @@ impl Look<'_, '_> {
     /// claims otherwise, or if `has_claims`. Returns the names of the groups that differ now.
     fn regroup(
         &self,
-        kept: &mut Kept,
+        kept: &mut LastRows,
         changes: &[ChangeBatch],
         dirty: BTreeSet<(usize, ObjectKey)>,
         has_claims: bool,
     ) -> BTreeSet<GroupName> {
-        let Kept { identity, found, claims, groups, labelled, graph, .. } = kept;
+        let LastRows { identity, found, claims, groups, labelled, graph, .. } = kept;
         let claims = Claims::new(found.claiming(), claims);
         let mut touched = BTreeSet::new();
         for ((identity, batch), objects) in identity.iter().zip(changes).zip(self.clusters) {
@@ -721,7 +721,7 @@ impl Look<'_, '_> {
             for (key, before) in looked_at {
                 let new = new(key);
                 let found = new.as_ref().and_then(|it| self.place(own, *objects, &claims, it));
-                let (place, asked) = found.unwrap_or((Place::None, QuestionRecord::default()));
+                let (place, asked) = found.unwrap_or((GroupSearch::None, QuestionRecord::default()));
                 let node = labelled.remove(&(home, key.clone()));
                 match (node, asked.questions.is_empty()) {
                     (Some(node), true) => graph.remove(node),
@@ -737,11 +737,11 @@ impl Look<'_, '_> {
                 }
                 let was = before.and_then(|app| Some((own.remove(key, &app)?, app)));
                 let is = match place {
-                    Place::In(app, named) => {
+                    GroupSearch::In(app, named) => {
                         own.insert(key, app.clone(), named.clone());
                         Some((named, app))
                     }
-                    Place::None | Place::Controlled | Place::Unknown(_) => None,
+                    GroupSearch::None | GroupSearch::Controlled | GroupSearch::Unknown(_) => None,
                 };
                 if was != is {
                     let apps = [was, is].into_iter().flatten().map(|(_, app)| app);
@@ -767,8 +767,8 @@ fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>
 }
 
 /// Sorts rows and apps, and removes the rows whose numbers are in `gone`, whose names it records in `changed`.
-fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
-    let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
+fn arrange(kept: &mut LastRows, apps: &mut Vec<App>, gone: &HashSet<u32>, changed: &mut RowLog) {
+    let mut all: Vec<(App, KeptRow)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(app, row)| {
         let is_gone = gone.contains(&row.number);
         if is_gone {

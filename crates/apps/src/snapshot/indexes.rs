@@ -15,11 +15,12 @@ use taffrail_status::assess;
 
 use super::{Snapshot, Stored};
 use crate::keyed::Keyed;
-use crate::owners::Pointers;
+use crate::owners::ReferenceIndex;
 
+/// The indexes of the objects of a snapshot, each built at its first use.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    pointers: OnceLock<Pointers>,
+    pointers: OnceLock<ReferenceIndex>,
     /// Pods, by namespace and name of each PersistentVolumeClaim that they use.
     users: OnceLock<Keyed<(String, String)>>,
     /// Pods that are being deleted, by the name of their node.
@@ -276,9 +277,9 @@ impl Snapshot {
         Keyed::of(pods.flat_map(|(key, pod)| places(&pod).into_iter().map(move |place| (place, key))))
     }
 
-    pub(super) fn pointers(&self) -> &Pointers {
+    pub(super) fn pointers(&self) -> &ReferenceIndex {
         let objects = || self.objects.iter().map(|(key, stored)| (key, stored.document.root()));
-        self.indexes.pointers.get_or_init(|| Pointers::of(objects()))
+        self.indexes.pointers.get_or_init(|| ReferenceIndex::of(objects()))
     }
 
     /// Returns the Pods in `namespace` that use the PersistentVolumeClaim `claim`.

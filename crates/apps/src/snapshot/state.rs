@@ -10,7 +10,7 @@ use taffrail_status::assess::{Event, evidence_projection};
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use super::marks::ListOutcome;
-use super::{Rest, Snapshot, Stored};
+use super::{NotInSnapshot, Snapshot, Stored};
 use crate::objects::Objects;
 
 impl Snapshot {
@@ -48,8 +48,8 @@ impl Snapshot {
             None => {}
         }
         match self.rest {
-            Rest::Absent => Presence::Absent,
-            Rest::Unobserved(reason) => Presence::Unobserved(Cow::Borrowed(reason)),
+            NotInSnapshot::Absent => Presence::Absent,
+            NotInSnapshot::Unobserved(reason) => Presence::Unobserved(Cow::Borrowed(reason)),
         }
     }
 
@@ -165,7 +165,7 @@ impl ClusterState for Snapshot {
             Some(catalog) if !catalog.may_serve(kind) => true,
             Some(catalog) if catalog.broken(&kind.group).is_some() => false,
             None if mark.is_some() => true,
-            _ => matches!(self.rest, Rest::Absent),
+            _ => matches!(self.rest, NotInSnapshot::Absent),
         }
     }
 

@@ -7,12 +7,13 @@ use taffrail_object::ObjectKey;
 use super::cluster_context::ClusterContext;
 use super::{CHANGED_BY_HAND, Finding, FindingCategory, Severity};
 use crate::command;
-use crate::delivery::by_hand::{ByHand, Since, changed_by_hand};
+use crate::delivery::by_hand::{ManualChange, ManualChanges, changed_by_hand};
 use crate::delivery::fields::MAX_STEPS_OF_NAMESPACE;
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 
-/// Finds objects that people changed by hand since the tool of an app applied them, by their field managers.
+/// Finds objects that people changed by hand since the tool of an app applied them, by their field managers; of the
+/// objects in one namespace at most [`MAX_STEPS_OF_NAMESPACE`] fields are read.
 ///
 /// Argo CD compares the objects of its apps itself and reports OutOfSync; of these apps, only those whose sync state is
 /// Unknown are searched.
@@ -48,8 +49,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 }
 
 /// Returns the message: `the object was changed by hand since helm-controller applied it: kubectl-edit wrote data.key`.
-fn message(Since { tool, changes }: &Since) -> String {
-    let words = |ByHand { when, fields }: &ByHand| {
+fn message(ManualChanges { tool, changes }: &ManualChanges) -> String {
+    let words = |ManualChange { when, fields }: &ManualChange| {
         let by = fields.by.as_deref().unwrap_or_default();
         let more = if fields.more > 0 { format!(" and {} more", fields.more) } else { String::new() };
         let when = if when.is_none() { " (time not known)" } else { "" };

@@ -307,10 +307,10 @@ pub fn findings(
 /// Joins findings that are each about one object, of one kind, and have the same category, severity, reason and
 /// message; leaves others as they are.
 fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
-    type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
+    type FoldKey = (FindingCategory, Severity, &'static str, String, GroupKind);
 
     let mut folded: Vec<Finding> = Vec::new();
-    let mut places: HashMap<Place, usize> = HashMap::new();
+    let mut places: HashMap<FoldKey, usize> = HashMap::new();
     let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
     for finding in findings {
         let kind = match finding.objects.as_slice() {

@@ -188,9 +188,9 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 /// Finds objects whose newest generation the controller has not observed for [`MAX_REACTION_TIME`], or since an unknown
 /// time; leaves out suspended and paused ones. Makes one finding for each kind.
 fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
-    type Found = (BTreeSet<usize>, Concerned, bool);
+    type LaggingObjects = (BTreeSet<usize>, Concerned, bool);
 
-    let mut behind: BTreeMap<GroupKind, Found> = BTreeMap::new();
+    let mut behind: BTreeMap<GroupKind, LaggingObjects> = BTreeMap::new();
     let declaring = cluster.declared().filter(|(_, app, _)| !app.suspended);
     let declaring =
         declaring.map(|(place, app, observed)| (observed, vec![place], super::is_green(app), "builtin"));
@@ -225,7 +225,7 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         objects.push((observed.key.to_owned(), since));
         *any_green |= is_green;
     }
-    let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
+    let made = |(kind, (apps, objects, is_green)): (GroupKind, LaggingObjects)| {
         let who = match objects.len() {
             1 => "the object was changed, and its controller has not observed the change".to_owned(),
             number => {

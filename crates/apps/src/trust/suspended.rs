@@ -145,9 +145,9 @@ const KEPT_AWAY: [(&str, &str, &str); 5] = [
 ];
 
 fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
-    type Found = (BTreeSet<usize>, Concerned, String);
+    type SwitchedOff = (BTreeSet<usize>, Concerned, String);
 
-    let mut off: BTreeMap<(&'static str, String), Found> = BTreeMap::new();
+    let mut off: BTreeMap<(&'static str, String), SwitchedOff> = BTreeMap::new();
     for (resource, observed, apps) in cluster.resources() {
         let object = &observed.object;
         let is_well = is_well(resource);
@@ -175,7 +175,7 @@ fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             objects.push(((*resource.key).clone(), since));
         }
     }
-    let made = |((reason, _), (apps, objects, message)): ((&'static str, String), Found)| {
+    let made = |((reason, _), (apps, objects, message)): ((&'static str, String), SwitchedOff)| {
         let kind = objects.first().map(|(key, _)| key.group_kind());
         let message = match objects.len() {
             1 => message,

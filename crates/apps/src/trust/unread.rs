@@ -103,7 +103,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         match &error.scope {
             Scope::Kind { kind, namespace } => {
                 let hides = reads::declaring::declares_apps(kind);
-                let index = index.get_or_insert_with(|| Index::of(cluster));
+                let index = index.get_or_insert_with(|| AppsByKind::of(cluster));
                 let apps = index.concerned(kind, namespace.as_deref());
                 let place = (&*error.reason, hides, if hides { Vec::new() } else { apps });
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
@@ -125,7 +125,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 findings.push(finding(Severity::Medium, "ClusterLost").says(message).of(apps).next(next));
             }
             Scope::Group(group) => {
-                let index = index.get_or_insert_with(|| Index::of(cluster));
+                let index = index.get_or_insert_with(|| AppsByKind::of(cluster));
                 let apps = index.groups.get(&**group).into_iter().flatten().copied();
                 let next = cluster.kubectl(&["get", "apiservices"], "");
                 let finding =
@@ -246,16 +246,16 @@ type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
 /// An index of the apps by the kinds and namespaces of their objects.
 #[derive(Default)]
-struct Index<'a> {
+struct AppsByKind<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
-    /// Apps with workloads, for whose verdict other kinds are evidence.
+    /// The apps with workloads, by the namespace of these: evidence of other kinds may decide their status.
     workloads: ByNamespace<'a>,
     groups: BTreeMap<&'a str, BTreeSet<usize>>,
 }
 
-impl<'a> Index<'a> {
-    fn of(cluster: &ClusterContext<'a>) -> Index<'a> {
-        let mut index = Index::default();
+impl<'a> AppsByKind<'a> {
+    fn of(cluster: &ClusterContext<'a>) -> AppsByKind<'a> {
+        let mut index = AppsByKind::default();
         for (place, app) in cluster.apps() {
             for ObjectKey { group, kind, namespace, .. } in app.resources.iter().map(|it| &*it.key) {
                 index.kinds.entry((group, kind)).or_default().entry(namespace).or_default().insert(place);

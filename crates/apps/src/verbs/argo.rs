@@ -6,7 +6,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::Observed;
 
-use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command, tree};
+use super::{Patch, Plan, Progress, Refusal, Step, StepSign, Verb, by_whom, command, tree};
 use crate::app::App;
 use crate::delivery::argo::{SKIP, SUSPENDED, is_kept_off};
 
@@ -36,7 +36,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             // an annotation.
             let kept = (annotation(SUSPENDED), Some(json!(automated.to_string())));
             let without = Patch::new(object, vec![(AUTOMATED.to_vec(), None), kept]).based_on(object);
-            step(patch, Some(without), Until::Written)
+            step(patch, Some(without), StepSign::Written)
         }
         Verb::Resume => {
             let mut fields = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             }
             fields.push((annotation(REFRESH), Some(json!("normal"))));
             let patch = Patch::new(object, fields);
-            step(if is_based { patch.based_on(object) } else { patch }, None, Until::Argo { syncs: false })
+            step(if is_based { patch.based_on(object) } else { patch }, None, StepSign::Argo { syncs: false })
         }
         Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
             format!("{} is suspended: Argo CD ignores an Application with the annotation {SKIP}", app.app),
@@ -87,7 +87,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 fields.push((annotation(REFRESH), Some(json!(if how.hard { "hard" } else { "normal" }))));
             }
             if !how.sync {
-                return step(Patch::new(object, fields), None, Until::Argo { syncs: false });
+                return step(Patch::new(object, fields), None, StepSign::Argo { syncs: false });
             }
             if let Some(running) = running(object) {
                 return Err(Refusal::new(
@@ -97,7 +97,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             }
             fields.extend(operation(object));
             // An operation that another client requests meanwhile is not overwritten.
-            step(Patch::new(object, fields).based_on(object), None, Until::Argo { syncs: true })
+            step(Patch::new(object, fields).based_on(object), None, StepSign::Argo { syncs: true })
         }
     }
 }

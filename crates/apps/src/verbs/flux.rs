@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, Projection};
 use taffrail_status::{Observed, Presence};
 
-use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
+use super::{Patch, Plan, Progress, Refusal, Step, StepSign, Verb, by_whom, command};
 use crate::app::App;
 use crate::delivery;
 use crate::objects::Objects;
@@ -30,7 +30,7 @@ pub(super) fn plan(
         }
         Verb::Suspend => {
             let patch = Patch::new(object, vec![(suspend(), Some(json!(true)))]);
-            Ok(Plan::of(vec![step(observed, patch, Until::Written)]))
+            Ok(Plan::of(vec![step(observed, patch, StepSign::Written)]))
         }
         Verb::Resume if !is_suspended => Ok(Plan::nothing("the app is not suspended")),
         Verb::Resume => {
@@ -65,11 +65,11 @@ fn request<'k>(name: &'k str, requested: &str) -> (Vec<&'k str>, Option<serde_js
     (vec!["metadata", "annotations", name], Some(json!(requested)))
 }
 
-fn until(requested: &str) -> Until {
-    Until::Flux(requested.to_owned())
+fn until(requested: &str) -> StepSign {
+    StepSign::Flux(requested.to_owned())
 }
 
-fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
+fn step(observed: &Observed<'_>, patch: Patch, until: StepSign) -> Step {
     Step { object: observed.key.to_owned(), patch, alternative: None, until }
 }
 

@@ -108,12 +108,12 @@ pub struct Step {
     pub patch: Patch,
     /// The patch to send instead if the server does not know a field of `patch`; `None` if there is none.
     pub alternative: Option<Patch>,
-    until: Until,
+    until: StepSign,
 }
 
 /// The sign by which a step counts as handled by the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Until {
+enum StepSign {
     /// The write itself: no sign is awaited.
     Written,
     /// Flux has copied this value of the annotation to the status.
@@ -148,12 +148,12 @@ impl Step {
             Presence::Unobserved(why) => return Progress::Waiting(format!("{name} cannot be read: {why}")),
         };
         match &self.until {
-            Until::Written => Progress::Done,
-            Until::Flux(requested) => flux::progress(&observed.object, &name, requested),
-            Until::Argo { .. } if !is_as_new(&observed.object, version) => {
+            StepSign::Written => Progress::Done,
+            StepSign::Flux(requested) => flux::progress(&observed.object, &name, requested),
+            StepSign::Argo { .. } if !is_as_new(&observed.object, version) => {
                 Progress::Waiting(format!("no newer version of {name} was read since the change"))
             }
-            Until::Argo { syncs } => argo::progress(&observed.object, &name, *syncs),
+            StepSign::Argo { syncs } => argo::progress(&observed.object, &name, *syncs),
         }
     }
 }

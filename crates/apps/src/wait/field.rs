@@ -18,7 +18,7 @@ pub struct WantedField {
 
 /// The result of comparing a field with the value that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum FieldMatch {
     /// The field has the value, or exists if no value is given.
     Met,
     /// The field does not exist, or not yet.
@@ -78,30 +78,30 @@ impl WantedField {
 
     /// Compares the field of `object` with the wanted value, as texts. If the path matches several fields, all of them
     /// must have it; `null` counts as missing.
-    pub(super) fn look(&self, object: &Value) -> Field {
+    pub(super) fn look(&self, object: &Value) -> FieldMatch {
         let mut found = match self.path.find(object) {
             Ok(found) => found,
-            Err(why) => return Field::Unusable(why.to_string()),
+            Err(why) => return FieldMatch::Unusable(why.to_string()),
         };
         found.retain(|value| !value.is_null());
         let Some(wanted) = &self.value else {
-            return if found.is_empty() { Field::Missing } else { Field::Met };
+            return if found.is_empty() { FieldMatch::Missing } else { FieldMatch::Met };
         };
         if found.is_empty() {
-            return Field::Missing;
+            return FieldMatch::Missing;
         }
         for value in found {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(number) => number.to_string(),
                 Value::Bool(truth) => truth.to_string(),
-                _ => return Field::Unusable(COMPOUND.to_owned()),
+                _ => return FieldMatch::Unusable(COMPOUND.to_owned()),
             };
             if text != *wanted {
-                return Field::Other(text);
+                return FieldMatch::Other(text);
             }
         }
-        Field::Met
+        FieldMatch::Met
     }
 }
 
@@ -132,7 +132,7 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
 mod tests {
     use serde_json::json;
 
-    use super::{COMPOUND, Field, InvalidField, WantedField};
+    use super::{COMPOUND, FieldMatch, InvalidField, WantedField};
 
     fn path(text: &str) -> Result<WantedField, InvalidField> {
         text.parse()
@@ -148,27 +148,30 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]},
         });
         for (text, expected) in [
-            ("{.status.phase}=Running", Field::Met),
-            ("{.status.phase}=Pending", Field::Other("Running".to_owned())),
-            (".status.phase=Running", Field::Met),
-            ("status.phase=Running", Field::Met),
-            ("{$.status.phase}=Running", Field::Met),
-            ("{.status.phase}", Field::Met),
-            ("{.status.missing}", Field::Missing),
-            ("{.status.nothing}", Field::Missing),
-            ("{.status.missing}=x", Field::Missing),
-            ("{.spec.replicas}=3", Field::Met),
-            ("{.spec.paused}=false", Field::Met),
-            (r"{.metadata.annotations.example\.com/tier}=gold", Field::Met),
-            ("{.metadata.annotations['example.com/tier']}=gold", Field::Met),
-            (r"{.metadata.annotations.it\'s}=odd", Field::Met),
-            ("{.status.containerStatuses[0].ready}=true", Field::Met),
-            ("{.status.containerStatuses[*].ready}=true", Field::Met),
-            ("{.status.containerStatuses[*].name}=a", Field::Other("b".to_owned())),
-            (r#"{.status.conditions[?(@.type=="Ready")].status}=True"#, Field::Met),
-            (r#"{.status.conditions[?(@.type=="Synced")].status}=True"#, Field::Other("False".to_owned())),
-            ("{.status.conditions}", Field::Met),
-            ("{.status.conditions}=x", Field::Unusable(COMPOUND.to_owned())),
+            ("{.status.phase}=Running", FieldMatch::Met),
+            ("{.status.phase}=Pending", FieldMatch::Other("Running".to_owned())),
+            (".status.phase=Running", FieldMatch::Met),
+            ("status.phase=Running", FieldMatch::Met),
+            ("{$.status.phase}=Running", FieldMatch::Met),
+            ("{.status.phase}", FieldMatch::Met),
+            ("{.status.missing}", FieldMatch::Missing),
+            ("{.status.nothing}", FieldMatch::Missing),
+            ("{.status.missing}=x", FieldMatch::Missing),
+            ("{.spec.replicas}=3", FieldMatch::Met),
+            ("{.spec.paused}=false", FieldMatch::Met),
+            (r"{.metadata.annotations.example\.com/tier}=gold", FieldMatch::Met),
+            ("{.metadata.annotations['example.com/tier']}=gold", FieldMatch::Met),
+            (r"{.metadata.annotations.it\'s}=odd", FieldMatch::Met),
+            ("{.status.containerStatuses[0].ready}=true", FieldMatch::Met),
+            ("{.status.containerStatuses[*].ready}=true", FieldMatch::Met),
+            ("{.status.containerStatuses[*].name}=a", FieldMatch::Other("b".to_owned())),
+            (r#"{.status.conditions[?(@.type=="Ready")].status}=True"#, FieldMatch::Met),
+            (
+                r#"{.status.conditions[?(@.type=="Synced")].status}=True"#,
+                FieldMatch::Other("False".to_owned()),
+            ),
+            ("{.status.conditions}", FieldMatch::Met),
+            ("{.status.conditions}=x", FieldMatch::Unusable(COMPOUND.to_owned())),
         ] {
             assert_eq!(path(text).map(|path| path.look(&object)), Ok(expected), "{text}");
         }

@@ -8,7 +8,7 @@ use taffrail_object::{LabelSelector, Object, ObjectKey, PredicateAnswer, Project
 use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status};
 
 use super::expression::Question;
-use super::field::{Field, WantedField};
+use super::field::{FieldMatch, WantedField};
 use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::app::{App, AppList, Resource};
 use crate::apps::declared;
@@ -40,7 +40,7 @@ const LEFT_OUT: &str = "the field was not read: Taffrail reads no values of Secr
 /// The state of a target: if it meets the condition, with reason and message.
 struct Opinion {
     verdict: WaitState,
-    /// The reason in one CamelCase word; may be empty.
+    /// The reason for the verdict in one CamelCase word; empty if there is none.
     reason: String,
     why: Words,
     /// True to append the message about the object's status, which names the root cause, while it is not Ready.
@@ -93,8 +93,8 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux
-/// object.
+/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux object.
+/// Leaves out malformed entries, and those without a kind or a name.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {
@@ -287,7 +287,7 @@ impl Bench<'_> {
             };
             let opinion = look(&tree);
             match (opinion.verdict, finished(object)) {
-                (WaitState::Waiting, Some(Ended { how, .. })) => {
+                (WaitState::Waiting, Some(FinishedObject { how, .. })) => {
                     Opinion::hopeless(format!("{}, and {how}", opinion.why))
                 }
                 _ => with_cause(opinion),
@@ -312,8 +312,8 @@ impl Bench<'_> {
             },
             Until::Failed => match (resource.status, finished(object)) {
                 (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
-                (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
-                (_, Some(Ended { well: false, how })) => Opinion::met(how),
+                (_, Some(FinishedObject { well: true, how })) => Opinion::hopeless(how),
+                (_, Some(FinishedObject { well: false, how })) => Opinion::met(how),
                 (Status::Current, None) => Opinion::waiting("the object is ready"),
                 _ => with_cause(Opinion::waiting("the object has not failed so far")).because(reason),
             },
@@ -321,7 +321,7 @@ impl Bench<'_> {
                 let opinion = of_condition(object, name, value);
                 let is_good = value.eq_ignore_ascii_case("true") && !tells_of_failure(name);
                 match (opinion.verdict, finished(object)) {
-                    (WaitState::Waiting, Some(Ended { how, .. })) => {
+                    (WaitState::Waiting, Some(FinishedObject { how, .. })) => {
                         Opinion::hopeless(format!("{}, and {how}", opinion.why)).because(&opinion.reason)
                     }
                     (WaitState::Waiting, None) if is_good && resource.status == Status::Failed => {
@@ -622,14 +622,14 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
     match path.look(tree) {
-        Field::Met => Opinion::met(match path.wanted() {
+        FieldMatch::Met => Opinion::met(match path.wanted() {
             Some(wanted) => format!("{name} is {wanted}"),
             None => format!("{name} exists"),
         }),
-        Field::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
-        Field::Missing => Opinion::waiting(format!("{name} does not exist yet")),
-        Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
-        Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
+        FieldMatch::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
+        FieldMatch::Missing => Opinion::waiting(format!("{name} does not exist yet")),
+        FieldMatch::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
+        FieldMatch::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
     }
 }
 
@@ -692,25 +692,27 @@ fn tells_of_failure(name: &str) -> bool {
 }
 
 /// The end of a Job or Pod, after which its status does not change any more.
-struct Ended {
+struct FinishedObject {
     well: bool,
     how: String,
 }
 
-fn finished(object: &Object<'_>) -> Option<Ended> {
+fn finished(object: &Object<'_>) -> Option<FinishedObject> {
     let is_true = |name: &str| {
         object.condition(name).is_some_and(|it| it.get("status").is_some_and(|status| status.is_str("True")))
     };
     match (object.group(), object.kind()) {
         ("batch", "Job") if is_true("Complete") => {
-            Some(Ended { well: true, how: "the Job has completed".to_owned() })
+            Some(FinishedObject { well: true, how: "the Job has completed".to_owned() })
         }
         ("batch", "Job") if is_true("Failed") => {
-            Some(Ended { well: false, how: "the Job has failed".to_owned() })
+            Some(FinishedObject { well: false, how: "the Job has failed".to_owned() })
         }
         ("", "Pod") => match &*object.text(&["status", "phase"]) {
-            "Succeeded" => Some(Ended { well: true, how: "the Pod has completed".to_owned() }),
-            "Failed" => Some(Ended { well: false, how: "the Pod has ended without success".to_owned() }),
+            "Succeeded" => Some(FinishedObject { well: true, how: "the Pod has completed".to_owned() }),
+            "Failed" => {
+                Some(FinishedObject { well: false, how: "the Pod has ended without success".to_owned() })
+            }
             _ => None,
         },
         _ => None,

@@ -137,9 +137,10 @@ pub struct Judgement {
     pub verdict: WaitState,
     /// The status of the object or app; `None` if it was not observed.
     pub status: Option<Status>,
-    /// The reason in one CamelCase word; may be empty.
+    /// The reason for the verdict in one CamelCase word; empty if there is none.
     pub reason: String,
-    /// The message, for people: why the condition is met or not, or the message of the root cause.
+    /// The message for people: why the condition is met or not. While an object is not Ready and the condition may
+    /// depend on that, the message about its status, which names the root cause, follows after `; ` or stands alone.
     pub message: Words,
     /// The time at which the object or app stopped being well, if known.
     pub since: Option<Timestamp>,
@@ -184,7 +185,7 @@ pub struct Seen<'s> {
     pub snapshot: &'s Snapshot,
     /// The targets in this cluster; apps are not among them.
     pub targets: &'s [Target],
-    /// True if everything needed was read, including the evidence.
+    /// True if everything that the targets need was read, including the evidence about their objects.
     pub is_settled: bool,
     /// True if the cluster can never be reached.
     pub is_lost: bool,
@@ -203,7 +204,8 @@ pub struct Row {
     is_lost: bool,
     /// UID of the first object that was observed under this name; `None` before one was.
     uid: Option<String>,
-    /// True once the object with that UID was deleted; stays false unless its deletion is awaited.
+    /// True once the object with the UID in `uid` is gone: it does not exist, or one with another UID has its name.
+    /// Always false unless the wait is for deletion.
     has_gone: bool,
 }
 

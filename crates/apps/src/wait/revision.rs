@@ -12,7 +12,7 @@ pub struct Revision(String);
 
 /// The parts of a revision: a branch, tag or version; the algorithm of the commit hash; the hash.
 #[derive(Debug, PartialEq, Eq)]
-struct Parts<'t> {
+struct RevisionParts<'t> {
     /// The branch, tag or version; `None` if the revision is only a commit.
     name: Option<&'t str>,
     algorithm: Option<&'t str>,
@@ -43,7 +43,7 @@ impl Revision {
         if self.0 == applied {
             return true;
         }
-        let (wanted, found) = (Parts::of(&self.0), Parts::of(applied));
+        let (wanted, found) = (RevisionParts::of(&self.0), RevisionParts::of(applied));
         let same_hash = wanted.hash.is_none_or(|wanted| {
             found.hash.is_some_and(|found| {
                 found.get(..wanted.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(wanted))
@@ -64,8 +64,8 @@ impl fmt::Display for Revision {
     }
 }
 
-impl<'t> Parts<'t> {
-    fn of(text: &'t str) -> Parts<'t> {
+impl<'t> RevisionParts<'t> {
+    fn of(text: &'t str) -> RevisionParts<'t> {
         // Flux wrote `main/<commit>` before it wrote `main@sha1:<commit>`.
         let split =
             text.rsplit_once('@').or_else(|| text.rsplit_once('/').filter(|(_, rest)| hash(rest).is_some()));
@@ -76,8 +76,8 @@ impl<'t> Parts<'t> {
         };
         let name = name.map(short).filter(|name| !name.is_empty());
         match hash(digits) {
-            Some(hash) => Parts { name, algorithm, hash: Some(hash) },
-            None => Parts { name: Some(short(text)), algorithm: None, hash: None },
+            Some(hash) => RevisionParts { name, algorithm, hash: Some(hash) },
+            None => RevisionParts { name: Some(short(text)), algorithm: None, hash: None },
         }
     }
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::{
     Answer, App, AppLabels, AppList, AppRef, AppRows, ChangeBatch, ChangedRows, Freshness, FreshnessState,
-    Looked, Objects, Read, Scope, ScopeError, Snapshot, Target, apps_by,
+    Objects, Read, RowWork, Scope, ScopeError, Snapshot, Target, apps_by,
 };
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
@@ -90,7 +90,7 @@ impl World {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
     }
 
-    fn look(&mut self) -> Looked {
+    fn look(&mut self) -> RowWork {
         let changes: Vec<ChangeBatch> = self.snapshots.iter_mut().map(Snapshot::take_changes).collect();
         let clusters: Vec<&dyn Objects> = self.snapshots.iter().map(|it| it as &dyn Objects).collect();
         self.rows.look(&clusters, &changes, &ActiveRules::default(), self.now)

@@ -86,7 +86,7 @@ fn objects_without_kind_or_name_are_refused() {
     for (object, error) in [
         (json!([]), "the item is not a Kubernetes object"),
         (json!({"metadata": {"name": "a"}}), "the item is not a Kubernetes object"),
-        (json!({"kind": "Pod"}), "the object has no name"),
+        (json!({"kind": "Pod"}), "the item has no metadata.name, so it is not stored"),
     ] {
         assert_eq!(snapshot.insert(document(&object), Projection::Full).unwrap_err().to_string(), error);
     }

@@ -59,11 +59,13 @@ impl SecretClusterError {
     /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
-            SecretClusterError::TooLarge { .. } => "leave only the entries of one cluster in the kubeconfig",
+            SecretClusterError::TooLarge { .. } => {
+                "leave only the entries of one cluster in the kubeconfig of the Secret"
+            }
             SecretClusterError::Unusable(_) => {
                 "correct the Secret, or add the cluster to your own kubeconfig"
             }
-            SecretClusterError::Ambiguous { .. } => "set current-context in the kubeconfig",
+            SecretClusterError::Ambiguous { .. } => "set current-context in the kubeconfig of the Secret",
             SecretClusterError::Program(_) => {
                 "put a token or a client certificate into the Secret, or add the cluster to your own kubeconfig"
             }
@@ -71,10 +73,12 @@ impl SecretClusterError {
                 "put the content into the Secret (the field that ends in -data), or add the cluster to your own kubeconfig"
             }
             SecretClusterError::Proxy(_) => "add the cluster to your own kubeconfig, with its proxy-url",
-            SecretClusterError::NotHttps => "write the server as https://HOST:PORT",
-            SecretClusterError::UserInUrl => "remove the user from the URL; use the fields for credentials",
+            SecretClusterError::NotHttps => "write the server in the Secret as https://HOST:PORT",
+            SecretClusterError::UserInUrl => {
+                "remove the user from the server's URL in the Secret, and put the credentials into their own fields"
+            }
             SecretClusterError::Address(_) => {
-                "use an address that other machines reach, or add the cluster to your own kubeconfig"
+                "name the server in the Secret by an address that other machines reach, or add the cluster to your own kubeconfig"
             }
         }
     }

@@ -161,12 +161,12 @@ fn proxy_uri(text: &str) -> Option<Uri> {
 }
 
 /// An entry of a kubeconfig and the context that uses it, for error messages.
-pub(super) struct Place<'a> {
+pub(super) struct EntryPlace<'a> {
     pub(super) context: &'a str,
     pub(super) entry: &'a Named,
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     pub(super) fn fails(&self, what: impl Into<String>) -> KubeconfigError {
         KubeconfigError::Unusable {
             context: self.context.to_owned(),
@@ -358,7 +358,7 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
         body: Value::Object(Map::new()),
         twice: false,
     };
-    let place = Place { context: IN_CLUSTER, entry: &entry };
+    let place = EntryPlace { context: IN_CLUSTER, entry: &entry };
     place.read("token", "token")?;
     let mut cluster = Cluster {
         server: Some(IN_CLUSTER_SERVER.to_owned()),

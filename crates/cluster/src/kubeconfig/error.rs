@@ -99,7 +99,7 @@ impl KubeconfigError {
                 Some("name a file with --kubeconfig or KUBECONFIG".to_owned())
             }
             KubeconfigError::NoCurrentContext { known, .. } => {
-                Some(format!("choose one with --context: {}", some_of(known)))
+                Some(format!("choose a context with --context: {}", some_of(known)))
             }
             KubeconfigError::CurrentContextUnknown(_) => Some("choose a context with --context".to_owned()),
             KubeconfigError::UnknownContext { known, .. } => {

@@ -41,6 +41,7 @@ pub(super) struct FileText {
     pub(super) current: Option<String>,
 }
 
+/// A kubeconfig file whose lists are not parsed yet.
 #[derive(Deserialize)]
 struct RawFile {
     contexts: Option<Vec<Spanned<Value>>>,

@@ -21,7 +21,7 @@ pub(crate) use contained::{Entries, NotChosen};
 pub use context::Context;
 pub use error::KubeconfigError;
 
-use context::{Place, in_cluster, is_open};
+use context::{EntryPlace, in_cluster, is_open};
 use file::{FileText, Named, named};
 
 use crate::exec_plugin::Plugins;
@@ -196,7 +196,7 @@ impl Kubeconfig {
             known.sort_by_cached_key(|candidate| distance(candidate, name));
             return Err(KubeconfigError::UnknownContext { name: name.to_owned(), known });
         };
-        let here = Place { context: name, entry };
+        let here = EntryPlace { context: name, entry };
         if entry.twice {
             return Err(here.fails("the context is defined twice in this file"));
         }
@@ -212,7 +212,7 @@ impl Kubeconfig {
             .clusters
             .get(cluster_name)
             .ok_or_else(|| here.fails(format!("its cluster \"{cluster_name}\" is not defined")))?;
-        let at_cluster = Place { context: name, entry: cluster_entry };
+        let at_cluster = EntryPlace { context: name, entry: cluster_entry };
         let mut cluster: Cluster = at_cluster.form("cluster")?;
 
         let mut config = at_cluster.server(&mut cluster)?;
@@ -223,7 +223,7 @@ impl Kubeconfig {
                 .users
                 .get(user_name)
                 .ok_or_else(|| here.fails(format!("its user \"{user_name}\" is not defined")))?;
-            let at_user = Place { context: name, entry: user_entry };
+            let at_user = EntryPlace { context: name, entry: user_entry };
             let mut user: AuthInfo = at_user.form("user")?;
             at_user.credentials(&mut user)?;
             exec = user.exec.take();

@@ -24,12 +24,12 @@ pub enum Connectivity {
     /// The server was not probed in time, because the process or its machine was asleep: it is probed now. After that,
     /// each scope that was live reports its state again.
     Stale {
-        /// Time since the server last sent something.
+        /// The time since the server last sent something or answered a probe.
         silent: Duration,
     },
     /// A probe failed: the server does not answer, or with an error that is not Forbidden, NotFound or TooManyRequests.
     Lost {
-        /// Time since the server last sent something.
+        /// The time since the server last sent something or answered a probe.
         silent: Duration,
         /// The reason, one word in CamelCase.
         reason: &'static str,
@@ -38,7 +38,7 @@ pub enum Connectivity {
     },
     /// The server's state went back in time, as after a restore from a backup. Everything is listed again.
     WentBack {
-        /// The earlier resource version.
+        /// The highest resource version that the server had stated before.
         from: String,
         /// The resource version found now, which is lower.
         to: String,

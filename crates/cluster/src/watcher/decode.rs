@@ -7,7 +7,7 @@ use taffrail_object::json::{Kind, OwnedDocument, Parser, Part, Value};
 use taffrail_object::protobuf::{self, Extent};
 use taffrail_object::{ItemKind, Object, ObjectError, Projection};
 
-use super::{Followed, Scope, ScopeId};
+use super::{Scope, ScopeId, ScopeWatch};
 use crate::error::one_line;
 use crate::read::{ListRequest, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of, too_malformed};
 
@@ -27,7 +27,7 @@ pub enum Change<'a> {
 
 /// A part of the text that a scope received.
 pub struct Batch {
-    pub(super) followed: Arc<Followed>,
+    pub(super) followed: Arc<ScopeWatch>,
     pub(super) text: Vec<u8>,
     pub(super) form: WireFormat,
     pub(super) epoch: u64,
@@ -61,6 +61,7 @@ impl Debug for Batch {
     }
 }
 
+/// The `type` of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventType {
     Added,
@@ -306,7 +307,7 @@ pub(super) struct Items {
     first: usize,
     /// The parsed items.
     documents: Vec<OwnedDocument>,
-    /// The size of their texts, in bytes.
+    /// The size of the items' texts, in bytes.
     bytes: usize,
     /// True if the page says that its items are metadata only.
     is_cut: bool,

@@ -1,8 +1,8 @@
 //! Lists the objects of a cluster, and watches them from there.
 //!
 //! [`Watcher`] follows any number of [`Scope`]s, each in a task of its own, and passes their text to one reader, the
-//! [`WatchEvents`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so that each
-//! byte is touched once and nothing is copied between tasks.
+//! [`WatchEvents`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so
+//! that each byte is touched once and nothing is copied between tasks.
 //!
 //! Guarantees for the reader:
 //!
@@ -127,7 +127,7 @@ pub struct WatchSettings {
     /// True to receive objects of known kinds as Protobuf where lists are streamed: without `metadata.managedFields`,
     /// and at half the cost for the server.
     pub protobuf: bool,
-    /// Maximum number of concurrent lists; further ones wait.
+    /// Maximum number of concurrent lists of the cluster; further ones wait.
     pub concurrent_lists: usize,
     /// Time of silence after which a watch is reopened. Servers send bookmarks once a minute.
     pub silence: Duration,
@@ -171,7 +171,7 @@ impl Default for WatchSettings {
     }
 }
 
-/// Tolerated delay of a probe in a busy process.
+/// The delay of a probe that is tolerated in a busy process; a longer one counts as a sleep of the process.
 const LATE: Duration = Duration::from_secs(5);
 
 impl WatchSettings {
@@ -205,8 +205,8 @@ struct Shared {
     /// Incremented after the process or its machine was asleep, when a lost server is back, and when credentials were
     /// replaced by [`Watcher::renew`]; watches are then reopened.
     woken: watch::Sender<u64>,
-    /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then ends
-    /// its watch and lists its objects again.
+    /// Incremented when the server shows an older state than before, as after a restore from a backup; each scope then
+    /// ends its watch and lists its objects again.
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,
@@ -268,22 +268,23 @@ impl Shared {
     }
 }
 
-/// A scope and the progress of its reader.
+/// The list and watch of one scope, with the progress of its reader.
 #[derive(Debug)]
-struct Followed {
+struct ScopeWatch {
     id: ScopeId,
     scope: Scope,
     api_version: String,
-    progress: Mutex<Progress>,
-    /// Notified when the reader finds that the watch cannot continue, as [`Progress::is_over`] tells.
+    progress: Mutex<ScopeProgress>,
+    /// Notified when the reader finds that the watch cannot continue, as [`ScopeProgress::is_over`] tells.
     ended: tokio::sync::Notify,
-    /// The newest resource version over all scopes; `None` for a scope that may be in another store.
+    /// The newest resource version that any scope of the server's own store has received; `None` if the objects of this
+    /// scope may be in another store.
     newest: Option<Arc<Mutex<Newest>>>,
 }
 
 /// The state that the reader has learned from decoded text.
 #[derive(Debug, Default)]
-struct Progress {
+struct ScopeProgress {
     /// The resource version from which the watch can continue.
     resource_version: String,
     /// True if the reader has received all existing objects.
@@ -300,7 +301,7 @@ struct Progress {
     malformed: usize,
 }
 
-impl Progress {
+impl ScopeProgress {
     /// Returns true if the scope must be listed again, the server ended the watch with an error, or the received text
     /// cannot be read.
     fn is_over(&self) -> bool {
@@ -325,7 +326,7 @@ fn is_own(resource: &ApiResource) -> bool {
         && (!group.contains('.') || group.ends_with(".k8s.io") && !group.contains("metrics"))
 }
 
-impl Followed {
+impl ScopeWatch {
     /// Records a resource version received in the epoch `epoch` if it is the highest so far; ignores it if a newer
     /// epoch has begun, or if the scope may be in another store.
     fn note(&self, epoch: u64, version: &str) {
@@ -337,11 +338,12 @@ impl Followed {
         }
     }
 
-    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+    fn progress(&self) -> std::sync::MutexGuard<'_, ScopeProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A message to the reader of [`WatchEvents`].
 #[derive(Debug)]
 enum Message {
     Event(WatchEvent),
@@ -353,7 +355,7 @@ enum Message {
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
-    tasks: HashMap<ScopeId, (Arc<Followed>, JoinHandle<()>)>,
+    tasks: HashMap<ScopeId, (Arc<ScopeWatch>, JoinHandle<()>)>,
     connectivity: JoinHandle<()>,
     /// The task that connects with another context; `None` if there was none.
     renewal: Option<JoinHandle<()>>,
@@ -405,13 +407,16 @@ impl Watcher {
 
     /// Follows a scope until [`Watcher::end`].
     pub fn follow(&mut self, scope: Scope) -> ScopeId {
-        self.follow_with(scope, Progress::default())
+        self.follow_with(scope, ScopeProgress::default())
     }
 
     /// Follows a scope that is completely known as of a resource version: only later changes come, or a full list if
     /// the server no longer keeps that version.
     pub fn follow_from(&mut self, scope: Scope, resource_version: String) -> ScopeId {
-        self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
+        self.follow_with(
+            scope,
+            ScopeProgress { resource_version, complete: true, ..ScopeProgress::default() },
+        )
     }
 
     /// Returns the resource version as of which all of a scope has been read; `None` until then, while it is listed
@@ -422,7 +427,7 @@ impl Watcher {
             .then(|| progress.resource_version.clone())
     }
 
-    fn follow_with(&mut self, scope: Scope, progress: Progress) -> ScopeId {
+    fn follow_with(&mut self, scope: Scope, progress: ScopeProgress) -> ScopeId {
         let id = ScopeId(self.next.fetch_add(1, Ordering::Relaxed));
         let mut scope = scope;
         if crate::read::is_secret(&scope.resource) {
@@ -432,7 +437,7 @@ impl Watcher {
         let progress = Mutex::new(progress);
         let ended = tokio::sync::Notify::new();
         let newest = is_own(&scope.resource).then(|| self.shared.newest.clone());
-        let followed = Arc::new(Followed { id, scope, api_version, progress, ended, newest });
+        let followed = Arc::new(ScopeWatch { id, scope, api_version, progress, ended, newest });
         let (shared, following) = (self.shared.clone(), followed.clone());
         let task = tokio::spawn(async move {
             // Without a reader there is nothing left to do.
@@ -490,9 +495,9 @@ impl Watcher {
         self.shared.silent()
     }
 
-    /// Uses the credentials of `context`, another context of the same server ([`Context::is_same_server`]), from now on.
-    /// Once it is connected with them, each watch goes on with them from where it was. Until then the former connection
-    /// is used.
+    /// Uses the credentials of `context`, another context of the same server ([`Context::is_same_server`]), from now
+    /// on. Once it is connected with them, each watch goes on with them from where it was. Until then the former
+    /// connection is used.
     ///
     /// Must be called within a tokio runtime.
     pub fn renew(&mut self, context: Context) {

@@ -19,7 +19,7 @@ use super::decode::{WireFormat, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::unread::Unread;
-use super::{Batch, Followed, ListStrategy, Message, Scope, Shared, WatchEvent, WatchState};
+use super::{Batch, ListStrategy, Message, Scope, ScopeWatch, Shared, WatchEvent, WatchState};
 use crate::costs::Purpose;
 use crate::error::{Phase, ReadError, Reason};
 use crate::memory::Held;
@@ -117,11 +117,12 @@ enum Doubt {
     Grave,
 }
 
-struct Task<'a> {
+/// The task that lists and watches one scope.
+struct ScopeTask<'a> {
     shared: &'a Shared,
-    followed: &'a Arc<Followed>,
+    followed: &'a Arc<ScopeWatch>,
     what: String,
-    /// The state reported last, and the value of `opened` at that time; `None` before the first report.
+    /// The state of the scope that was reported last, and the value of `opened` then; `None` before the first report.
     state: Option<(WatchState, u64)>,
     woken: watch::Receiver<u64>,
     /// The value of `Shared::woken` when the last request was sent.
@@ -136,14 +137,14 @@ struct Task<'a> {
     is_foreign: bool,
     /// True if objects come as Protobuf, fixed at the last list because digests are of one form.
     protobuf: bool,
-    /// Number of consecutive lists whose token expired before their last page.
+    /// Number of consecutive lists of the scope whose token expired before their last page.
     outpaced: u32,
     backoff: Backoff,
     returned: watch::Receiver<u64>,
 }
 
-pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), ReaderGone> {
-    let mut task = Task {
+pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Result<(), ReaderGone> {
+    let mut task = ScopeTask {
         shared,
         followed,
         what: what(&followed.scope),
@@ -280,7 +281,7 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-impl<'a> Task<'a> {
+impl<'a> ScopeTask<'a> {
     async fn send(&self, event: WatchEvent) -> Result<(), ReaderGone> {
         self.shared.outbox.send(Message::Event(event)).await.map_err(|_| ReaderGone)
     }
@@ -308,7 +309,7 @@ impl<'a> Task<'a> {
 
     /// Forgets the resource version and all other progress, so that the next round begins with a list.
     fn forget(&self) {
-        *self.followed.progress() = super::Progress::default();
+        *self.followed.progress() = super::ScopeProgress::default();
     }
 
     /// Waits before the next attempt: the backoff, or `least` if that is longer. Ends within 500 ms once the server is
@@ -340,7 +341,8 @@ impl<'a> Task<'a> {
     }
 
     /// Lists the scope if it is not completely known yet and then watches it; else watches it, and in doubt checks
-    /// whether the server's state went back. Returns the reason why that ended.
+    /// whether the server's state went back. Returns the reason why that ended. A list sets `listed_before`; one that
+    /// finds it set is counted as a relist.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {

@@ -102,7 +102,9 @@ impl Access {
         };
         match parts.headers.get_all(header::ORIGIN).iter().all(is_own) {
             true => Ok(()),
-            false => Err(Refusal::forbidden("the request comes from a page of another origin")),
+            false => Err(Refusal::forbidden(
+                "the hub refuses the request, because it comes from a page of another origin",
+            )),
         }
     }
 
@@ -122,14 +124,13 @@ impl Access {
         }
         let Some(session) = self.session(&parts.headers) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
-            return Err(
-                refusal.hint("send 'Authorization: Bearer TOKEN', or open the URL that the hub printed")
-            );
+            return Err(refusal.hint(
+                "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it",
+            ));
         };
         if !session {
-            return Err(
-                Refusal::unauthorized("the session has ended").hint("open the URL that the hub printed")
-            );
+            return Err(Refusal::unauthorized("the session has ended")
+                .hint("begin a new session: open the URL with a token again, as the hub printed it"));
         }
         let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
@@ -137,7 +138,7 @@ impl Access {
             Some(b"same-origin") => Ok(()),
             // The user typed the address.
             Some(b"none") if is_read => Ok(()),
-            Some(_) => Err(Refusal::forbidden("another site sent the request")),
+            Some(_) => Err(Refusal::forbidden("the hub refuses the request, because another site sent it")),
             None => Err(Refusal::forbidden(
                 "the request has a session cookie, but not the header Sec-Fetch-Site, which browsers send",
             )),
@@ -172,8 +173,8 @@ impl Access {
         is_known | (self.run == Some(hash))
     }
 
-    /// Returns true if the session cookie is that of an open session, false if that has ended; `None` without a session
-    /// cookie.
+    /// Returns true if one of the first four session cookies is that of an open session, false if none is; `None`
+    /// without a session cookie.
     fn session(&self, headers: &HeaderMap) -> Option<bool> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));

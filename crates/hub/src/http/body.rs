@@ -14,18 +14,18 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::problem::Refusal;
 
 /// A response body that holds its permit until it is sent or dropped.
-pub(super) struct Held {
+pub(super) struct BodyWithPermit {
     body: Body,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Held {
-    pub(super) fn new(body: Body, permit: OwnedSemaphorePermit) -> Held {
-        Held { body, _permit: permit }
+impl BodyWithPermit {
+    pub(super) fn new(body: Body, permit: OwnedSemaphorePermit) -> BodyWithPermit {
+        BodyWithPermit { body, _permit: permit }
     }
 }
 
-impl HttpBody for Held {
+impl HttpBody for BodyWithPermit {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -20,14 +20,15 @@ struct Envelope<K> {
     key: K,
 }
 
-/// Encodes the position `key` in `list` as a cursor; `None` if `key` cannot be serialized.
+/// Encodes the position `key` in `list` as a cursor of the run `instance` of the hub; `None` if `key` cannot be
+/// serialized.
 pub(crate) fn write(instance: &str, list: &str, key: impl Serialize) -> Option<String> {
     let envelope = Envelope { instance: instance.to_owned(), list: list.to_owned(), key };
     Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&envelope).ok()?))
 }
 
-/// Decodes a cursor and returns its position. Refuses a text that is no cursor, and a cursor of another run of the hub
-/// or of another list.
+/// Decodes a cursor and returns its position. Refuses a text that is not a cursor, and a cursor of another run of the
+/// hub than `instance` or of another list than `list`.
 pub(crate) fn read<K: DeserializeOwned>(instance: &str, list: &str, text: &str) -> Result<K, Refusal> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::cursor())?;
     let envelope: Envelope<K> = serde_json::from_slice(&bytes).map_err(|_| Refusal::cursor())?;

@@ -10,7 +10,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::body::Held;
+use super::body::BodyWithPermit;
 use super::problem::Refusal;
 use super::request::HubApi;
 
@@ -95,5 +95,5 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     let response = tokio::time::timeout(limits.time, next.run(request)).await;
     let response = response.map_err(|_| Refusal::busy("the hub did not answer the request in time"))?;
     // What is answered counts until it is sent.
-    Ok(response.map(|body| Body::new(Held::new(body, permit))))
+    Ok(response.map(|body| Body::new(BodyWithPermit::new(body, permit))))
 }

@@ -35,7 +35,7 @@ pub(super) fn write(
     in_flight: usize,
     streams: usize,
 ) -> String {
-    let mut text = Text::default();
+    let mut text = MetricsText::default();
     let names = names(view);
     apps(view, &names, &mut text);
     clusters(view, &names, &mut text);
@@ -68,7 +68,7 @@ pub(super) fn write(
     text.0
 }
 
-fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut Text) {
+fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut MetricsText) {
     let writable = u8::from(store.is_writable);
     text.one("taffrail_hub_store_writable", "gauge", "1 if the last write to the store succeeded.", writable);
     let full = u8::from(store.is_full);
@@ -90,7 +90,7 @@ fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut Text) {
     text.one("taffrail_hub_store_lost_total", "counter", about, lost);
 }
 
-fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {
+fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsText) {
     let mut of_name: FxHashMap<u32, Counts> = FxHashMap::default();
     let mut unwell: Vec<(Status, &str, usize)> = Vec::new();
     view.each(&AppFilter::default(), |(place, _), pair, summary, now| {
@@ -131,7 +131,7 @@ fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {
     }
 }
 
-fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut Text) {
+fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsText) {
     let shown = || view.fleet().all().take(MAX_CLUSTERS);
     let name = |place: usize| names.get(&place).map_or("", String::as_str);
     let family = "taffrail_cluster_freshness";
@@ -173,9 +173,9 @@ fn names(view: &FleetView) -> BTreeMap<usize, String> {
 
 /// Text in the format of Prometheus, version 0.0.4.
 #[derive(Default)]
-struct Text(String);
+struct MetricsText(String);
 
-impl Text {
+impl MetricsText {
     fn family(&mut self, name: &str, kind: &str, about: &str) {
         self.0.push_str(&format!("# HELP {name} {about}\n# TYPE {name} {kind}\n"));
     }

@@ -16,7 +16,7 @@ use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 use super::endpoint::ENDPOINTS;
 use super::guard::{QUESTIONS, SESSION, STREAM};
 use super::lists::APP_FIELDS;
-use super::query::{Form, PARAMETERS, Query};
+use super::query::{PARAMETERS, ParameterForm, Query};
 
 /// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
 fn schemas() -> Map<String, Value> {
@@ -74,20 +74,20 @@ fn parameters(names: &[&str]) -> Vec<Value> {
         let parameter = parameter.unwrap_or_else(|| panic!("there is no parameter '{name}'"));
         let list = |items: Value| json!({ "type": "array", "items": items });
         let schema = match parameter.form {
-            Form::Text => json!({ "type": "string" }),
-            Form::List => list(json!({ "type": "string" })),
-            Form::Words(words) => list(json!({ "type": "string", "enum": words })),
-            Form::Word(words) => json!({ "type": "string", "enum": words }),
-            Form::Number(least, most) => {
+            ParameterForm::Text => json!({ "type": "string" }),
+            ParameterForm::List => list(json!({ "type": "string" })),
+            ParameterForm::Words(words) => list(json!({ "type": "string", "enum": words })),
+            ParameterForm::Word(words) => json!({ "type": "string", "enum": words }),
+            ParameterForm::Number(least, most) => {
                 json!({ "type": "integer", "minimum": least, "maximum": most, "default": Query::default().limit })
             }
-            Form::Truth => json!({ "type": "boolean" }),
-            Form::Time => json!({ "type": "string", "format": "date-time" }),
+            ParameterForm::Truth => json!({ "type": "boolean" }),
+            ParameterForm::Time => json!({ "type": "string", "format": "date-time" }),
         };
         let mut found = json!({
             "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema
         });
-        if matches!(parameter.form, Form::List | Form::Words(_)) {
+        if matches!(parameter.form, ParameterForm::List | ParameterForm::Words(_)) {
             // As the command line takes them.
             found["style"] = "form".into();
             found["explode"] = false.into();

@@ -35,7 +35,7 @@ const MAX_CELLS: usize = 1_000_000;
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
     let none = || {
         let refusal = Refusal::not_found("the hub keeps no history");
-        refusal.hint("start it with a data folder: taffrail hub serve --data DIR")
+        refusal.hint("start the hub with a data folder: taffrail hub serve --data DIR")
     };
     request.hub.store.as_ref().ok_or_else(none)
 }
@@ -154,7 +154,7 @@ impl<'r, 'q> Past<'r, 'q> {
         if let Some((name, _)) = untold.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Refusal::parameter(
                 name,
-                "the history does not record this: with 'at', omit the parameter",
+                "the history does not record what this parameter selects by: omit it in a request with 'at'",
             ));
         }
         if at > request.view.moment().now {
@@ -320,7 +320,7 @@ pub(super) fn clusters(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, 
     if filter.status.is_some() {
         return Err(Refusal::parameter(
             "status",
-            "the history does not record this: with 'at', omit the parameter",
+            "the history does not record what this parameter selects by: omit it in a request with 'at'",
         ));
     }
     let mut past = Past::new(request, at)?;

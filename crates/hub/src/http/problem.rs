@@ -42,7 +42,7 @@ impl Refusal {
         let detail = "the cursor is not one of this list and of this run of the hub".to_owned();
         let sort = "urn:taffrail:problem:invalid-cursor";
         let refusal = Refusal::new(StatusCode::BAD_REQUEST, sort, "Invalid cursor", detail);
-        refusal.hint("begin again with the first page, without 'cursor'")
+        refusal.hint("ask for the first page again, without 'cursor'")
     }
 
     /// Makes the refusal of a request for something that the hub does not have (404); `what` is the whole message.
@@ -99,7 +99,7 @@ impl Refusal {
         let detail =
             format!("the answer to the question is longer than the {most} bytes that the hub sends at most");
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, sort, "Answer too large", detail);
-        refusal.hint("ask for less: with filters, a namespace or the names of apps")
+        refusal.hint("make the answer shorter: ask with filters, a namespace or the names of apps")
     }
 
     /// Makes the refusal (503) of a request that the hub cannot answer now, and that the client may repeat after a
@@ -107,7 +107,7 @@ impl Refusal {
     pub(crate) fn busy(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:busy";
         let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, sort, "Busy", why.to_owned());
-        refusal.hint("try again in a second")
+        refusal.hint("send the request again in a second")
     }
 
     /// Makes the response for a failure of the hub itself (500).

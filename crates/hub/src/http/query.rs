@@ -59,13 +59,13 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "a test makes the OpenAPI document of it"))]
     pub(crate) about: &'static str,
-    pub(crate) form: Form,
+    pub(crate) form: ParameterForm,
     set: fn(&mut Query, &str) -> Result<(), Why>,
 }
 
 /// The values that a query parameter accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ParameterForm {
     /// A text, in a form of the parameter's own if it has one; the parameter may be given once.
     Text,
     /// Texts, in a form of the parameter's own if it has one, separated by commas or given several times.
@@ -99,7 +99,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "status",
         about: "Only rows with one of these statuses, or after '!' with none: `Ready,InProgress` or `!Ready`. A healthy app with another problem does not match Ready, but any list after '!', unless the problem is a notice.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             query.filter.status = Some(value.parse().map_err(why)?);
             Ok(())
@@ -108,7 +108,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "problems",
         about: "Only apps with a problem, notices included: on these axes, or on any if the value is empty.",
-        form: Form::Words(AXES),
+        form: ParameterForm::Words(AXES),
         set: |query, value| {
             let axes = query.filter.problems.get_or_insert_default();
             for word in words(value) {
@@ -126,7 +126,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "sync",
         about: "Only apps with one of these sync states, or after '!' with none: `Failed,OutOfSync` or `!Synced,Syncing`. Apps known only by labels have no sync state.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             query.filter.sync = Some(value.parse().map_err(why)?);
             Ok(())
@@ -135,7 +135,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "delivery",
         about: "Only apps of these delivery tools: `flux-kustomization` or `ks`, `helm`, …",
-        form: Form::List,
+        form: ParameterForm::List,
         set: |query, value| {
             for word in words(value) {
                 query.filter.deliveries.push(Delivery::of_word(word).map_err(why)?);
@@ -146,7 +146,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "suspended",
         about: "Only apps that are suspended.",
-        form: Form::Truth,
+        form: ParameterForm::Truth,
         set: |query, value| {
             query.filter.suspended = truth(value)?;
             Ok(())
@@ -155,7 +155,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "selector",
         about: "Only apps whose declaring object matches this label selector, as kubectl takes it: `team=web,tier!=db`.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;
             if selector.is_everything() {
@@ -168,7 +168,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "cluster",
         about: "Only rows of these clusters, by name, alias or identity.",
-        form: Form::List,
+        form: ParameterForm::List,
         set: |query, value| {
             query.filter.clusters.extend(words(value).map(str::to_owned));
             Ok(())
@@ -177,7 +177,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "namespace",
         about: "Only apps whose declaring object is in one of these namespaces.",
-        form: Form::List,
+        form: ParameterForm::List,
         set: |query, value| {
             query.filter.namespaces.extend(words(value).map(str::to_owned));
             Ok(())
@@ -186,7 +186,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "name",
         about: "Only these apps: `NAME`, `NAMESPACE/NAME` or `DELIVERY/NAMESPACE/NAME`.",
-        form: Form::List,
+        form: ParameterForm::List,
         set: |query, value| {
             for word in words(value) {
                 query.filter.names.push(word.parse().map_err(why)?);
@@ -197,7 +197,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "text",
         about: "Only rows that contain this text in the name of the cluster; of apps also in key, namespace, name, or the message of a problem.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             value.clone_into(&mut query.filter.text);
             Ok(())
@@ -206,7 +206,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "sort",
         about: "The field to sort by. Without it rows are in the order in which the hub learned of their clusters; then by namespace, name and delivery.",
-        form: Form::Word(SORTS),
+        form: ParameterForm::Word(SORTS),
         set: |query, value| {
             query.sort = Some(match value {
                 "name" => SortField::Name,
@@ -222,7 +222,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "limit",
         about: "The greatest number of rows of the page.",
-        form: Form::Number(1, MAX_LIMIT),
+        form: ParameterForm::Number(1, MAX_LIMIT),
         set: |query, value| {
             let limit = value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
             query.limit =
@@ -233,7 +233,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "cursor",
         about: "The value of `next` in the page before, whose other parameters must be the same.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             query.cursor = Some(value.to_owned());
             Ok(())
@@ -242,7 +242,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fields",
         about: "Only these fields of each row, such as `name,cluster,effective`.",
-        form: Form::List,
+        form: ParameterForm::List,
         set: |query, value| {
             query.fields.extend(words(value).map(str::to_owned));
             Ok(())
@@ -251,7 +251,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "group-by",
         about: "Instead of apps, the number of apps for each value of this field.",
-        form: Form::Word(GROUPS),
+        form: ParameterForm::Word(GROUPS),
         set: |query, value| {
             let found = GroupBy::ALL.iter().find(|(word, _)| *word == value);
             query.group_by = Some(found.ok_or_else(|| one_of(value, GROUPS))?.1);
@@ -261,7 +261,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "home",
         about: "The cluster that declares the app, by name, alias or identity; needed only if several declare one of this name.",
-        form: Form::Text,
+        form: ParameterForm::Text,
         set: |query, value| {
             query.home = Some(value.to_owned());
             Ok(())
@@ -270,7 +270,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "at",
         about: "Instead of the present states, those at this time, such as `2026-03-01T12:00:00Z`, as far as history reaches back. Filters by what history does not keep are refused.",
-        form: Form::Time,
+        form: ParameterForm::Time,
         set: |query, value| {
             query.at = Some(time(value)?);
             Ok(())
@@ -279,7 +279,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "from",
         about: "Only what happened at this time or later. The time of a sync is the one at which it began.",
-        form: Form::Time,
+        form: ParameterForm::Time,
         set: |query, value| {
             query.from = Some(time(value)?);
             Ok(())
@@ -288,7 +288,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "to",
         about: "Only what happened before this time.",
-        form: Form::Time,
+        form: ParameterForm::Time,
         set: |query, value| {
             query.to = Some(time(value)?);
             Ok(())
@@ -311,7 +311,7 @@ impl Query {
                 let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
                 return Err(unknown.hint(format!("the path has these parameters: {known}")));
             };
-            let is_list = matches!(parameter.form, Form::List | Form::Words(_));
+            let is_list = matches!(parameter.form, ParameterForm::List | ParameterForm::Words(_));
             if !is_list && given.contains(&parameter.name) {
                 return Err(Refusal::parameter(parameter.name, "the parameter is given twice"));
             }

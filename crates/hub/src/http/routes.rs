@@ -37,10 +37,11 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .with_state(hub)
 }
 
-/// Opens a session for the token in the JSON body, and responds with 204 and the session cookie.
+/// Opens a session for the token in the JSON body, and responds with 204 and the session cookie; refuses (401) a token
+/// that is not valid, and (404) every request if the hub needs no token.
 async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     #[derive(serde::Deserialize)]
-    struct Wanted {
+    struct SessionRequest {
         token: String,
     }
 
@@ -54,7 +55,7 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
         );
         return Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
     };
-    let Ok(Wanted { token }) = serde_json::from_slice(&bytes) else {
+    let Ok(SessionRequest { token }) = serde_json::from_slice(&bytes) else {
         return Refusal::request("the body of the request is not JSON like {\"token\": \"…\"}")
             .into_response();
     };

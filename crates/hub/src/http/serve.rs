@@ -22,7 +22,7 @@ use super::request::HubApi;
 use super::routes::router;
 use super::tls::Tls;
 
-/// The greatest time for which [`serve`] waits for running requests after `end` completed.
+/// The greatest time for which [`serve`] waits for running requests after `end` completed; then they are aborted.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves the API over HTTP/1 until `end` completes, and up to a second longer for running requests: by TLS with `tls`,

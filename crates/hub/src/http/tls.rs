@@ -10,7 +10,8 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// The interval in which the files are read again: issuers renew certificates days before they expire.
+/// The interval in which the files of the certificate and its private key are read again: issuers renew certificates
+/// days before they expire.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The reason why a certificate or private key cannot be used.

@@ -25,7 +25,7 @@ struct Cause {
 }
 
 /// The problems that share one cause.
-struct Group<'v> {
+struct CauseGroup<'v> {
     cause: Cause,
     message: String,
     /// The object that all these problems name; `None` if they name different ones or none.
@@ -42,7 +42,7 @@ impl FleetView {
     /// Returns the worst problem of each app that matches `filter`, grouped by cause: at most `limit` causes, the most
     /// severe first, then the one of most apps. An app with a half that is not live counts for that alone.
     pub(crate) fn attention(&self, filter: &AppFilter, limit: usize) -> Attention {
-        let mut groups: Vec<Group<'_>> = Vec::new();
+        let mut groups: Vec<CauseGroup<'_>> = Vec::new();
         let mut of_cause: HashMap<Cause, usize> = HashMap::new();
         // Most messages were met before, and their likeness need not be found again.
         let mut of_text: HashMap<(ProblemSeverity, Axis, &str, &str, Option<Place>), usize> = HashMap::new();
@@ -53,7 +53,7 @@ impl FleetView {
             problems += usize::from(now.is_pressing());
             let mut of = |cause: Cause, message: &str, object| {
                 *of_cause.entry(cause.clone()).or_insert_with(|| {
-                    groups.push(Group::new(cause, message.to_owned(), object));
+                    groups.push(CauseGroup::new(cause, message.to_owned(), object));
                     groups.len() - 1
                 })
             };
@@ -88,7 +88,7 @@ impl FleetView {
         });
         groups.sort_by_key(|group| (group.cause.severity, std::cmp::Reverse(group.count)));
         let total = groups.len();
-        let entry = |group: Group<'_>| {
+        let entry = |group: CauseGroup<'_>| {
             let name = |place: &Place| self.fleet().cluster(*place).map_or("", |it| self.name(it)).to_owned();
             AttentionEntry {
                 severity: group.cause.severity,
@@ -151,9 +151,9 @@ impl FleetView {
     }
 }
 
-impl<'v> Group<'v> {
-    fn new(cause: Cause, message: String, object: Option<&'v ObjectKey>) -> Group<'v> {
-        Group {
+impl<'v> CauseGroup<'v> {
+    fn new(cause: Cause, message: String, object: Option<&'v ObjectKey>) -> CauseGroup<'v> {
+        CauseGroup {
             cause,
             message,
             object,

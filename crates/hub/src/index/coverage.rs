@@ -64,7 +64,7 @@ impl FleetView {
     }
 
     /// Makes the entry of a cluster whose apps have never been read since it was added at the moment `since`: loading
-    /// at first, or partial once it has been silent too long and is not live.
+    /// at first, or partial once it has been silent for longer than [`LOST`] and is not live.
     fn not_read(&self, cluster: &str, since: Duration, is_live: bool) -> MissingCluster {
         let moment = self.moment();
         let waited = moment.at.saturating_sub(since);

@@ -21,8 +21,8 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of pairs, of transitions and of syncs in one batch, the [last transitions](Pending::ended) of
-/// pairs that are gone not counted; the rest waits for the next one.
+/// The greatest number of pairs, of transitions and of syncs in one batch, the [last
+/// transitions](UnsavedChanges::ended) of pairs that are gone not counted; the rest waits for the next one.
 const MAX_BATCH: usize = 5_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
@@ -40,23 +40,24 @@ const HEARD: Duration = Duration::from_secs(60);
 /// The changes that are not saved yet, with the progress of the task that saves them.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    pending: Mutex<Pending>,
+    pending: Mutex<UnsavedChanges>,
     /// Wakes the writer when there is something to save.
     pub(crate) news: Notify,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<SaveProgress>,
 }
 
 /// The progress of the task that saves changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Progress {
+struct SaveProgress {
     /// The number of the last change that is saved together with all before it.
     saved: u64,
     /// True if the last attempt to write failed.
     is_failing: bool,
 }
 
+/// The changes that are not saved yet.
 #[derive(Debug, Default)]
-struct Pending {
+struct UnsavedChanges {
     /// The number of the last change that was added.
     noted: u64,
     /// The pairs to save (false) or to remove from the store (true).
@@ -102,6 +103,7 @@ impl Hash for PairRef {
     }
 }
 
+/// A change of the state of a pair that is not saved yet.
 #[derive(Debug, Clone)]
 struct PendingTransition {
     pair: PairRef,
@@ -140,7 +142,7 @@ pub(crate) fn pair_id(pair: &Pair) -> PairId {
 }
 
 impl Journal {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, UnsavedChanges> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -365,7 +367,7 @@ impl Journal {
     }
 }
 
-impl Pending {
+impl UnsavedChanges {
     fn pair(&mut self, pair: PairRef, is_gone: bool) {
         // The new one takes the place of the old one also as key.
         let old = self.pairs.remove(&pair);

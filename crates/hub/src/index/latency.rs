@@ -17,7 +17,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Adds a duration to its bucket, the count and the sum.
+    /// Adds a duration to the count, the sum and its bucket; one above the last bucket is in no bucket.
     pub(crate) fn add(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = BUCKETS.iter().position(|end| seconds <= *end);

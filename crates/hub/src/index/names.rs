@@ -92,7 +92,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the number of a name; adds the name if it is new.
+    /// Returns the number of a name; adds the name if it is new. Names beyond the largest number share that number.
     pub(crate) fn id(&mut self, name: &str) -> NameId {
         if let Some(id) = self.ids.get(name) {
             return *id;

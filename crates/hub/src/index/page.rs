@@ -209,7 +209,7 @@ impl FleetView {
         let mut ranked: Option<(Place, i64)> = None;
         let mut page =
             AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
-        let mut best: BinaryHeap<(Position, Found<'_>)> = BinaryHeap::new();
+        let mut best: BinaryHeap<(Position, HeapPair<'_>)> = BinaryHeap::new();
         let mut is_cut = false;
         self.each(filter, |(place, at), pair, summary, now| {
             page.total += 1;
@@ -241,40 +241,40 @@ impl FleetView {
             is_cut |= is_full;
             if is_full {
                 match best.peek_mut() {
-                    Some(mut last) if last.0 > position => *last = (position, Found(pair, summary)),
+                    Some(mut last) if last.0 > position => *last = (position, HeapPair(pair, summary)),
                     _ => {}
                 }
             } else {
-                best.push((position, Found(pair, summary)));
+                best.push((position, HeapPair(pair, summary)));
             }
         });
         let sorted = best.into_sorted_vec();
-        if let Some((position, Found(pair, summary))) = sorted.last().filter(|_| is_cut) {
+        if let Some((position, HeapPair(pair, summary))) = sorted.last().filter(|_| is_cut) {
             page.next = Some(PageKey::of(self, sort, position.place, pair, summary));
         }
-        page.pairs = sorted.into_iter().map(|(position, Found(pair, _))| (position.place, pair)).collect();
+        page.pairs = sorted.into_iter().map(|(position, HeapPair(pair, _))| (position.place, pair)).collect();
         page
     }
 }
 
 /// A pair beside its position in a heap. All are equal, so that only positions are compared.
-struct Found<'v>(&'v Pair, &'v Summary);
+struct HeapPair<'v>(&'v Pair, &'v Summary);
 
-impl PartialEq for Found<'_> {
+impl PartialEq for HeapPair<'_> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Found<'_> {}
+impl Eq for HeapPair<'_> {}
 
-impl PartialOrd for Found<'_> {
+impl PartialOrd for HeapPair<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Found<'_> {
+impl Ord for HeapPair<'_> {
     fn cmp(&self, _: &Self) -> Ordering {
         Ordering::Equal
     }

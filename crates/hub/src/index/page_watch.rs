@@ -48,7 +48,7 @@ pub(crate) struct WatchedPair {
 
 /// The differences between two views beside the pairs that publications changed.
 #[derive(Debug)]
-pub(crate) struct Turned {
+pub(crate) struct FreshnessChanges {
     /// The places of the clusters whose freshness changed, as [`FleetView::turned`] returns them.
     pub(crate) places: HashSet<Place>,
     /// True if a cluster's name or aliases changed.
@@ -102,7 +102,7 @@ impl PageWatch {
         old: &FleetView,
         new: &FleetView,
         changes: Option<&[Arc<[PairChange]>]>,
-        turned: &Turned,
+        turned: &FreshnessChanges,
     ) {
         let Some(changes) = changes.filter(|_| !turned.are_renamed) else { return self.search(new) };
         let mut apps: HashSet<(Place, &AppId)> = HashSet::new();

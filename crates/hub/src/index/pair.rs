@@ -18,7 +18,7 @@ pub(crate) type Place = usize;
 pub(crate) struct Pair {
     pub(crate) app: AppId,
     /// The cluster that declares the app, and the source of the declared half.
-    pub(crate) home: Told,
+    pub(crate) home: SourceRef,
     pub(crate) declared: KeptHalf<DeclaredHalf>,
     /// The cluster that holds the objects; `None` if the fleet does not have it.
     pub(crate) target: Option<Place>,
@@ -27,9 +27,9 @@ pub(crate) struct Pair {
 
 /// A reference to one source of one cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct SourceRef {
     pub(crate) cluster: Place,
-    /// The index of the source among those of the cluster.
+    /// The index of the source among the sources of that cluster.
     pub(crate) source: u16,
 }
 
@@ -49,7 +49,7 @@ impl Pair {
             let (source, place) = best(target, HalfSide::Observed)?;
             Some((source, target.sources.get(place)?.received.observed(app)?.clone()))
         });
-        let home = Told { cluster: home.place, source };
+        let home = SourceRef { cluster: home.place, source };
         Some(Pair { app: app.clone(), home, declared, target: target.map(|target| target.place), observed })
     }
 
@@ -90,7 +90,7 @@ pub(crate) struct Summary {
     /// The Unix time in microseconds at which the worst of these problems began; `None` if there are none, or that is
     /// unknown.
     pub(crate) since: Option<i64>,
-    pub(crate) home: Told,
+    pub(crate) home: SourceRef,
     /// The index of the target's source that observed the objects; `None` if none did.
     pub(crate) observer: Option<u16>,
     /// The freshness that the source itself reports for the declared half, apart from the source's own freshness.

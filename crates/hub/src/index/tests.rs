@@ -12,7 +12,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::page::{AppQueryPage, PageKey};
-use super::page_watch::{PageWatch, Turned};
+use super::page_watch::{FreshnessChanges, PageWatch};
 use super::samples::{SampleFleet, app, declared, observed, problem};
 use super::*;
 
@@ -424,7 +424,7 @@ fn watched_page_equals_a_page_that_is_computed_anew() {
             }
             let view = fleet.index.last_view();
             let changes = fleet.index.changes_between(&seen, &view);
-            let turned = Turned { places: view.turned(&seen), are_renamed: view.is_renamed(&seen) };
+            let turned = FreshnessChanges { places: view.turned(&seen), are_renamed: view.is_renamed(&seen) };
             for (at, sort, watch) in &mut watches {
                 let before = watch.searches;
                 watch.follow(&seen, &view, changes.as_deref(), &turned);

@@ -171,7 +171,7 @@ impl Cursor {
 /// The page of a list to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// The greatest number of entries.
+    /// The greatest number of entries of the page; those after them are on the next page.
     pub limit: NonZeroUsize,
     /// The cursor of the page before; `None` for the first page.
     pub after: Option<Cursor>,

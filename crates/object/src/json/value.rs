@@ -31,7 +31,9 @@ pub struct Value<'a>(Repr<'a>);
 
 /// The error for a value that nests too deeply to be built as a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the JSON value nests deeper than 128 levels")]
+#[error(
+    "the JSON value nests deeper than the 128 levels up to which Taffrail can change it or give it to rules"
+)]
 pub struct TooDeep;
 
 impl<'a> From<&'a serde_json::Value> for Value<'a> {
@@ -305,6 +307,7 @@ fn integer(text: &[u8]) -> Option<i64> {
 #[derive(Debug, Clone)]
 pub struct Items<'a>(ItemsRepr<'a>);
 
+/// The position in an array, by the form in which its value is kept.
 #[derive(Debug, Clone)]
 enum ItemsRepr<'a> {
     Text { text: &'a [u8], pos: usize },
@@ -368,6 +371,7 @@ impl<'a, const N: usize> Iterator for Rows<'a, '_, N> {
 #[derive(Debug, Clone)]
 pub struct Members<'a>(MembersRepr<'a>);
 
+/// The position in an object, by the form in which its value is kept.
 #[derive(Debug, Clone)]
 enum MembersRepr<'a> {
     Text { text: &'a [u8], pos: usize },

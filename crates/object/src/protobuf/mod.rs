@@ -128,6 +128,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// The value of a field in the Protobuf encoding, by its wire type.
 enum Payload<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -227,6 +228,7 @@ fn is_omitted(json: &[u8]) -> bool {
     matches!(json, b"null" | b"false" | b"0" | b"\"\"" | b"[]" | b"{}")
 }
 
+/// A writer that converts one Protobuf body to JSON.
 struct Writer<'w> {
     out: &'w mut Vec<u8>,
     extent: Extent,

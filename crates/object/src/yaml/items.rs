@@ -62,6 +62,7 @@ pub fn read_items(text: &str) -> Option<Items> {
     Some(Items { list, faulty, more, has_last })
 }
 
+/// A part of a YAML text, with the number of its first line.
 struct Piece<'t> {
     line: u64,
     text: &'t str,

@@ -86,11 +86,13 @@ struct Open {
     inside: Inside,
 }
 
+/// The values read so far of an open sequence or mapping.
 enum Inside {
     Items(Vec<Value>),
     Members { members: Map<String, Value>, key: Option<Key>, merged: Vec<Map<String, Value>> },
 }
 
+/// The key of a member in an open mapping.
 enum Key {
     Text(String),
     /// `<<`, which merges the mapping of an alias; servers print it as an ordinary key.

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use taffrail_apps::{Read, Target};
 use taffrail_object::{ObjectKey, Projection};
 
-use super::Followed;
+use super::FollowedScope;
 
 /// An index that finds the watched scopes that hold an object by its key.
 pub(super) struct Holders<'f> {
-    singles: HashMap<&'f ObjectKey, &'f Followed>,
-    lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
+    singles: HashMap<&'f ObjectKey, &'f FollowedScope>,
+    lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f FollowedScope>>,
 }
 
 impl<'f> Holders<'f> {
     /// Builds the index of the scopes. Of two scopes of one single object that of the whole object counts.
-    pub(super) fn of(scopes: impl IntoIterator<Item = &'f Followed>) -> Holders<'f> {
+    pub(super) fn of(scopes: impl IntoIterator<Item = &'f FollowedScope>) -> Holders<'f> {
         let mut holders = Holders { singles: HashMap::new(), lists: HashMap::new() };
         for followed in scopes {
             match &followed.key {
@@ -35,7 +35,7 @@ impl<'f> Holders<'f> {
     }
 
     /// Iterates over the list scopes (not those of a single object) that hold the object `key`.
-    fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
+    fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f FollowedScope> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
         all.flatten().copied().filter(|followed| followed.keys.contains(key))
@@ -54,7 +54,7 @@ impl<'f> Holders<'f> {
     /// Returns true if an answered list without a selector, of one namespace or all, holds the object with at
     /// least this projection.
     pub(super) fn list_as_whole(&self, key: &ObjectKey, projection: Projection) -> bool {
-        let is_whole = |followed: &Followed| {
+        let is_whole = |followed: &FollowedScope| {
             matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
         };
         self.lists(key).any(|followed| is_whole(followed) && followed.read.projection.covers(projection))

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::plan::get;
-use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
+use super::{Connected, Event, FleetWatcher, FollowedScope, SecretFetch, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
@@ -80,7 +80,7 @@ impl FleetWatcher {
             Event::Got(number, read, outcome) => {
                 let Some(at) = self.place_of(number) else { return false };
                 let following = &mut self.clusters[at];
-                let Fetch { is_loose, is_due, is_gone } =
+                let SecretFetch { is_loose, is_due, is_gone } =
                     following.fetching.remove(&*read).unwrap_or_default();
                 // It was let go of meanwhile.
                 if following.feeds.is_none() {
@@ -315,7 +315,7 @@ impl FleetWatcher {
                 let Some(mut followed) = following.scopes.remove(&id) else { return false };
                 following.again.end(id);
                 let projection = followed.read.projection;
-                let is_beside = |other: &&Followed| other.kind == followed.kind;
+                let is_beside = |other: &&FollowedScope| other.kind == followed.kind;
                 let beside = Holders::of(following.scopes.values().filter(is_beside));
                 let mut again: BTreeSet<Read> = BTreeSet::new();
                 let values = &mut following.values;
@@ -399,8 +399,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reports that the list of a kind in this cluster failed, to the clusters whose apps name too many objects of
-    /// the kind to read them one by one.
+    /// Reports that the list of a kind in the cluster with index `at` failed, to the clusters whose apps name too many
+    /// objects of the kind to read them one by one.
     fn tell_homes(&mut self, at: usize, read: &Read, state: WatchState) {
         let (reason, message) = match state {
             WatchState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
@@ -435,7 +435,7 @@ impl FleetWatcher {
             return;
         }
         // What was read before is shown until then.
-        let fetch = Fetch { is_loose: true, ..Fetch::default() };
+        let fetch = SecretFetch { is_loose: true, ..SecretFetch::default() };
         following.fetching.insert(read.clone(), fetch);
         self.events.push(get(following.number, feeds.cluster().with_timeout(one_request), read));
     }

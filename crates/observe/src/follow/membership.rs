@@ -6,7 +6,7 @@ use taffrail_apps::{Objects as _, ScopeError, Snapshot};
 use taffrail_cluster::Memory;
 use tokio::time::Instant;
 
-use super::{FleetWatcher, Following};
+use super::{FleetWatcher, FollowedCluster};
 use crate::members::Member;
 use crate::rows::KeptRows;
 
@@ -15,7 +15,8 @@ use crate::rows::KeptRows;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MemberNumber(u64);
 
-/// The numbers of two clusters, that of the later snapshot first.
+/// The numbers of two clusters that report the same identity, first that of the cluster with the higher index in the
+/// fleet.
 pub(super) type MemberPair = (MemberNumber, MemberNumber);
 
 /// Source of the numbers of clusters; gives each number once.
@@ -44,7 +45,7 @@ impl FleetWatcher {
         let is_usable = unusable.is_none();
         let snapshot = unusable.map_or_else(|| member.unread(), |failure| member.lost(failure));
         let known = self.fleet.snapshots.iter().position(|known| known.name() == snapshot.name());
-        let following = Following::new(number, member, Instant::now() + self.timeout);
+        let following = FollowedCluster::new(number, member, Instant::now() + self.timeout);
         let at = match known {
             Some(at) => {
                 self.clusters[at] = following;

@@ -106,7 +106,7 @@ enum Arrival {
 type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 
 /// One scope that is listed and then watched.
-struct Followed {
+struct FollowedScope {
     read: Read,
     /// The key of the object, if the scope is a single object.
     key: Option<ObjectKey>,
@@ -116,7 +116,8 @@ struct Followed {
     /// The keys that were known before the running list, and that this list has not contained so far; if they stay
     /// here, they were deleted.
     unseen: HashSet<ObjectKey>,
-    /// The messages about malformed items that were reported, and the number of all such items.
+    /// The reported messages about items of this scope that are malformed or were not requested: at most
+    /// `MOST_MALFORMED`, and one that there are more; and the number of all such items.
     malformed: (Vec<String>, usize),
     /// True once the scope has been answered, with objects or an error, or once its answer is overdue.
     answered: bool,
@@ -134,15 +135,16 @@ struct Followed {
     is_foreign: bool,
     /// The namespace that is charged for the scope of a single object; `None` if no limit applies to it.
     asker: Option<String>,
-    /// True if planning goes on without the answer of the scope.
+    /// True if planning the next reads does not wait for the first answer of the scope.
     is_loose: bool,
-    /// The deadline for the first answer.
-    patience: Instant,
+    /// The time from which on the scope, if it has not been answered, is no longer waited for and is reported as
+    /// failed.
+    answer_by: Instant,
 }
 
-impl Followed {
-    fn new(read: Read, is_foreign: bool, is_loose: bool, patience: Instant) -> Followed {
-        Followed {
+impl FollowedScope {
+    fn new(read: Read, is_foreign: bool, is_loose: bool, answer_by: Instant) -> FollowedScope {
+        FollowedScope {
             key: named(&read),
             kind: GroupKind::new(&*read.group, &*read.kind),
             read,
@@ -157,7 +159,7 @@ impl Followed {
             is_foreign,
             asker: None,
             is_loose,
-            patience,
+            answer_by,
         }
     }
 
@@ -183,30 +185,30 @@ impl Followed {
 
 /// A read of a whole Secret in progress.
 #[derive(Debug, Clone, Copy, Default)]
-struct Fetch {
-    /// True if planning goes on without the result.
+struct SecretFetch {
+    /// True if planning the next reads does not wait for this read.
     is_loose: bool,
-    /// True if the Secret changed meanwhile, and must be read again.
+    /// True if the Secret changed since this read began, so that it must be read again.
     is_due: bool,
-    /// True if the Secret was deleted meanwhile and not created again.
+    /// True if the Secret was deleted since this read began and not created again.
     is_gone: bool,
 }
 
 /// The state of one cluster that is watched.
-struct Following {
+struct FollowedCluster {
     number: MemberNumber,
     member: Member,
     feeds: Option<Watcher>,
     /// The watch events of the cluster; `None` if it is not connected.
     inbox: Option<WatchEvents>,
-    scopes: HashMap<ScopeId, Followed>,
+    scopes: HashMap<ScopeId, FollowedScope>,
     /// The reads that were started and have not been ended since, including those of Secret values, which are not
     /// watched.
     planned: HashSet<Read>,
     /// The planned reads of Secret values, by the key of the Secret.
     values: HashMap<ObjectKey, Read>,
     /// The reads of Secret values in progress.
-    fetching: HashMap<Read, Fetch>,
+    fetching: HashMap<Read, SecretFetch>,
     /// For each stage of the plan of reads, the number of rounds for which it delayed the later stages; reset once
     /// all awaited reads are answered.
     rounds: Rounds,
@@ -260,9 +262,9 @@ struct Following {
     may_name_others: bool,
 }
 
-impl Following {
-    fn new(number: MemberNumber, member: Member, discovered: Instant) -> Following {
-        Following {
+impl FollowedCluster {
+    fn new(number: MemberNumber, member: Member, discovered: Instant) -> FollowedCluster {
+        FollowedCluster {
             number,
             member,
             feeds: None,
@@ -302,7 +304,7 @@ impl Following {
     /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
     /// once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
-        let live = |followed: &&mut Followed| followed.state.0 == WatchState::Live;
+        let live = |followed: &&mut FollowedScope| followed.state.0 == WatchState::Live;
         for followed in self.scopes.values_mut().filter(live) {
             followed.stale.get_or_insert(heard);
         }
@@ -316,11 +318,11 @@ impl Following {
         if snapshot.freshness().state == FreshnessState::Lost {
             return;
         }
-        let broken = |followed: &&Followed| {
+        let broken = |followed: &&FollowedScope| {
             matches!(followed.state.0, WatchState::Broken { .. } | WatchState::Forbidden { .. })
                 || followed.behind.is_some()
         };
-        let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
+        let (broken, unproven): (Vec<&FollowedScope>, Vec<&FollowedScope>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
         if let Some(silence) = self.feeds.as_ref().and_then(Watcher::silence) {
             self.stale.get_or_insert_with(|| now.checked_sub(silence).unwrap_or(now));
@@ -338,7 +340,8 @@ impl Following {
     /// Updates `live_since`, and returns the statistics of requests and watches of the cluster; `None` if it is not
     /// connected.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<ReadStats> {
-        let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
+        let mut not_live: Vec<NotLiveScope> =
+            self.scopes.values().filter_map(FollowedScope::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
         let has_gap = |scope: &NotLiveScope| {
             matches!(
@@ -370,7 +373,7 @@ struct PendingKinds {
 }
 
 /// A comparison of two clusters with the same identity.
-struct Compared {
+struct ComparedPair {
     number: u64,
     /// The time at which the comparison is repeated because it proved nothing; `None` if it is running or final.
     again_at: Option<Instant>,
@@ -378,7 +381,7 @@ struct Compared {
 
 /// Objects of one cluster that a caller needs besides those of the query.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct ExtraWatches {
     /// Single objects to watch.
     pub objects: Vec<ObjectKey>,
     /// Objects of a kind, perhaps restricted by namespace and labels.
@@ -410,7 +413,7 @@ pub struct WatchRequest {
 pub struct FleetWatcher {
     fleet: FleetSnapshot,
     /// The clusters, in the order of the snapshots.
-    clusters: Vec<Following>,
+    clusters: Vec<FollowedCluster>,
     numbers: MemberNumbers,
     /// The index of the cluster whose waiting events [`FleetWatcher::turns`] applies next.
     turn: usize,
@@ -423,7 +426,7 @@ pub struct FleetWatcher {
     /// The clock that measures the age of observations.
     clock: BootClock,
     /// Comparisons of pairs of clusters with the same identity, finished or in progress.
-    compared: HashMap<MemberPair, Compared>,
+    compared: HashMap<MemberPair, ComparedPair>,
     /// The cost of finding the objects that apps have in other clusters, and the pause after it.
     pace: Pace,
     /// True if something changed that may affect which objects apps have in other clusters.
@@ -451,7 +454,8 @@ impl FleetWatcher {
         let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
         let mut numbers = MemberNumbers::default();
-        let clusters = members.into_iter().map(|member| Following::new(numbers.next(), member, discovered));
+        let clusters =
+            members.into_iter().map(|member| FollowedCluster::new(numbers.next(), member, discovered));
         let mut follow = FleetWatcher {
             clusters: clusters.collect(),
             numbers,
@@ -545,7 +549,7 @@ impl FleetWatcher {
     fn end_patience(&mut self) {
         let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
-        scopes.for_each(|followed| followed.patience = followed.patience.min(now));
+        scopes.for_each(|followed| followed.answer_by = followed.answer_by.min(now));
     }
 
     /// Waits for changes for at most `at_most`, or until a pause of planning ends, and returns true if there were some.
@@ -642,7 +646,7 @@ impl FleetWatcher {
 
     /// Adds the objects and selections in `wanted` to those that are watched in the cluster with index `at`, and sets
     /// if new kinds must be discovered there. The objects are read at the next [`FleetWatcher::ask`].
-    pub fn want(&mut self, at: usize, wanted: Wanted) {
+    pub fn want(&mut self, at: usize, wanted: ExtraWatches) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
             following.changed |= following.more.insert(key);

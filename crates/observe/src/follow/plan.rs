@@ -18,7 +18,9 @@ use super::holders::Holders;
 use super::membership::MemberNumber;
 use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
-use super::{Compared, Connected, Event, Fetch, FleetWatcher, Followed, Following, bodies, task};
+use super::{
+    ComparedPair, Connected, Event, FleetWatcher, FollowedCluster, FollowedScope, SecretFetch, bodies, task,
+};
 use crate::error::Failure;
 use crate::look::ExtraObjects;
 use crate::read::read_one;
@@ -30,8 +32,8 @@ const REDISCOVER: Duration = Duration::from_secs(15);
 /// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
-/// Maximum number of concurrent reads of Secrets whose results planning does not wait for; further ones are planned
-/// later.
+/// Maximum number of concurrent reads of Secrets of one cluster whose results planning does not wait for; further ones
+/// are planned later.
 const LOOSE_AT_ONCE: usize = 100;
 
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
@@ -42,7 +44,8 @@ const RESTS: u32 = 3;
 /// that one cannot use up that of another.
 const FOREIGN_OF_A_KIND: usize = 20;
 
-/// Maximum number of such reads of all kinds together. Beyond it the whole kind of a further read is watched instead.
+/// Maximum number of reads of all kinds together, of single objects or lists in one namespace, that are started in a
+/// cluster for the apps of one other cluster. Beyond it the whole kind of a further read is watched instead.
 const FOREIGN: usize = 200;
 
 impl FleetWatcher {
@@ -149,7 +152,7 @@ impl FleetWatcher {
         let numbered =
             move |(place, before): Pair| numbers.get(&place).copied().zip(numbers.get(&before).copied());
         let begun = pairs.iter().filter_map(|pair| numbered(*pair));
-        self.compared.extend(begun.map(|pair| (pair, Compared { number, again_at: None })));
+        self.compared.extend(begun.map(|pair| (pair, ComparedPair { number, again_at: None })));
         // Who is shown as two already is not waited for.
         self.comparing += usize::from(is_first);
         let timeout = self.timeout;
@@ -199,7 +202,7 @@ impl FleetWatcher {
             return following.connecting && !has_failed(snapshot);
         }
         let now = Instant::now();
-        let is_late = |followed: &&mut Followed| !followed.answered && now >= followed.patience;
+        let is_late = |followed: &&mut FollowedScope| !followed.answered && now >= followed.answer_by;
         for followed in following.scopes.values_mut().filter(is_late) {
             followed.answered = true;
             if followed.is_excess() {
@@ -355,7 +358,7 @@ impl FleetWatcher {
                     // Another one of its name was being read, and is gone.
                     Some(fetch) => (fetch.is_due, fetch.is_gone) = (true, false),
                     None => {
-                        let fetch = Fetch { is_loose, ..Fetch::default() };
+                        let fetch = SecretFetch { is_loose, ..SecretFetch::default() };
                         following.fetching.insert(read.clone(), fetch);
                         let cluster = feeds.cluster().with_timeout(one_request);
                         self.events.push(get(following.number, cluster, read));
@@ -364,8 +367,8 @@ impl FleetWatcher {
                 continue;
             }
             let id = feeds.follow(scope_of(&read));
-            let followed = Followed::new(read, is_foreign, is_loose, now + self.timeout);
-            following.scopes.insert(id, Followed { asker: asker.flatten(), ..followed });
+            let followed = FollowedScope::new(read, is_foreign, is_loose, now + self.timeout);
+            following.scopes.insert(id, FollowedScope { asker: asker.flatten(), ..followed });
         }
         holds_up && !following.is_pending()
     }
@@ -380,7 +383,7 @@ impl FleetWatcher {
     }
 }
 
-impl Following {
+impl FollowedCluster {
     /// Returns true if discovery must be repeated: it has not succeeded, or the kind of a watched scope is missing
     /// in it.
     fn lacks_kind(&self, snapshot: &Snapshot) -> bool {
@@ -391,8 +394,9 @@ impl Following {
     /// Returns true if all that is needed of the cluster was answered, also by a refusal, and nothing of it is broken,
     /// stale or being listed again, so that only an event or a deadline of a verdict can change the view.
     pub(super) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
-        let is_live =
-            |it: &Followed| it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none();
+        let is_live = |it: &FollowedScope| {
+            it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none()
+        };
         let is_heard = self.feeds.as_ref().is_some_and(|feeds| feeds.silence().is_none());
         let is_known = self.is_settled && !self.changed && !self.is_asked && self.stale.is_none();
         let is_due = || self.lacks_kind(snapshot) && Instant::now() >= self.discovered + REDISCOVER;
@@ -452,7 +456,7 @@ impl Following {
     /// itself by another read. If none needs it any more, what was recorded stays.
     pub(super) fn note_homes(&self, snapshot: &mut Snapshot, read: &Read) {
         let scope = read.scope();
-        let is_needed = |other: &Followed| !other.is_foreign && other.read.scope() == scope;
+        let is_needed = |other: &FollowedScope| !other.is_foreign && other.read.scope() == scope;
         let homes: BTreeSet<String> = self.homes_in_scope(read).cloned().collect();
         if !homes.is_empty() && !self.scopes.values().any(is_needed) {
             snapshot.set_homes(read, homes);
@@ -504,7 +508,7 @@ impl Following {
     /// Ends the scopes of single objects that were read because apps of other clusters named them, and that neither
     /// these apps name nor a caller wants any more. If something else needs such an object, it is read again.
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
-        let is_over = |followed: &Followed| {
+        let is_over = |followed: &FollowedScope| {
             followed.is_foreign
                 && followed
                     .key
@@ -516,7 +520,7 @@ impl Following {
         let ended: Vec<Read> = over
             .into_iter()
             .filter_map(|id| {
-                let Followed { read, .. } = self.scopes.remove(&id)?;
+                let FollowedScope { read, .. } = self.scopes.remove(&id)?;
                 if let Some(feeds) = &mut self.feeds {
                     feeds.end(id);
                 }

@@ -16,20 +16,22 @@ const INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct PollFallback(BTreeMap<ScopeId, PolledObject>);
 
+/// One object that is polled because it may be read but not watched.
 struct PolledObject {
     read: Read,
     key: ObjectKey,
     /// The server's message that refuses the watch.
     refusal: String,
-    /// Its version at the last successful read; empty if it did not exist, `None` if there was no such read.
+    /// The object's resource version at the last successful read; empty if the object did not exist then, `None` before
+    /// the first successful read.
     version: Option<String>,
 }
 
 /// The result of polling an object.
 pub(super) struct PollOutcome {
-    /// True if the object must be polled again.
+    /// True if the object must be polled again; false once the server refuses to let the user read it.
     pub(super) goes_on: bool,
-    /// True if something changed.
+    /// True if the snapshot changed: the object's resource version, its presence, or the error of reading it.
     pub(super) is_news: bool,
 }
 

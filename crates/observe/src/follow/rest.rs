@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Compared, FleetWatcher};
+use super::{ComparedPair, FleetWatcher};
 use crate::rows::KeptRows;
 
 /// Maximum time for which rows are shown without computing them again, even if nothing changed: the wall clock may have
@@ -20,7 +20,7 @@ impl FleetWatcher {
         let is_due =
             now < looked || now.duration_since(looked) >= LONGEST || next.is_some_and(|next| now >= next);
         let present = tokio::time::Instant::now();
-        let is_proved = |it: &Compared| it.again_at.is_none_or(|at| present < at);
+        let is_proved = |it: &ComparedPair| it.again_at.is_none_or(|at| present < at);
         let is_compared = self.comparing == 0 && self.compared.values().all(is_proved);
         let is_planned = !(self.asked.follow && self.has_moved);
         let mut clusters = self.clusters.iter().zip(&self.fleet.snapshots);

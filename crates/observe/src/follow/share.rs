@@ -7,7 +7,7 @@ use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapsh
 use taffrail_cluster::ReadError;
 
 use super::poll::PollFallback;
-use super::{FleetWatcher, Followed, Following, PendingKinds, Singles};
+use super::{FleetWatcher, FollowedCluster, FollowedScope, PendingKinds, Singles};
 use crate::error::Failure;
 
 /// Time after which a cluster that was dropped because of its memory use is read again.
@@ -20,7 +20,7 @@ const MOST_MALFORMED: usize = 50;
 /// The operation that the error of a cluster that exceeds its memory names.
 const WHAT: &str = "follow the cluster";
 
-impl Followed {
+impl FollowedScope {
     /// Counts a malformed item of the scope. Reports `message` for the first [`MOST_MALFORMED`] items, and for the next
     /// one that there are more, and returns true; reports nothing for later ones and returns false.
     pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
@@ -50,7 +50,7 @@ impl Followed {
     }
 }
 
-impl Following {
+impl FollowedCluster {
     /// Updates the memory that the cluster's snapshot is charged for. Fails if the cluster exceeds its share.
     pub(super) fn charge(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
         self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size(), snapshot.number()))
@@ -109,7 +109,7 @@ pub(super) mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Returns an app and its Deployment, which has a field of `size` bytes.
+    /// Returns a Kustomization and its Deployment, which has a field of `size` bytes.
     pub(in super::super) fn app(size: usize) -> [Value; 2] {
         let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
         [

@@ -6,7 +6,7 @@ use taffrail_apps::{NamedBy, Objects as _, Read, Scope, ScopeError, Snapshot, Ta
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::scopes::named;
-use super::{Followed, Following};
+use super::{FollowedCluster, FollowedScope};
 
 /// Maximum number of objects in one namespace that are watched one by one. Beyond it the kind of a further one is
 /// listed there, or, if it cannot be listed, the object is not watched, but counted.
@@ -52,7 +52,7 @@ impl Singles {
     }
 
     /// Counts the scopes again after some ended, so that reads that were left out are tried again.
-    pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f Followed>) {
+    pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f FollowedScope>) {
         (self.all, self.left_out) = (0, 0);
         self.namespaces.clear();
         self.askers.clear();
@@ -121,7 +121,7 @@ impl Singles {
     }
 }
 
-impl Following {
+impl FollowedCluster {
     /// Returns the read to watch in place of `read`: `read` itself if it is a list, or if `is_asked` is true for its
     /// object (the user named it), else the one that the limits allow; `None` if the object is left out. `named_by` is
     /// that of the plan.

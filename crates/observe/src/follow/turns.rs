@@ -11,7 +11,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Taffrail plans only for other clusters.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The time that planning took.
+    /// The duration of the last plan.
     pub(super) cost: Duration,
     until: Option<Instant>,
 }

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::scopes::{named, scope_of};
-use super::{FleetWatcher, Followed};
+use super::{FleetWatcher, FollowedScope};
 
-/// Number of objects watched one by one below which unneeded ones are not ended.
+/// Number of objects of a cluster watched one by one up to which the watches of unneeded ones go on.
 pub(super) const FEW: usize = 64;
 
 impl FleetWatcher {
@@ -28,7 +28,7 @@ impl FleetWatcher {
             return;
         }
         let asked_for: HashSet<&ObjectKey> = asked.objects.iter().chain([&identity]).collect();
-        let single = |followed: &Followed| {
+        let single = |followed: &FollowedScope| {
             let key = followed.key.as_ref().filter(|_| followed.answered && !followed.is_foreign)?;
             (!asked_for.contains(key)).then(|| (key.clone(), followed.read.projection))
         };
@@ -49,7 +49,7 @@ impl FleetWatcher {
         loop {
             let ReadPlan { awaited, loose, .. } =
                 plan_watches(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
-            let wanted = Wanted::of(&loose);
+            let wanted = NeededReads::of(&loose);
             // Without what declares apps it is not known what is wanted.
             let is_wanted = |key: &ObjectKey| !awaited.is_empty() || wanted.brings(key);
             let more = snapshot.put_back(&mut aside, is_wanted);
@@ -72,7 +72,7 @@ impl FleetWatcher {
         for id in &ended {
             feeds.end(*id);
             following.again.end(*id);
-            if let Some(Followed { read, key: Some(key), .. }) = following.scopes.remove(id) {
+            if let Some(FollowedScope { read, key: Some(key), .. }) = following.scopes.remove(id) {
                 following.planned.remove(&read);
                 snapshot.forget(&key);
             }
@@ -82,7 +82,7 @@ impl FleetWatcher {
         for read in lists.into_iter().filter(|read| is_kept(read)) {
             if following.planned.insert(read.clone()) {
                 let id = feeds.follow(scope_of(&read));
-                let followed = Followed::new(read, false, true, now + self.timeout);
+                let followed = FollowedScope::new(read, false, true, now + self.timeout);
                 following.scopes.insert(id, followed);
             }
         }
@@ -97,14 +97,16 @@ impl FleetWatcher {
 type Place<'r> = (&'r str, &'r str, Option<&'r str>);
 
 /// The lists and single objects that the needed reads return.
-struct Wanted<'r> {
+struct NeededReads<'r> {
+    /// The kinds, each in one namespace or in all, that are listed without a selector.
     places: HashSet<Place<'r>>,
+    /// The single objects, by kind, namespace and name.
     objects: HashSet<(Place<'r>, &'r str)>,
 }
 
-impl<'r> Wanted<'r> {
-    fn of(reads: &'r [Read]) -> Wanted<'r> {
-        let mut wanted = Wanted { places: HashSet::new(), objects: HashSet::new() };
+impl<'r> NeededReads<'r> {
+    fn of(reads: &'r [Read]) -> NeededReads<'r> {
+        let mut wanted = NeededReads { places: HashSet::new(), objects: HashSet::new() };
         for read in reads {
             let place = (&*read.group, &*read.kind, read.namespace.as_deref());
             match &read.target {
@@ -234,7 +236,7 @@ mod tests {
         let map = |at: usize| json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": format!("c{at}")});
         declaring["status"] = json!({"resources": (0..25).map(map).collect::<Vec<Value>>()});
         cluster.apply(declaring).unwrap();
-        let is_list = |it: &Followed| {
+        let is_list = |it: &FollowedScope| {
             let everything = Target::List { labels: None, fields: None };
             it.answered
                 && it.read.kind == "ConfigMap"

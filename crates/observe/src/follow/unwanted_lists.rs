@@ -7,9 +7,9 @@ use taffrail_cluster::ScopeId;
 use taffrail_object::ObjectKey;
 
 use super::holders::Holders;
-use super::{FleetWatcher, Followed};
+use super::{FleetWatcher, FollowedScope};
 
-/// Number of watched lists in single namespaces below which unneeded ones are not ended.
+/// Number of watched lists of a cluster in single namespaces up to which unneeded ones go on.
 pub(super) const FEW_LISTS: usize = 64;
 
 /// A kind in one namespace or in all (`None`): group, kind, namespace.
@@ -21,7 +21,7 @@ fn place(read: &Read) -> Place<'_> {
 
 /// Returns true for an answered list in one namespace, except one of a kind that declares apps: those lists are always
 /// needed.
-fn may_end(followed: &Followed) -> bool {
+fn may_end(followed: &FollowedScope) -> bool {
     let is_list = matches!(followed.read.target, Target::List { .. });
     is_list && followed.read.namespace.is_some() && followed.answered && !declares_apps(&followed.kind)
 }
@@ -47,7 +47,7 @@ impl FleetWatcher {
             following.scopes.iter().filter(|(id, _)| !lists.contains_key(id)).map(|(_, followed)| followed),
         );
         // What another scope brings as well stays known with it.
-        let is_alone = |followed: &Followed, key: &ObjectKey| {
+        let is_alone = |followed: &FollowedScope, key: &ObjectKey| {
             others.held(key).is_none_or(|held| !held.covers(followed.read.projection))
         };
         let keys: HashSet<ObjectKey> = lists
@@ -84,7 +84,7 @@ impl FleetWatcher {
         let Some(feeds) = &mut following.feeds else { return };
         for id in &ended {
             feeds.end(*id);
-            if let Some(Followed { read, .. }) = following.scopes.remove(id) {
+            if let Some(FollowedScope { read, .. }) = following.scopes.remove(id) {
                 following.planned.remove(&read);
                 snapshot.retract_read(&read);
                 snapshot.set_homes(&read, []);

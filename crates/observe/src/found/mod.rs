@@ -82,7 +82,7 @@ pub struct FoundClusters {
     reserved: FleetMembers,
     /// The addresses of the kubeconfig's clusters.
     addresses: HashSet<String>,
-    homes: Vec<Home>,
+    homes: Vec<SearchedHome>,
     reads: SecretReads,
     finished: Vec<FinishedRead>,
     /// The moment at which the first read of `finished` ended; `None` if `finished` is empty.
@@ -96,51 +96,52 @@ pub struct FoundClusters {
     members: watch::Sender<FleetMembers>,
 }
 
-/// A cluster of the kubeconfig, and the clusters that its Secrets name.
+/// A cluster of the kubeconfig (a home), and the clusters that its Secrets name.
 #[derive(Debug)]
-struct Home {
+struct SearchedHome {
     /// The check of the addresses of found clusters; `None` if the context of the home cannot be used.
     guard: Option<AddressGuard>,
-    /// The clusters that its Secrets name, by the name of the cluster.
-    found: BTreeMap<String, Found>,
-    /// The names of members whose Secret is gone, and that are still watched.
+    /// The clusters that Secrets of the home name, by the name of the cluster.
+    found: BTreeMap<String, FoundCluster>,
+    /// The names of the found clusters whose Secret is gone, and that are still watched.
     gone: Vec<String>,
-    /// Number of Secrets that are left out because there are too many, by namespace.
+    /// For each namespace of the home, the number of its Secrets that are left out because too many name clusters.
     left_out: BTreeMap<String, usize>,
     /// The errors about Secrets of the home that were reported last.
     told: Vec<ScopeError>,
-    progress: Progress,
+    progress: SearchProgress,
     /// The permits for concurrent reads of Secrets of this home.
     turns: Arc<Semaphore>,
 }
 
-/// The part of the search in a home that is done.
+/// How far the search for clusters in the Secrets of a home has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum SearchProgress {
     /// It is not known which Secrets name clusters.
     Begun,
     /// It is known which Secrets name clusters.
     Chosen,
-    /// Each of these Secrets was read, if only in vain, and the home was returned once in [`MemberChanges::complete`].
+    /// Each Secret that names a cluster was read, even if that failed, and the home was returned once in
+    /// [`MemberChanges::complete`].
     Complete,
 }
 
 /// A cluster that a Secret names.
 #[derive(Debug)]
-struct Found {
+struct FoundCluster {
     secret: ClusterSecret,
     /// UID and resource version of the Secret; `None` if the home's snapshot does not have it, as when the Secrets of
     /// its namespace cannot be listed.
     version: Option<[String; 2]>,
-    /// The version that the last read began with, running or ended; `None` before the first one.
+    /// The `version` of the Secret when its last read began, which runs or has ended; `None` before the first read.
     read: Option<Option<[String; 2]>>,
-    /// The moment of the last read's end.
+    /// The moment at which the last read of the Secret ended; `None` if none has.
     read_at: Option<Instant>,
-    /// The number of the running read; `None` if none is running.
+    /// The number of the running read of the Secret; `None` if none is running.
     ticket: Option<u64>,
-    /// The failure of the last read, and if the user may not read the Secret; `None` if it succeeded.
+    /// The failure of the last read of the Secret, and true if the user may not read it; `None` if the read succeeded.
     failed: Option<(Failure, bool)>,
-    /// The cluster as it is watched; `None` if it is not.
+    /// The found cluster as it is watched; `None` if it is not watched.
     member: Option<Member>,
     fingerprint: Option<u64>,
 }
@@ -180,13 +181,13 @@ impl FoundClusters {
     ) -> (FoundClusters, watch::Receiver<FleetMembers>) {
         let contexts = members.members.iter().map(|member| member.context.as_ref().ok());
         let turns = |at_once| Arc::new(Semaphore::new(at_once));
-        let home = |guard| Home {
+        let home = |guard| SearchedHome {
             guard,
             found: BTreeMap::new(),
             gone: Vec::new(),
             left_out: BTreeMap::new(),
             told: Vec::new(),
-            progress: Progress::Begun,
+            progress: SearchProgress::Begun,
             turns: turns(AT_ONCE),
         };
         let homes = contexts.clone().map(|context| home(context.map(|it| AddressGuard::of_home(it))));
@@ -327,9 +328,9 @@ impl FoundClusters {
     fn newly_complete(&mut self) -> Vec<(String, HashSet<String>)> {
         let mut complete = Vec::new();
         for (home, member) in self.homes.iter_mut().zip(&self.reserved.members) {
-            let is_read = |found: &Found| found.read_at.is_some();
-            if home.progress == Progress::Chosen && home.found.values().all(is_read) {
-                home.progress = Progress::Complete;
+            let is_read = |found: &FoundCluster| found.read_at.is_some();
+            if home.progress == SearchProgress::Chosen && home.found.values().all(is_read) {
+                home.progress = SearchProgress::Complete;
                 complete.push((member.name.clone(), home.found.keys().cloned().collect()));
             }
         }
@@ -343,8 +344,8 @@ impl FoundClusters {
 
     /// Returns the index of a found cluster among all clusters: after those of the kubeconfig, by home and name.
     fn place_of(&self, home: usize, name: &str) -> usize {
-        let is_watched = |found: &&Found| found.member.is_some();
-        let of = |home: &Home| home.found.values().filter(is_watched).count();
+        let is_watched = |found: &&FoundCluster| found.member.is_some();
+        let of = |home: &SearchedHome| home.found.values().filter(is_watched).count();
         let before: usize = self.homes.iter().take(home).map(of).sum();
         let beside = self.homes.get(home).map_or(0, |home| {
             let smaller = home.found.range::<str, _>((Bound::Unbounded, Bound::Excluded(name)));
@@ -410,13 +411,13 @@ impl FoundClusters {
     }
 }
 
-impl Home {
+impl SearchedHome {
     /// Sets the Secrets that name clusters, as `snapshot` of the home has them; the watched clusters of other Secrets
     /// are added to `gone`.
     fn choose(&mut self, secrets: ClusterSecrets, snapshot: &Snapshot) {
         self.left_out = secrets.left_out;
-        if self.progress == Progress::Begun {
-            self.progress = Progress::Chosen;
+        if self.progress == SearchProgress::Begun {
+            self.progress = SearchProgress::Chosen;
         }
         let mut before = std::mem::take(&mut self.found);
         for secret in secrets.secrets {
@@ -427,9 +428,9 @@ impl Home {
             });
             let known = before.remove(&secret.name);
             let found = match known {
-                Some(found) if found.secret == secret => Found { version, ..found },
+                Some(found) if found.secret == secret => FoundCluster { version, ..found },
                 // Another Secret has the name now; its cluster takes the place of the one before.
-                known => Found::new(secret, version, known.and_then(|known| known.member)),
+                known => FoundCluster::new(secret, version, known.and_then(|known| known.member)),
             };
             self.found.insert(found.secret.name.clone(), found);
         }
@@ -458,7 +459,7 @@ impl Home {
             2 => "; the same holds for 1 more Secret".to_owned(),
             number => format!("; the same holds for {} more Secrets", number - 1),
         };
-        let is_forbidden = |found: &&Found| matches!(&found.failed, Some((_, true)));
+        let is_forbidden = |found: &&FoundCluster| matches!(&found.failed, Some((_, true)));
         let mut forbidden = self.found.values().filter(is_forbidden);
         if let Some(first) = forbidden.next()
             && let Some((failure, _)) = &first.failed
@@ -480,9 +481,9 @@ impl Home {
     }
 }
 
-impl Found {
-    fn new(secret: ClusterSecret, version: Option<[String; 2]>, member: Option<Member>) -> Found {
-        Found {
+impl FoundCluster {
+    fn new(secret: ClusterSecret, version: Option<[String; 2]>, member: Option<Member>) -> FoundCluster {
+        FoundCluster {
             secret,
             version,
             read: None,

@@ -18,7 +18,7 @@ use crate::read::read_one;
 /// The result of reading a Secret that names a cluster.
 #[derive(Debug)]
 pub(super) enum SecretRead {
-    /// There is no such Secret.
+    /// The Secret does not exist.
     Absent,
     /// The Secret names the cluster that contains it.
     Home,

@@ -233,8 +233,9 @@ fn is_cut_list(tree: &serde_json::Value) -> bool {
         && tree.get("kind").is_none()
 }
 
-/// Calls `consume` with an object, or with each item of a list or array. `of_items` indexes the items, one after the
-/// other; `None` if they need no index of their own.
+/// Calls `consume` with each item if `root` is an array or a list of Kubernetes, else with `root`: with the object, or
+/// with the error if the value is not one. `of_items` indexes the items, one after the other; `None` if they need no
+/// index of their own.
 fn value(
     root: Value<'_>,
     line: u64,

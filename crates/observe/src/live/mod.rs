@@ -78,12 +78,13 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<LiveCommand>,
     contact: watch::Receiver<Connectivity>,
     cold: Option<ColdStart>,
     task: JoinHandle<()>,
 }
 
+/// The state that the owner of the index shares with the users of a [`Live`].
 #[derive(Debug)]
 struct Shared {
     /// The newest snapshot. The lock is held only while a pointer is copied.
@@ -91,7 +92,8 @@ struct Shared {
     costs: Mutex<Costs>,
 }
 
-enum Ask {
+/// A request to the task that owns the index, with the channel for its answer.
+enum LiveCommand {
     Subscribe(usize, oneshot::Sender<Subscription>),
     Costs(oneshot::Sender<Costs>),
     Save(String, oneshot::Sender<Vec<u8>>),
@@ -154,7 +156,7 @@ impl Live {
     /// subscribe again. `None` if the cluster is no longer watched. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
-        self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
+        self.asks.send(LiveCommand::Subscribe(bound, answer)).await.ok()?;
         subscription.await.ok()
     }
 
@@ -169,7 +171,7 @@ impl Live {
         let kube_system = self.snapshot();
         let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
         let (answer, saved) = oneshot::channel();
-        self.asks.send(Ask::Save(kube_system.uid().to_string(), answer)).await.ok()?;
+        self.asks.send(LiveCommand::Save(kube_system.uid().to_string(), answer)).await.ok()?;
         saved.await.ok()
     }
 
@@ -183,7 +185,7 @@ impl Live {
     /// values if the cluster is no longer watched.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
-        let asked = self.asks.send(Ask::Costs(answer)).await;
+        let asked = self.asks.send(LiveCommand::Costs(answer)).await;
         match asked {
             Ok(()) => costs.await.unwrap_or_default(),
             Err(_) => *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner),
@@ -198,7 +200,7 @@ impl Drop for Live {
 }
 
 /// A scope of the server that is watched.
-struct Followed {
+struct WatchedScope {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::WatchState,
@@ -217,7 +219,7 @@ struct Owner {
     index: Index,
     feeds: Watcher,
     kinds: KindSettings,
-    scopes: HashMap<ScopeId, Followed>,
+    scopes: HashMap<ScopeId, WatchedScope>,
     /// The scopes that are followed now.
     followed: BTreeMap<cluster::Scope, ScopeId>,
     contact: watch::Sender<Connectivity>,
@@ -246,7 +248,12 @@ fn lasts(discovery: &Discovery) -> Duration {
 }
 
 impl Owner {
-    async fn run(mut self, known_for: Duration, mut inbox: WatchEvents, mut asked: mpsc::Receiver<Ask>) {
+    async fn run(
+        mut self,
+        known_for: Duration,
+        mut inbox: WatchEvents,
+        mut asked: mpsc::Receiver<LiveCommand>,
+    ) {
         let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
         let mut told = Instant::now();
         let mut rediscover = Instant::now() + known_for;
@@ -272,9 +279,9 @@ impl Owner {
                 }
                 ask = asked.recv() => match ask {
                     // Who asked may be gone.
-                    Some(Ask::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
-                    Some(Ask::Costs(answer)) => drop(answer.send(self.feeds.costs())),
-                    Some(Ask::Save(cluster, answer)) => {
+                    Some(LiveCommand::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
+                    Some(LiveCommand::Costs(answer)) => drop(answer.send(self.feeds.costs())),
+                    Some(LiveCommand::Save(cluster, answer)) => {
                         self.tell();
                         drop(answer.send(self.save(&cluster)));
                     }
@@ -401,7 +408,7 @@ impl Owner {
                 self.loading -= usize::from(followed.is_some_and(|followed| followed.is_loading));
             }
             let position = self.positions.remove(&scope).filter(|_| !is_told_again);
-            let followed = Followed {
+            let followed = WatchedScope {
                 kind,
                 namespace: scope.namespace.clone(),
                 state: cluster::WatchState::CatchingUp,

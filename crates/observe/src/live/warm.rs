@@ -83,6 +83,7 @@ struct Head {
     version: Option<String>,
 }
 
+/// The resource version of a scope in the saved state, from which its watch continues.
 #[derive(Serialize, Deserialize)]
 struct Position {
     group: String,

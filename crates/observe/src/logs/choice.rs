@@ -112,6 +112,7 @@ fn forgive(pods: &mut [Pod]) {
     }
 }
 
+/// A Pod of the object whose logs are read, with its containers.
 struct Pod {
     name: String,
     /// The UID of the Pod's controller; empty if it has none.
@@ -123,6 +124,7 @@ struct Pod {
     containers: Vec<Container>,
 }
 
+/// A container whose log may be chosen.
 struct Container {
     is_main: bool,
     target: LogTarget,

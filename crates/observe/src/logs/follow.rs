@@ -10,7 +10,7 @@ use taffrail_object::{Object, Projection};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinHandle;
 
-use super::lines::Lines;
+use super::lines::LineSplitter;
 use super::pods::pods;
 use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
 
@@ -95,6 +95,7 @@ struct Waiting {
     changed: Notify,
 }
 
+/// The log lines that were received and not taken yet.
 #[derive(Debug, Default)]
 struct Backlog {
     lines: VecDeque<LogLine>,
@@ -146,13 +147,13 @@ struct Follower {
     told: Arc<Waiting>,
 }
 
-/// The next thing to do after a log ended.
-enum Next {
-    /// Read the next run from its beginning; holds the number of restarts before it.
+/// The run of a container whose log is read after a server's response ended.
+enum NextRun {
+    /// The container's next run, from its beginning; holds the number of restarts before it.
     Run(i64),
-    /// Continue with the same run: it still runs, and only the server's response ended.
+    /// The same run: the container still runs, and only the server's response ended.
     Same,
-    /// End: the container will not run again.
+    /// None: the container will not run again.
     Nothing,
 }
 
@@ -168,12 +169,12 @@ impl Follower {
             }
             let ended = Instant::now();
             match self.next(ended.duration_since(begun) < PAUSES.0).await? {
-                Next::Nothing => return Ok(()),
-                Next::Same => {
+                NextRun::Nothing => return Ok(()),
+                NextRun::Same => {
                     self.request.tail = None;
                     self.request.since = Some(ended.elapsed());
                 }
-                Next::Run(restarts) => {
+                NextRun::Run(restarts) => {
                     self.target.restarts = restarts;
                     self.target.is_running = true;
                     (self.request.tail, self.request.since) = (None, None);
@@ -185,7 +186,7 @@ impl Follower {
     /// Reads the log and passes on its lines, until the server ends the response.
     async fn read(&self) -> Result<(), ReadError> {
         let mut stream = self.reader.cluster.log(&self.request).await?;
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         loop {
             let mut new = Vec::new();
             match stream.next().await {
@@ -202,7 +203,7 @@ impl Follower {
 
     /// Reads the Pod again and again until the container runs, or will not run again, and returns which. Pauses before
     /// the first read if `is_quick`, because the response had ended at once.
-    async fn next(&self, is_quick: bool) -> Result<Next, ReadError> {
+    async fn next(&self, is_quick: bool) -> Result<NextRun, ReadError> {
         let pods = pods();
         let LogTarget { namespace, pod, container, restarts, is_running, .. } = &self.target;
         let (mut pause, mut waits) = (PAUSES.0, false);
@@ -215,25 +216,25 @@ impl Follower {
             let cluster = self.reader.cluster.with_timeout(READ_TIMEOUT);
             let found = cluster.get(&pods, Some(namespace), pod, Projection::Full).await?;
             drop(place);
-            let Some(document) = found else { return Ok(Next::Nothing) };
-            let Ok(object) = Object::new(document.root()) else { return Ok(Next::Nothing) };
+            let Some(document) = found else { return Ok(NextRun::Nothing) };
+            let Ok(object) = Object::new(document.root()) else { return Ok(NextRun::Nothing) };
             if matches!(&*object.text(&["status", "phase"]), "Succeeded" | "Failed") {
-                return Ok(Next::Nothing);
+                return Ok(NextRun::Nothing);
             }
             match state(&object, container) {
-                None => return Ok(Next::Nothing),
-                Some(State::Runs(again)) if again != *restarts || !is_running => {
-                    return Ok(Next::Run(again));
+                None => return Ok(NextRun::Nothing),
+                Some(ContainerRun::Runs(again)) if again != *restarts || !is_running => {
+                    return Ok(NextRun::Run(again));
                 }
-                Some(State::Runs(_)) => return Ok(Next::Same),
-                Some(State::IsDone) => return Ok(Next::Nothing),
+                Some(ContainerRun::Runs(_)) => return Ok(NextRun::Same),
+                Some(ContainerRun::IsDone) => return Ok(NextRun::Nothing),
                 // A run that was too short to be seen.
-                Some(State::Waits(again)) if again > *restarts => return Ok(Next::Run(again)),
-                Some(State::Waits(_)) if !waits => {
+                Some(ContainerRun::Waits(again)) if again > *restarts => return Ok(NextRun::Run(again)),
+                Some(ContainerRun::Waits(_)) if !waits => {
                     waits = true;
                     self.told.add(|news| news.waits = true);
                 }
-                Some(State::Waits(_)) => {}
+                Some(ContainerRun::Waits(_)) => {}
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);
@@ -241,7 +242,8 @@ impl Follower {
     }
 }
 
-enum State {
+/// The state of a container as its Pod's status states it.
+enum ContainerRun {
     /// The container runs; the number is that of its restarts.
     Runs(i64),
     /// The container is an init container that has done its work, or an ephemeral one that has ended.
@@ -251,7 +253,7 @@ enum State {
 }
 
 /// Returns the state of a container; `None` if the Pod's status has no such container.
-fn state(pod: &Object<'_>, container: &str) -> Option<State> {
+fn state(pod: &Object<'_>, container: &str) -> Option<ContainerRun> {
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         let mut statuses = pod.at(&["status", list]).and_then(Value::items).into_iter().flatten();
         let is_it = |status: &Value<'_>| status.get("name").is_some_and(|name| name.is_str(container));
@@ -259,7 +261,7 @@ fn state(pod: &Object<'_>, container: &str) -> Option<State> {
         let of = |kind: &str| status.get("state")?.get(kind).filter(|it| !it.is_null());
         let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or_default();
         if of("running").is_some() {
-            return Some(State::Runs(restarts));
+            return Some(ContainerRun::Runs(restarts));
         }
         let code = of("terminated").and_then(|end| end.get("exitCode")?.as_i64());
         let is_done = match list {
@@ -267,7 +269,7 @@ fn state(pod: &Object<'_>, container: &str) -> Option<State> {
             "initContainerStatuses" => code == Some(0),
             _ => code.is_some(),
         };
-        return Some(if is_done { State::IsDone } else { State::Waits(restarts) });
+        return Some(if is_done { ContainerRun::IsDone } else { ContainerRun::Waits(restarts) });
     }
     None
 }

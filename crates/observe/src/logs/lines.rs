@@ -14,12 +14,12 @@ pub struct LogLine {
 
 /// Splits a log that arrives in parts into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     begun: Vec<u8>,
     left_out: u64,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Adds the lines that end in `part` to `out`; keeps the text after the last line end for the next call.
     pub(super) fn push(&mut self, part: &[u8], out: &mut Vec<LogLine>) {
         let mut rest = part;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn lines(parts: &[&[u8]]) -> Vec<LogLine> {
-        let (mut lines, mut out) = (Lines::default(), Vec::new());
+        let (mut lines, mut out) = (LineSplitter::default(), Vec::new());
         parts.iter().for_each(|part| lines.push(part, &mut out));
         lines.finish(&mut out);
         out

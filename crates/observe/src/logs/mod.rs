@@ -1,7 +1,7 @@
 //! Logs of containers: which to read, and reads within bounds.
 //!
-//! [`pods_of_object`] and [`pods_of_app`] find the Pods that a user means, [`choose`] the containers among them whose logs
-//! say most, and a [`LogReader`] reads these or follows them.
+//! [`pods_of_object`] and [`pods_of_app`] find the Pods that a user means, [`choose`] the containers among them whose
+//! logs say most, and a [`LogReader`] reads these or follows them.
 //!
 //! * At most [`MAX_READS`] reads of a cluster run at the same time, each has [`READ_TIMEOUT`] and [`MAX_LOG_BYTES`].
 //! * At most [`MAX_FOLLOWED`] logs of a cluster are followed. Each ends with the [`FollowedLog`]; if that is not emptied,
@@ -24,13 +24,13 @@ pub use follow::{FollowedLog, LogNews};
 pub use lines::LogLine;
 pub use pods::{PodsOf, PodsRequest, pods_of_app, pods_of_object};
 
-use lines::Lines;
+use lines::LineSplitter;
 
 /// Maximum number of logs of one cluster that are read at the same time; further reads wait.
 pub const MAX_READS: usize = 32;
 /// Maximum number of logs of one cluster that are followed at the same time; further ones are not followed.
 pub const MAX_FOLLOWED: usize = 8;
-/// Time limit for reading a log that is not followed.
+/// Time limit for reading a log that is not followed; then the lines read so far are returned with the failure.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a log that is not followed, in bytes; what comes after is not read.
 pub const MAX_LOG_BYTES: usize = 16 << 20;
@@ -76,7 +76,7 @@ impl LogReader {
         // A clone of its own gives back what it is charged for when the log was read.
         let cluster = self.cluster.with_timeout(READ_TIMEOUT);
         let mut stream = cluster.log(&LogRequest { follow: false, ..request.clone() }).await?;
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         let mut log = ContainerLog { lines: Vec::new(), is_cut: false, failure: None };
         let mut left = MAX_LOG_BYTES;
         while !log.is_cut && log.failure.is_none() {

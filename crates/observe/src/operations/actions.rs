@@ -259,7 +259,8 @@ impl ActionRequest {
             let others: Vec<String> = others.map(Offer::called).collect();
             let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
             let error = format!("action '{name}' is disabled for the current state of {place}");
-            return Err(OperationError::usage(error).hint(format!("enabled actions: {others}")));
+            return Err(OperationError::usage(error)
+                .hint(format!("the actions that are enabled for the object: {others}")));
         }
         let parameters = self.parameters_of(&offer.action)?;
         Ok(ChosenAction {
@@ -284,7 +285,7 @@ impl ActionRequest {
                     action.params.iter().map(|parameter| parameter.name.as_str()).collect();
                 let error =
                     OperationError::usage(format!("action '{}' has no parameter '{name}'", action.name));
-                return Err(error.hint(format!("its parameters are: {}", names.join(", "))));
+                return Err(error.hint(format!("the parameters of the action are: {}", names.join(", "))));
             }
             merged.insert(name.clone(), value.clone());
         }
@@ -307,7 +308,9 @@ impl ActionRequest {
             Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
                 let line = error.line.map(|line| format!(" on line {line}")).unwrap_or_default();
                 let refusal = OperationError::usage(format!("action '{name}' refuses: {}", error.problem));
-                return Err(refusal.hint(format!("raised in {}{line}", error.script)));
+                return Err(
+                    refusal.hint(format!("the error was raised in the script {}{line}", error.script))
+                );
             }
             Some(Err(error)) => return Err(failing(&located.cluster, &error)),
             None => Vec::new(),
@@ -362,12 +365,13 @@ impl ActionRequest {
         let what = format!("action '{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(format!("refused: {what}"))
-                .hint("a script of the cluster may create objects only in the namespace of its own object"));
+                .hint("an action script that comes from a cluster may create only objects in the namespace of the object that it is run for, \
+                     and no cluster-scoped ones"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
             let error =
                 OperationError::unreadable(format!("refused: {what}, which may run code or grant rights"));
-            return Err(error.hint(format!("--allow-create {} permits it", key.kind)));
+            return Err(error.hint(format!("--allow-create {} lets the script create it", key.kind)));
         }
         Ok(())
     }
@@ -380,8 +384,8 @@ fn has_namespace(live: Option<&LiveObject>, key: &ObjectKey) -> bool {
     }
 }
 
-/// Returns true unless an object is of a [`HARMLESS`] kind, has no labels and no name of an Argo CD's ConfigMap: it may
-/// run code or grant rights, so the user must allow its kind.
+/// Returns true unless an object is of a [`HARMLESS`] kind, has no labels and no name that begins with [`OF_ARGO`]: it
+/// may run code or grant rights, so the user must allow its kind.
 fn is_risky(key: &ObjectKey, object: &Value) -> bool {
     let is_harmless = HARMLESS.contains(&(key.group.as_str(), key.kind.as_str()));
     // Tools select ConfigMaps by label: Helm releases, inventories, dashboards.
@@ -472,7 +476,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         }
         let mut under_way = FuturesUnordered::new();
         for items in items.into_values() {
-            let Some(queue) = Queue::new(self.request, self.settings, items) else { continue };
+            let Some(queue) = ClusterQueue::new(self.request, self.settings, items) else { continue };
             self.announce(&queue)?;
             under_way.push(queue.send());
         }
@@ -486,7 +490,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 
     /// Reports the write that is sent next to the caller, unless its dry run was reported before.
-    fn announce(&mut self, queue: &Queue<'_>) -> ControlFlow<()> {
+    fn announce(&mut self, queue: &ClusterQueue<'_>) -> ControlFlow<()> {
         match queue.write() {
             Some(write) if queue.is_trial == queue.begins_with_trial() => {
                 self.tell(OperationEvent::Writing { item: queue.current.item, write, is_alternative: false })
@@ -496,9 +500,13 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 
     /// Processes the result of a write. Returns the queue with the next write; `None` if it was the last one.
-    fn take<'r>(&mut self, mut queue: Queue<'r>, sent: Sent) -> ControlFlow<(), Option<Queue<'r>>> {
+    fn take<'r>(
+        &mut self,
+        mut queue: ClusterQueue<'r>,
+        sent: SentWrite,
+    ) -> ControlFlow<(), Option<ClusterQueue<'r>>> {
         let (item, write) = (queue.current.item, queue.write);
-        let Sent { is_stored, result } = sent;
+        let SentWrite { is_stored, result } = sent;
         if is_stored || result.is_ok() {
             let name = result.as_ref().ok().cloned().flatten();
             self.tell(OperationEvent::Written { item, write, is_stored, name })?;
@@ -524,7 +532,7 @@ struct QueuedItem<'r> {
 
 /// The items of one cluster, which are written one after the other. All writes of an item are sent in order; if there
 /// are several, or the script is the cluster's, a server-side dry run of all of them comes first.
-struct Queue<'r> {
+struct ClusterQueue<'r> {
     request: &'r ActionRequest,
     dry_run: bool,
     /// The connection, whose deadline is the end of the cluster's time.
@@ -532,32 +540,39 @@ struct Queue<'r> {
     current: QueuedItem<'r>,
     /// The items after the current one.
     rest: std::vec::IntoIter<QueuedItem<'r>>,
-    /// Index of the write that is sent next.
+    /// Index of the write of the current item that is sent next.
     write: usize,
-    /// True if that is sent as a dry run.
+    /// True if the next write is sent as a dry run.
     is_trial: bool,
 }
 
 /// The result of a write.
-struct Sent {
+struct SentWrite {
     /// True if the server stored the write, or a part of it.
     is_stored: bool,
     /// The name of the created object; `None` for a patch, or if the response has no readable object.
     result: Result<Option<String>, OperationError>,
 }
 
-impl<'r> Queue<'r> {
+impl<'r> ClusterQueue<'r> {
     /// Makes the queue of a cluster, whose time begins now; `None` if there are no items.
     fn new(
         request: &'r ActionRequest,
         settings: ActionSettings,
         items: Vec<QueuedItem<'r>>,
-    ) -> Option<Queue<'r>> {
+    ) -> Option<ClusterQueue<'r>> {
         let mut rest = items.into_iter();
         let current = rest.next()?;
         let cluster = current.live.cluster.with_timeout(settings.time);
-        let mut queue =
-            Queue { request, dry_run: settings.dry_run, cluster, current, rest, write: 0, is_trial: false };
+        let mut queue = ClusterQueue {
+            request,
+            dry_run: settings.dry_run,
+            cluster,
+            current,
+            rest,
+            write: 0,
+            is_trial: false,
+        };
         queue.is_trial = queue.begins_with_trial();
         Some(queue)
     }
@@ -586,7 +601,7 @@ impl<'r> Queue<'r> {
     }
 
     /// Moves to the next item; `None` after the last one.
-    fn next_item(mut self) -> Option<Queue<'r>> {
+    fn next_item(mut self) -> Option<ClusterQueue<'r>> {
         self.current = self.rest.next()?;
         self.write = 0;
         self.is_trial = self.begins_with_trial();
@@ -594,7 +609,7 @@ impl<'r> Queue<'r> {
     }
 
     /// Sends the next write. It is not sent again if its answer is lost.
-    async fn send(self) -> (Queue<'r>, Sent) {
+    async fn send(self) -> (ClusterQueue<'r>, SentWrite) {
         let mut is_stored = false;
         let result = match self.write() {
             Some(PlannedWrite::Patch { patch, .. }) => self.patch(patch, &mut is_stored).await.map(|()| None),
@@ -606,7 +621,7 @@ impl<'r> Queue<'r> {
             }
             None => Ok(None),
         };
-        (self, Sent { is_stored, result })
+        (self, SentWrite { is_stored, result })
     }
 
     /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to
@@ -651,7 +666,7 @@ impl<'r> Queue<'r> {
         let what =
             format!("cannot {} {name}: another client changes it again and again", self.request.action);
         let error = OperationError::unreadable(what);
-        Err(error.hint("try again later"))
+        Err(error.hint("run the action again later"))
     }
 }
 

@@ -335,7 +335,7 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
 struct Argos {
     /// The namespaces of trusted Argo CDs, at most [`MAX_ARGOS`].
     known: Vec<String>,
-    /// The namespaces of further trusted Argo CDs, which are left out.
+    /// The namespaces of trusted Argo CDs beyond [`MAX_ARGOS`], whose actions are left out.
     left_out: Vec<String>,
     /// The namespaces without a trusted Argo CD.
     others: Vec<String>,

@@ -352,7 +352,7 @@ impl OperationError {
     /// Makes the error for a write of which the server did not store the fields `fields`.
     fn dropped(name: &str, fields: &[String]) -> OperationError {
         let what = format!("{name}: the server did not keep {}", fields.join(", "));
-        OperationError::unreadable(what).hint("a webhook may have reverted it")
+        OperationError::unreadable(what).hint("a webhook of the cluster may have reverted these fields")
     }
 
     /// Makes the error for an object that another client changed, so that the planned write no longer fits;

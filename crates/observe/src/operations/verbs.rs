@@ -26,7 +26,7 @@ use crate::look::ExtraObjects;
 /// Time that Argo CD may take from seeing a difference to starting an automatic sync.
 const SYNC_GRACE: Duration = Duration::from_secs(5);
 
-/// Interval between checks of the deadline.
+/// Interval at which the run of a verb checks if its deadline has passed.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Minimum time that a write is given, even if the deadline is nearer or has passed: a write that is given up may
@@ -120,7 +120,7 @@ impl OperationPlan<AppTarget> {
         on_event: F,
     ) -> Result<(), OperationError> {
         self.check(digest)?;
-        let task = |item: &PlannedItem<AppTarget>| Task {
+        let task = |item: &PlannedItem<AppTarget>| AppRun {
             app: item.target.app.clone(),
             verb: item.target.verb,
             steps: item.target.steps.clone(),
@@ -128,7 +128,7 @@ impl OperationPlan<AppTarget> {
             uses_alternative: false,
             is_announced: false,
             tries: 0,
-            state: if item.writes.is_empty() { State::Ended } else { State::Writing },
+            state: if item.writes.is_empty() { AppRunState::Ended } else { AppRunState::Writing },
         };
         let tasks = self.items.iter().map(task).collect();
         let mut run = VerbRun { tasks, settings, begun: Instant::now(), on_event };
@@ -139,7 +139,7 @@ impl OperationPlan<AppTarget> {
 }
 
 /// The run of a verb on one app.
-struct Task {
+struct AppRun {
     app: AppRef,
     verb: Verb,
     steps: Vec<Step>,
@@ -150,13 +150,14 @@ struct Task {
     /// True if the caller was informed of the current write before it was sent.
     is_announced: bool,
     tries: usize,
-    state: State,
+    state: AppRunState,
 }
 
 /// The index of an item and the result of its write; `None` if nothing could be sent.
-type Written = (usize, Option<Result<OwnedDocument, WriteError>>);
+type WriteAnswer = (usize, Option<Result<OwnedDocument, WriteError>>);
 
-enum State {
+/// The state of the current step of a verb's run on one app.
+enum AppRunState {
     /// The current step must be sent.
     Writing,
     /// The current step was sent, and its answer has not come.
@@ -170,32 +171,32 @@ enum State {
     Ended,
 }
 
-impl Task {
+impl AppRun {
     fn current(&self) -> Option<(&Step, &Patch)> {
         let step = self.steps.get(self.at)?;
         Some((step, patch_of(step, self.uses_alternative)?))
     }
 
     fn is_pending(&self) -> bool {
-        !matches!(self.state, State::Ended)
+        !matches!(self.state, AppRunState::Ended)
     }
 
     /// Returns true if the app waits for a change in its cluster: after a conflict, until its tool has handled the
     /// step, or until it is ready.
     fn is_followed(&self) -> bool {
-        matches!(self.state, State::Conflicted(_) | State::Handling(_) | State::Settling(_))
+        matches!(self.state, AppRunState::Conflicted(_) | AppRunState::Handling(_) | AppRunState::Settling(_))
     }
 
     /// Moves to the next step; after the last step, to the state `last`.
-    fn advance(&mut self, last: State) {
+    fn advance(&mut self, last: AppRunState) {
         self.at += 1;
         (self.uses_alternative, self.is_announced, self.tries) = (false, false, 0);
-        self.state = if self.at < self.steps.len() { State::Writing } else { last };
+        self.state = if self.at < self.steps.len() { AppRunState::Writing } else { last };
     }
 
     /// Makes the alternative patch of the current step the next write.
     fn use_alternative(&mut self) {
-        (self.uses_alternative, self.is_announced, self.state) = (true, false, State::Writing);
+        (self.uses_alternative, self.is_announced, self.state) = (true, false, AppRunState::Writing);
     }
 
     /// Plans the current step again after a conflict. If the new patch changes the same fields to the same values as
@@ -210,7 +211,7 @@ impl Task {
         let is_same = fresh.zip(self.current()).is_some_and(|(fresh, (_, old))| fresh.is_same(old));
         if is_same {
             self.steps[self.at] = step;
-            self.state = State::Writing;
+            self.state = AppRunState::Writing;
         }
         is_same
     }
@@ -222,7 +223,7 @@ fn patch_of(step: &Step, uses_alternative: bool) -> Option<&Patch> {
 
 /// The run of a verb on all apps of a plan.
 struct VerbRun<F> {
-    tasks: Vec<Task>,
+    tasks: Vec<AppRun>,
     settings: VerbSettings,
     begun: Instant,
     on_event: F,
@@ -234,7 +235,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     }
 
     fn end(&mut self, item: usize, outcome: Outcome) -> ControlFlow<()> {
-        self.tasks[item].state = State::Ended;
+        self.tasks[item].state = AppRunState::Ended;
         self.tell(OperationEvent::Ended { item, outcome })
     }
 
@@ -263,13 +264,13 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             for item in 0..self.tasks.len() {
                 under_way.extend(self.send(item, follow)?);
             }
-            if !self.tasks.iter().any(Task::is_followed) {
+            if !self.tasks.iter().any(AppRun::is_followed) {
                 // Nothing under way: everything has ended.
                 let Some((item, sent)) = under_way.next().await else { return ControlFlow::Continue(()) };
                 self.take(item, sent)?;
                 continue;
             }
-            if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
+            if self.tasks.iter().any(|task| matches!(task.state, AppRunState::Conflicted(_))) {
                 // What the other one wrote is on its way.
                 self.wait(&mut under_way, follow.next(TICK)).await?;
             }
@@ -309,7 +310,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     /// Waits for `follow`, and processes the results of writes that come meanwhile.
     async fn wait<T>(
         &mut self,
-        under_way: &mut FuturesUnordered<impl Future<Output = Written>>,
+        under_way: &mut FuturesUnordered<impl Future<Output = WriteAnswer>>,
         follow: impl Future<Output = T>,
     ) -> ControlFlow<()> {
         let mut follow = pin!(follow);
@@ -333,16 +334,16 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         &mut self,
         item: usize,
         follow: &mut FleetWatcher,
-    ) -> ControlFlow<(), Option<impl Future<Output = Written> + use<F>>> {
+    ) -> ControlFlow<(), Option<impl Future<Output = WriteAnswer> + use<F>>> {
         let time = self.left().max(WRITE);
         let dry_run = self.settings.dry_run;
         let task = &mut self.tasks[item];
-        let (State::Writing, Some((step, patch))) = (&task.state, task.current()) else {
+        let (AppRunState::Writing, Some((step, patch))) = (&task.state, task.current()) else {
             return ControlFlow::Continue(None);
         };
         let (object, patch, is_alternative) = (step.object.clone(), patch.clone(), task.uses_alternative);
         let is_announced = std::mem::replace(&mut task.is_announced, true);
-        task.state = State::UnderWay;
+        task.state = AppRunState::UnderWay;
         let cluster = follow.cluster(&task.app.home).map(|cluster| cluster.within(time));
         let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &object));
         if !is_announced {
@@ -375,8 +376,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                     let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
                     let write = task.at;
                     match self.settings.waits && !dry_run {
-                        true => task.state = State::Handling(version.unwrap_or_default()),
-                        false => task.advance(State::Ended),
+                        true => task.state = AppRunState::Handling(version.unwrap_or_default()),
+                        false => task.advance(AppRunState::Ended),
                     }
                     let is_over = !task.is_pending();
                     self.tell(OperationEvent::Written { item, write, is_stored: !dry_run, name: None })?;
@@ -398,7 +399,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             }
             Some(Err(WriteError::Conflict { message, .. })) if task.tries < MAX_TRIES => {
                 task.tries += 1;
-                task.state = State::Conflicted(message);
+                task.state = AppRunState::Conflicted(message);
                 return ControlFlow::Continue(());
             }
             Some(Err(error)) => {
@@ -422,18 +423,20 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         let Some(home) = snapshot(fleet, &task.app.home) else { return ControlFlow::Continue(None) };
         let app = list.apps.iter().find(|app| app.app == task.app);
         let reached = match &task.state {
-            State::Ended | State::Writing | State::UnderWay => return ControlFlow::Continue(None),
-            State::Conflicted(message) => {
+            AppRunState::Ended | AppRunState::Writing | AppRunState::UnderWay => {
+                return ControlFlow::Continue(None);
+            }
+            AppRunState::Conflicted(message) => {
                 let error = OperationError::changed(&task.app, message);
                 if !task.replan(app, fleet, list) {
                     self.end(item, Outcome::Error(error))?;
                 }
                 return ControlFlow::Continue(None);
             }
-            State::Handling(version) => {
+            AppRunState::Handling(version) => {
                 task.current().map_or(Progress::Done, |(step, _)| step.progress(home, version))
             }
-            State::Settling(since) => match app {
+            AppRunState::Settling(since) => match app {
                 None => Progress::Waiting(format!("app {} was not found", task.app)),
                 // No time turns it ready.
                 Some(app) if !app.in_reach => {
@@ -456,19 +459,19 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             }
             Progress::Waiting(why) => return ControlFlow::Continue(Some(why)),
             Progress::Failed(why) => self.end(item, Outcome::Failed { why, after })?,
-            Progress::Done if matches!(task.state, State::Settling(_)) => {
+            Progress::Done if matches!(task.state, AppRunState::Settling(_)) => {
                 let message = app.map(|app| app.delivery_message.clone()).unwrap_or_default();
                 let is_out_of_sync = app.is_some_and(|app| app.sync.state == SyncState::OutOfSync);
                 self.end(item, Outcome::Ready { message, is_out_of_sync, after })?;
             }
             Progress::Done if task.verb == Verb::Suspend => {
-                task.advance(State::Ended);
+                task.advance(AppRunState::Ended);
                 if !task.is_pending() {
                     self.end(item, Outcome::Done)?;
                 }
             }
             Progress::Done => {
-                task.advance(State::Settling(Instant::now()));
+                task.advance(AppRunState::Settling(Instant::now()));
                 // It may be ready already.
                 return self.check_progress(item, fleet, list);
             }
@@ -481,7 +484,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
     /// it.
     fn give_up(&mut self, item: usize, list: &AppList, why: Option<String>) -> ControlFlow<()> {
         let task = &self.tasks[item];
-        if !task.is_pending() || matches!(task.state, State::UnderWay) {
+        if !task.is_pending() || matches!(task.state, AppRunState::UnderWay) {
             return ControlFlow::Continue(());
         }
         let app = list.apps.iter().find(|app| app.app == task.app);

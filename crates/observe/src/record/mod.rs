@@ -1,4 +1,5 @@
-//! Reads a cluster page by page and writes it in the form of [`crate::recording`], each page before the next ones are read.
+//! Reads a cluster page by page and writes it in the form of [`crate::recording`], each page before the next ones are
+//! read.
 
 mod secrets;
 
@@ -22,15 +23,16 @@ use crate::look::catalog;
 use crate::recording::{
     Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedScope, State, Unread, VERSION,
 };
-use secrets::{Kept, Wanted};
+use secrets::{KeptValues, SecretsToRead};
 
-/// Maximum number of concurrent requests; further ones wait.
+/// Maximum number of concurrent requests to a cluster that is dumped; further ones wait.
 const MAX_PARALLEL: usize = 4;
 
 /// Maximum number of kinds in a dump; further ones are recorded as left out, with the reason `TooMany`.
 const MAX_KINDS: usize = 5_000;
 
-/// Maximum number of Secrets read one by one; further ones are recorded as unread, with the reason `TooMany`.
+/// Maximum number of Secrets of a cluster read one by one for a dump; further ones are recorded as unread, with the
+/// reason `TooMany`.
 const MAX_SECRETS: usize = 10_000;
 
 /// Maximum time of all pages of one list, as a multiple of the timeout of one request; a list that takes longer
@@ -62,7 +64,7 @@ struct Dump<'d> {
     lines: mpsc::Sender<Vec<u8>>,
     bytes: AtomicU64,
     count: AtomicU64,
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<SecretsToRead>,
 }
 
 /// Records a cluster: sends the lines of a dump to `lines`, several in one text, and an empty text as the last one,
@@ -178,7 +180,7 @@ async fn record_connected(
         lines,
         bytes: AtomicU64::new(0),
         count: AtomicU64::new(0),
-        wanted: Mutex::new(Wanted::default()),
+        wanted: Mutex::new(SecretsToRead::default()),
     };
     Ok(dump.all(&opening, &kinds).await)
 }
@@ -192,7 +194,7 @@ fn is_kept(group: &str) -> bool {
         && !group.ends_with(".metrics.k8s.io")
 }
 
-/// Returns the resource of a kind of the core group.
+/// Returns the resource, in version `v1`, of the kind of the core group with this plural, `namespaced` or not.
 fn core(kind: &str, plural: &str, namespaced: bool) -> ApiResource {
     let (group, version) = (String::new(), "v1".to_owned());
     ApiResource { group, version, kind: kind.to_owned(), plural: plural.to_owned(), namespaced }
@@ -305,7 +307,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends `objects` to the writer, except values that are not objects, and returns the number of those sent.
+    /// Sends `objects` to the writer, each on one line and without the annotations in which tools keep a copy of it,
+    /// and returns their number; leaves out values that are not objects. Records which Secrets to read because of them.
     async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());
@@ -377,7 +380,7 @@ impl Dump<'_> {
         resource: &ApiResource,
         namespace: &str,
         name: &str,
-        kept: &Kept,
+        kept: &KeptValues,
     ) -> Option<Unread> {
         if self.namespace.is_some_and(|own| own != namespace) || self.lines.is_closed() {
             return None;
@@ -394,7 +397,8 @@ impl Dump<'_> {
     }
 }
 
-/// Checks that a list may read another page: fails after too many pages or too much time.
+/// Checks that a list may read another page: fails after [`ListRequest::PAGES`] pages, or if the reading took longer
+/// than [`MAX_ANSWERS`] times `timeout`.
 fn goes_on(
     request: &ListRequest<'_>,
     pages: usize,

@@ -83,7 +83,7 @@ fn without_user(address: &str) -> String {
 
 /// The Secrets to read in full, collected while the other objects are dumped.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct SecretsToRead {
     /// The newest [`MAX_REVISIONS`] stored revisions by namespace and release.
     releases: BTreeMap<(String, String), BTreeSet<u64>>,
     /// Argo CD's cluster Secrets, by namespace and name.
@@ -96,13 +96,13 @@ pub(super) struct Wanted {
 
 /// The part of a Secret's values that the dump keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptValues {
     Release,
     Cluster,
     Kubeconfig(BTreeSet<String>),
 }
 
-impl Wanted {
+impl SecretsToRead {
     /// Records which Secrets to read because of `object`: if it is one, or if it names one.
     pub(super) fn see(&mut self, object: &Object<'_>) {
         let namespace = || object.namespace().into_owned();
@@ -143,17 +143,20 @@ impl Wanted {
 
     /// Returns the Secrets to read: namespace, name, and the kind of value to keep. The first ones of each namespace
     /// come before the second ones of any. If `all_listed`, all Secrets were seen, and others do not exist.
-    pub(super) fn list(self, all_listed: bool) -> Vec<(String, String, Kept)> {
+    pub(super) fn list(self, all_listed: bool) -> Vec<(String, String, KeptValues)> {
         let releases = self.releases.into_iter().flat_map(|((namespace, release), revisions)| {
             let name = move |revision| format!("{HELM}{release}.v{revision}");
-            revisions.into_iter().map(move |revision| (namespace.clone(), name(revision), Kept::Release))
+            revisions
+                .into_iter()
+                .map(move |revision| (namespace.clone(), name(revision), KeptValues::Release))
         });
-        let clusters = self.clusters.into_iter().map(|(namespace, name)| (namespace, name, Kept::Cluster));
+        let clusters =
+            self.clusters.into_iter().map(|(namespace, name)| (namespace, name, KeptValues::Cluster));
         let kubeconfigs = self
             .kubeconfigs
             .into_iter()
             .filter(|(secret, _)| !all_listed || self.listed.contains(secret))
-            .map(|((namespace, name), keys)| (namespace, name, Kept::Kubeconfig(keys)));
+            .map(|((namespace, name), keys)| (namespace, name, KeptValues::Kubeconfig(keys)));
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let all = clusters.chain(kubeconfigs).chain(releases);
         let mut secrets: Vec<_> = all
@@ -169,16 +172,16 @@ impl Wanted {
 }
 
 /// Returns a Secret with only the values that the dump keeps, perhaps none; `None` if it has 4 GiB or more.
-pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<OwnedDocument> {
+pub(super) fn masked(object: &Object<'_>, kept: &KeptValues) -> Option<OwnedDocument> {
     let secret = object.root();
     let value = |key: &str| Some(secret.at(&["data", key])?.as_str()?.into_owned());
     let of_type = secret.get("type");
     let data: Map<String, Value> = match kept {
-        Kept::Release if of_type.is_some_and(|of_type| of_type.is_str("helm.sh/release.v1")) => {
+        KeptValues::Release if of_type.is_some_and(|of_type| of_type.is_str("helm.sh/release.v1")) => {
             value("release").map(|release| ("release".to_owned(), release.into())).into_iter().collect()
         }
-        Kept::Release => Map::new(),
-        Kept::Cluster => {
+        KeptValues::Release => Map::new(),
+        KeptValues::Cluster => {
             let name = value("name").map(|name| ("name".to_owned(), name.into()));
             let server = value("server").and_then(|server| {
                 let server = String::from_utf8(BASE64.decode(server.trim()).ok()?).ok()?;
@@ -186,7 +189,7 @@ pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<OwnedDocument> 
             });
             name.into_iter().chain(server).collect()
         }
-        Kept::Kubeconfig(keys) => {
+        KeptValues::Kubeconfig(keys) => {
             let address = |key: &String| Some((key.clone(), address(&value(key)?)?.into()));
             keys.iter().filter_map(address).collect()
         }
@@ -202,6 +205,7 @@ pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<OwnedDocument> 
     masked.finish().ok()
 }
 
+/// The parts of a kubeconfig that name a server.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Kubeconfig {
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn masked_secrets_are_copied_part_by_part() {
-        let masked_of = |text: &str, kept: &Kept| {
+        let masked_of = |text: &str, kept: &KeptValues| {
             let secret = OwnedDocument::parse(text.as_bytes()).unwrap();
             let masked = masked(&Object::new(secret.root()).unwrap(), kept).unwrap();
             String::from_utf8(masked.text().to_vec()).unwrap()
@@ -260,12 +264,12 @@ mod tests {
             r#"{{{head},"type":"helm.sh/release.v1","data":{{"release":"eA==","other":"hush"}},"x":{deep}}}"#
         );
         assert_eq!(
-            masked_of(&release, &Kept::Release),
+            masked_of(&release, &KeptValues::Release),
             r#"{"apiVersion":"v1","data":{"release":"eA=="},"kind":"Secret","metadata":{"name":"a", "x":1.0},"type":"helm.sh/release.v1"}"#
         );
         let typeless = format!(r#"{{{head},"data":{{"release":"eA=="}}}}"#);
         assert_eq!(
-            masked_of(&typeless, &Kept::Release),
+            masked_of(&typeless, &KeptValues::Release),
             r#"{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"a", "x":1.0},"type":null}"#
         );
     }
@@ -285,7 +289,7 @@ mod tests {
             }
         }
         let listed = |all_listed| {
-            let mut wanted = Wanted::default();
+            let mut wanted = SecretsToRead::default();
             for object in &objects {
                 let document = json::OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
                 wanted.see(&Object::new(document.root()).unwrap());

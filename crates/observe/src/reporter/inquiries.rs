@@ -56,7 +56,8 @@ impl Inquiries {
         if self.waiting.is_empty() { tick } else { tick.min(TICK) }
     }
 
-    /// Calls all waiting inquiries if everything needed is read, else those that have waited for the maximum time.
+    /// Calls all waiting inquiries if the fleet is read as [`FleetWatcher::is_whole`] tells, else those that have
+    /// waited for the maximum time.
     pub(super) fn answer(&mut self, watcher: &mut FleetWatcher) {
         if self.waiting.is_empty() {
             return;

@@ -30,7 +30,7 @@ use streams::ReportStreams;
 use taffrail_api::report::{SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, Moment};
-use telling::{FleetTeller, Reading};
+use telling::{FleetTeller, ReadProgress};
 use tokio::sync::{Notify, mpsc};
 
 use crate::follow::FleetWatcher;
@@ -181,11 +181,11 @@ impl Shared {
     async fn update(&self, watcher: &mut FleetWatcher, teller: &mut FleetTeller) {
         let planned: Vec<bool> = watcher.is_to_plan().collect();
         watcher.ask().await;
-        let reading: Vec<Reading> = (0..planned.len())
+        let reading: Vec<ReadProgress> = (0..planned.len())
             .map(|at| match watcher.is_settled(at) {
-                _ if watcher.is_connecting(at) => Reading::Connecting,
-                true => Reading::Settled,
-                false => Reading::Unsettled,
+                _ if watcher.is_connecting(at) => ReadProgress::Connecting,
+                true => ReadProgress::Settled,
+                false => ReadProgress::Unsettled,
             })
             .collect();
         let is_comparing = watcher.is_comparing();

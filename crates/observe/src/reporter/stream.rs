@@ -47,7 +47,7 @@ pub(super) const TOO_LONG: &str = "TooLong";
 #[derive(Debug)]
 pub(super) struct Stream {
     cluster: ClusterId,
-    link: Link,
+    link: StreamLink,
     /// True once the source has requested a stream from the hub, which may then know the cluster.
     is_asked: bool,
     halves: HashMap<Arc<HalfId>, HeldHalf>,
@@ -82,7 +82,7 @@ pub(super) struct Stream {
 
 /// The state of a stream between the source and the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum StreamLink {
     /// The stream is not open; at the moment `ask_at` the source requests it from the hub.
     Closed {
         ask_at: Duration,
@@ -131,7 +131,7 @@ struct RunningSnapshot {
 
 /// The kinds of messages to send; of several that are due at one moment the first in this order is sent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
+enum DueMessage {
     Open,
     Facts,
     Part,
@@ -145,7 +145,7 @@ impl Stream {
     pub(super) fn new(cluster: ClusterId, now: Duration) -> Stream {
         Stream {
             cluster,
-            link: Link::Closed { ask_at: now },
+            link: StreamLink::Closed { ask_at: now },
             is_asked: false,
             halves: HashMap::new(),
             apps: [0; 2],
@@ -325,10 +325,10 @@ impl Stream {
     /// Applies the hub's acceptance of a stream with this epoch: reports all facts and halves again. Does nothing if a
     /// stream of this or a later epoch is open.
     pub(super) fn accepted(&mut self, epoch: u64, now: Duration) {
-        if matches!(self.link, Link::Open(position) if position.epoch >= epoch) {
+        if matches!(self.link, StreamLink::Open(position) if position.epoch >= epoch) {
             return;
         }
-        self.link = Link::Open(StreamPosition { epoch, seq: 0 });
+        self.link = StreamLink::Open(StreamPosition { epoch, seq: 0 });
         (self.sent, self.digest_due) = (now, now + DIGEST);
         if let Some(facts) = &mut self.facts {
             (facts.told, facts.due) = (None, Some(now));
@@ -339,7 +339,7 @@ impl Stream {
     /// Begins to send the halves in these buckets again, if `epoch` is that of the open stream and no snapshot is
     /// running.
     pub(super) fn resend(&mut self, epoch: u64, buckets: u64, now: Duration) {
-        let is_of = matches!(self.link, Link::Open(position) if position.epoch == epoch);
+        let is_of = matches!(self.link, StreamLink::Open(position) if position.epoch == epoch);
         if is_of && buckets != 0 && self.snapshot.is_none() {
             self.begin_snapshot(buckets, now);
         }
@@ -347,8 +347,8 @@ impl Stream {
 
     /// Closes the stream if it has this epoch, and requests another one after 1 s.
     pub(super) fn refused(&mut self, epoch: u64, now: Duration) {
-        if matches!(self.link, Link::Open(position) if position.epoch == epoch) {
-            self.link = Link::Closed { ask_at: now + COLLECTING };
+        if matches!(self.link, StreamLink::Open(position) if position.epoch == epoch) {
+            self.link = StreamLink::Closed { ask_at: now + COLLECTING };
         }
     }
 
@@ -376,26 +376,31 @@ impl Stream {
 
     /// Returns the moment at which the next message is due; `None` before the facts about the cluster are set.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        self.next_task().map(|(due, _)| due)
+        self.due_message().map(|(due, _)| due)
     }
 
-    fn next_task(&self) -> Option<(Duration, Task)> {
+    fn due_message(&self) -> Option<(Duration, DueMessage)> {
         let facts = self.facts.as_ref()?;
         match self.link {
-            Link::Closed { ask_at } => return Some((ask_at, Task::Open)),
-            Link::Open(_) => {}
+            StreamLink::Closed { ask_at } => return Some((ask_at, DueMessage::Open)),
+            StreamLink::Open(_) => {}
         }
         let changes = self.due.first().map(|(due, _)| (*due).max(self.held_until));
-        let heartbeat = (self.sent + HEARTBEAT, Task::Heartbeat);
+        let heartbeat = (self.sent + HEARTBEAT, DueMessage::Heartbeat);
         let tasks = match &self.snapshot {
-            _ if !self.is_read => [facts.due.map(|due| (due, Task::Facts)), Some(heartbeat), None, None],
-            Some(snapshot) => {
-                [facts.due.map(|due| (due, Task::Facts)), Some((snapshot.due, Task::Part)), None, None]
+            _ if !self.is_read => {
+                [facts.due.map(|due| (due, DueMessage::Facts)), Some(heartbeat), None, None]
             }
+            Some(snapshot) => [
+                facts.due.map(|due| (due, DueMessage::Facts)),
+                Some((snapshot.due, DueMessage::Part)),
+                None,
+                None,
+            ],
             None => [
-                facts.due.map(|due| (due, Task::Facts)),
-                changes.map(|due| (due, Task::Changes)),
-                Some((self.digest_due, Task::Digest)),
+                facts.due.map(|due| (due, DueMessage::Facts)),
+                changes.map(|due| (due, DueMessage::Changes)),
+                Some((self.digest_due, DueMessage::Digest)),
                 Some(heartbeat),
             ],
         };
@@ -404,22 +409,22 @@ impl Stream {
 
     /// Returns the message that is due first, and counts it as sent; `None` if none is due at the moment `now`.
     pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
-        let (_, task) = self.next_task().filter(|(due, _)| *due <= now)?;
+        let (_, task) = self.due_message().filter(|(due, _)| *due <= now)?;
         let content = match task {
-            Task::Open => {
-                (self.link, self.is_asked) = (Link::Closed { ask_at: now + REOPEN }, true);
+            DueMessage::Open => {
+                (self.link, self.is_asked) = (StreamLink::Closed { ask_at: now + REOPEN }, true);
                 return Some(SourceMessage::Open(self.cluster.clone()));
             }
-            Task::Facts => self.facts.as_mut()?.tell(now),
-            Task::Part => self.part(now)?,
-            Task::Changes => self.changes(now),
-            Task::Digest => {
+            DueMessage::Facts => self.facts.as_mut()?.tell(now),
+            DueMessage::Part => self.part(now)?,
+            DueMessage::Changes => self.changes(now),
+            DueMessage::Digest => {
                 self.digest_due = now + DIGEST;
                 Content::Digest(self.told.clone())
             }
-            Task::Heartbeat => Content::Heartbeat,
+            DueMessage::Heartbeat => Content::Heartbeat,
         };
-        let Link::Open(position) = &mut self.link else { return None };
+        let StreamLink::Open(position) = &mut self.link else { return None };
         position.seq += 1;
         let position = *position;
         self.sent = now;

@@ -29,7 +29,7 @@ const MAX_ID: usize = MAX_NAME;
 
 /// The progress of reading a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ReadProgress {
     /// The cluster has not answered yet.
     Connecting,
     /// An answer that the cluster's apps need is missing.
@@ -107,7 +107,7 @@ impl FleetTeller {
     pub(super) fn compare(
         &mut self,
         fleet: &FleetSnapshot,
-        reading: &[Reading],
+        reading: &[ReadProgress],
         is_comparing: bool,
         streams: &mut ReportStreams,
         now: Duration,
@@ -144,8 +144,8 @@ impl FleetTeller {
         });
         for (cluster, reading) in self.clusters.iter_mut().zip(reading) {
             cluster.unsettled = match reading {
-                Reading::Settled => None,
-                Reading::Connecting | Reading::Unsettled => cluster.unsettled.or(Some(now)),
+                ReadProgress::Settled => None,
+                ReadProgress::Connecting | ReadProgress::Unsettled => cluster.unsettled.or(Some(now)),
             };
             streams.hold(&cluster.id, cluster.unsettled.map_or(Duration::ZERO, |since| since + EVIDENCE));
         }
@@ -225,7 +225,7 @@ impl FleetTeller {
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
-        reading: &[Reading],
+        reading: &[ReadProgress],
         is_comparing: bool,
         streams: &mut ReportStreams,
         now: Duration,
@@ -236,7 +236,7 @@ impl FleetTeller {
             snapshot.id().is_some() && same.count() > 1
         };
         for ((cluster, reading), snapshot) in self.clusters.iter().zip(reading).zip(&fleet.snapshots) {
-            let is_ready = *reading == Reading::Settled && !cluster.is_alias;
+            let is_ready = *reading == ReadProgress::Settled && !cluster.is_alias;
             // It may be an alias.
             let is_doubtful = is_comparing
                 && snapshot.id().is_some_and(|id| *id != cluster.id)
@@ -486,7 +486,7 @@ mod tests {
         /// number of halves in each report.
         fn look(&mut self) -> Vec<(String, usize)> {
             self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
-            let reading = [Reading::Settled; 2];
+            let reading = [ReadProgress::Settled; 2];
             self.teller.compare(&self.fleet, &reading, false, &mut self.streams, self.now);
             let mut told = Vec::new();
             let end = self.now + Duration::from_secs(6);

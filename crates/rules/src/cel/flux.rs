@@ -34,6 +34,7 @@ pub(crate) struct Checks<E> {
     places: HashMap<String, HashMap<Option<String>, usize>>,
 }
 
+/// The expressions of one entry of `healthCheckExprs`, which judge the objects of a kind.
 #[derive(Debug)]
 struct HealthCheck<E> {
     group: String,
@@ -68,7 +69,7 @@ pub enum HealthCheckProblem {
     #[error("a health check lacks the field '{0}'")]
     Missing(&'static str),
     /// A second entry for the same group and kind; the text is `group/Kind`.
-    #[error("an earlier health check is already for {0}")]
+    #[error("a second health check for {0}: an earlier entry of the list has one already")]
     Duplicate(String),
     /// An expression that cannot be parsed.
     #[error("the expression in the field '{field}' of a health check cannot be parsed")]

@@ -12,6 +12,7 @@ pub(super) struct Glob {
     border: Option<char>,
 }
 
+/// A part of a glob pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Character(char),

@@ -40,7 +40,7 @@ const CHUNK_NAME: &str = "script";
 
 /// A compiled script.
 pub(super) struct Code {
-    /// The path of the script, or its key.
+    /// The path of the script in its folder, or its key in `argocd-cm`.
     pub(super) name: String,
     number: usize,
     bytes: Vec<u8>,
@@ -50,7 +50,7 @@ pub(super) struct Code {
 
 /// The input of a script: the object, its children and the action's parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'g> {
+pub(super) struct ScriptInput<'g> {
     pub(super) object: Value<'g>,
     /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
@@ -130,7 +130,7 @@ fn positioned(message: &str) -> (Option<u32>, &str) {
 #[derive(Default)]
 pub(super) struct Machine {
     pub(super) budget: Budget,
-    idle: Mutex<Vec<State>>,
+    idle: Mutex<Vec<LuauVm>>,
 }
 
 impl fmt::Debug for Machine {
@@ -145,11 +145,16 @@ impl Machine {
     /// # Errors
     /// If it fails or exceeds its budget, if the object cannot be converted to a Lua table, or if a returned table
     /// cannot be converted to JSON.
-    pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
+    pub(super) fn run(
+        &self,
+        code: &Code,
+        given: ScriptInput<'_>,
+        now: Timestamp,
+    ) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {
             Some(state) => state,
-            None => State::new(self.budget)
+            None => LuauVm::new(self.budget)
                 .map_err(|error| code.fault(None, LuaProblem::Raised(error.to_string())))?,
         };
         let returned = state.run(code, given, now, self.budget);
@@ -168,7 +173,7 @@ impl Machine {
 }
 
 /// A Luau VM, with the scripts that it has loaded.
-struct State {
+struct LuauVm {
     lua: Lua,
     watch: Arc<Watch>,
     clock: Arc<Clock>,
@@ -181,8 +186,8 @@ struct State {
     loaded: FxHashMap<usize, Function>,
 }
 
-impl State {
-    fn new(budget: Budget) -> mlua::Result<State> {
+impl LuauVm {
+    fn new(budget: Budget) -> mlua::Result<LuauVm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let watch = Arc::new(Watch::new());
@@ -203,13 +208,13 @@ impl State {
             if is_over { Err(mlua::Error::runtime("stopped")) } else { Ok(VmState::Continue) }
         });
         let none = lua.create_table()?;
-        Ok(State { lua, watch, clock, place, names, none, loaded: FxHashMap::default() })
+        Ok(LuauVm { lua, watch, clock, place, names, none, loaded: FxHashMap::default() })
     }
 
     fn run(
         &mut self,
         code: &Code,
-        given: Given<'_>,
+        given: ScriptInput<'_>,
         now: Timestamp,
         budget: Budget,
     ) -> Result<Returned, LuaError> {

@@ -34,17 +34,17 @@ pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
 pub use script_tests::test_customizations;
 
 use layout::{Read, Scripts};
-use machine::{Code, Given, Machine, Returned};
+use machine::{Code, Machine, Returned, ScriptInput};
 
 use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, cut};
 
-/// The limits of one run of a script.
+/// The limits of one run of a script, which is stopped beyond either of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The CPU time of its thread; where the system does not report that, the elapsed time.
+    /// The greatest CPU time of the script's thread; where the system does not report that, the elapsed time.
     pub time: Duration,
-    /// The memory of its values, in bytes.
+    /// The greatest memory of the script's values, in bytes.
     pub memory: usize,
 }
 
@@ -216,8 +216,12 @@ impl Customizations {
         let children = context.children.filter(|_| code.asks_children);
         let children = children.map(|children| Tree::Array(children()));
         let children = children.as_ref().map(Into::into);
-        let given =
-            Given { object: object.root(), children, parameters: &BTreeMap::new(), costs: context.costs };
+        let given = ScriptInput {
+            object: object.root(),
+            children,
+            parameters: &BTreeMap::new(),
+            costs: context.costs,
+        };
         match self.machine.run(code, given, now)? {
             Returned::Nothing => Ok(None),
             Returned::Table(tree) => Ok(health::read(&tree)),
@@ -236,7 +240,7 @@ impl Customizations {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Tree, LuaError> {
-        let given = Given { object: object.root(), children: None, parameters, costs: None };
+        let given = ScriptInput { object: object.root(), children: None, parameters, costs: None };
         match self.machine.run(code, given, now)? {
             Returned::Table(tree) => Ok(tree),
             Returned::Nothing => Err(no_table(code, "nil")),

@@ -180,6 +180,7 @@ enum Body {
     Head,
 }
 
+/// A label `::name::` in a Lua text.
 struct Label<'t> {
     name: &'t str,
     range: Range<usize>,
@@ -189,6 +190,7 @@ struct Label<'t> {
     inside: Vec<usize>,
 }
 
+/// A `goto` in a Lua text.
 struct Goto<'t> {
     label: &'t str,
     range: Range<usize>,
@@ -197,13 +199,14 @@ struct Goto<'t> {
     of_loop: usize,
 }
 
-struct Found<'t> {
+/// The labels and jumps of a Lua text.
+struct LabelsAndJumps<'t> {
     labels: Vec<Label<'t>>,
     jumps: Vec<Goto<'t>>,
 }
 
-fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
-    let mut found = Found { labels: Vec::new(), jumps: Vec::new() };
+fn read<'t>(tokens: &[Token<'t>]) -> Result<LabelsAndJumps<'t>, Jump> {
+    let mut found = LabelsAndJumps { labels: Vec::new(), jumps: Vec::new() };
     let mut blocks: Vec<(usize, Body)> = Vec::new();
     let mut number = 0;
     let mut at = 0;

@@ -48,6 +48,7 @@ pub(super) fn to_lua(
     Reader { lua, room: Room(size), empty }.enter(value, 0)
 }
 
+/// A reader that makes Lua values of a JSON value, within a limit of bytes.
 struct Reader<'a> {
     lua: &'a Lua,
     room: Room,
@@ -103,6 +104,7 @@ pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<
     Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)
 }
 
+/// A writer that makes a JSON tree of a Lua value, within a limit of bytes.
 struct Writer {
     room: Room,
     seen: FxHashSet<usize>,

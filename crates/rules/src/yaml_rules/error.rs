@@ -92,7 +92,7 @@ pub enum Problem {
     #[error("the tests of a rule nest deeper than {MAX_TEST_DEPTH} levels")]
     TooDeep,
     /// A second set of rules for one kind; the text is the name of the file with the first one, or "the same file".
-    #[error("another set of rules for this kind is in {0}")]
+    #[error("the kind has a second set of rules; the first one is in {0}")]
     Twice(String),
     /// A script that cannot be parsed; the text is the error.
     #[error("{0}")]
@@ -114,19 +114,21 @@ impl RuleFileError {
                     .filter(|(distance, other)| *distance <= 2.min(other.len() / 2));
                 match near {
                     Some((_, near)) => format!("did you mean '{near}'?"),
-                    None => format!("the known keys are {}", known.join(", ")),
+                    None => format!("the keys that are known there are {}", known.join(", ")),
                 }
             }
             Problem::Both("condition", _) => {
-                "put each into a map of its own: all: [{condition: …}, {field: …}]".to_owned()
+                "put each of the two keys into a map of its own: all: [{condition: …}, {field: …}]".to_owned()
             }
-            Problem::Both(..) => "put each into a map of its own, in all: [{…}, {…}]".to_owned(),
+            Problem::Both(..) => {
+                "put each of the two keys into a map of its own, in all: [{…}, {…}]".to_owned()
+            }
             Problem::Missing("source") => {
                 "add a source, for the file or the kind: the address where the meaning of its fields is \
                  documented"
                     .to_owned()
             }
-            Problem::Group(_) => "write a name such as cert-manager.io, or *.upbound.io".to_owned(),
+            Problem::Group(_) => "name the API group like cert-manager.io, or *.upbound.io".to_owned(),
             Problem::Path { .. } => {
                 "paths are written like status.parents[*].name, [2] or ['key.with/dots']".to_owned()
             }

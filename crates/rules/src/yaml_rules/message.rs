@@ -18,13 +18,14 @@ pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "obser
 
 /// The conditions and elements that made tests hold, for use in messages.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Found<'a> {
+pub(super) struct TestMatches<'a> {
     /// The first condition by which a test holds; `None` if no test that holds reads a condition.
     pub(super) condition: Option<Row<'a>>,
     /// The first element of a list by which a test `some` holds; `None` if no such test holds.
     pub(super) element: Option<Value<'a>>,
 }
 
+/// The message of a branch of rules, from which that of a verdict is made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
     /// The message of the condition by which a test holds, or its reason.
@@ -35,6 +36,7 @@ pub(super) enum Message {
     Template(Box<[Piece]>),
 }
 
+/// A part of a template: fixed text, or a field to fill in.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     Text(Box<str>),
@@ -80,7 +82,7 @@ impl Message {
         }
     }
 
-    pub(super) fn say(&self, object: Value<'_>, found: &Found<'_>) -> String {
+    pub(super) fn say(&self, object: Value<'_>, found: &TestMatches<'_>) -> String {
         match self {
             Message::Template(pieces) => {
                 let out = fill(pieces, object, found);
@@ -133,7 +135,7 @@ pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, Mess
 }
 
 /// Returns a template's text with its placeholders filled from the object and from the matches of the tests.
-pub(super) fn fill(pieces: &[Piece], object: Value<'_>, found: &Found<'_>) -> String {
+pub(super) fn fill(pieces: &[Piece], object: Value<'_>, found: &TestMatches<'_>) -> String {
     let mut out = String::new();
     for piece in pieces {
         match piece {
@@ -165,7 +167,7 @@ fn of_condition(row: Row<'_>) -> String {
 /// Appends the value at `path` of the object to `out`. A path that begins at an element is read from the list element
 /// that made a test hold; without one, nothing is appended. Several values, and the items of lists, are joined with
 /// commas; none is added once [`MAX_INSERTED_BYTES`] is exceeded.
-fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
+fn write(path: &Path, object: Value<'_>, found: &TestMatches<'_>, out: &mut String) {
     let from = if path.start() == Start::Element { found.element } else { Some(object) };
     let Some(from) = from else { return };
     let start = out.len();

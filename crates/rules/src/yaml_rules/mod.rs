@@ -26,7 +26,7 @@ pub use message::MessageError;
 pub use path::PathError;
 pub(crate) use read::read;
 
-use message::{Found, Message};
+use message::{Message, TestMatches};
 use path::Path;
 use pattern::Pattern;
 use test::{Elements, Scope, Test};
@@ -118,7 +118,7 @@ impl KindRules {
     pub fn holding(&self, object: &Object<'_>) -> Vec<bool> {
         let scope = self.scope(object);
         let holds =
-            |branch: &Branch| test::hold(&branch.tests, &scope, &self.elements, &mut Found::default());
+            |branch: &Branch| test::hold(&branch.tests, &scope, &self.elements, &mut TestMatches::default());
         self.branches.iter().map(holds).collect()
     }
 
@@ -163,7 +163,7 @@ impl KindRules {
         }
         let scope = self.scope(object);
         for (number, branch) in (1..).zip(&self.branches) {
-            let mut found = Found::default();
+            let mut found = TestMatches::default();
             if test::hold(&branch.tests, &scope, &self.elements, &mut found) {
                 return Ruling::Branch(number, branch.verdict(root, &found));
             }
@@ -173,7 +173,7 @@ impl KindRules {
 }
 
 impl Branch {
-    fn verdict(&self, object: Value<'_>, found: &Found<'_>) -> Verdict {
+    fn verdict(&self, object: Value<'_>, found: &TestMatches<'_>) -> Verdict {
         let message = self.message.say(object, found);
         let reason = || self.reason(object, found);
         let has_condition = matches!(self.status, Status::InProgress | Status::Failed);
@@ -183,7 +183,7 @@ impl Branch {
 
     /// Returns the reason for a verdict: that of the found condition, or, if it has none, the value of a field; `None`
     /// if it is not one word of letters and digits that begins with a capital.
-    fn reason(&self, object: Value<'_>, found: &Found<'_>) -> Option<String> {
+    fn reason(&self, object: Value<'_>, found: &TestMatches<'_>) -> Option<String> {
         let of_condition = found.condition.and_then(|[_, _, reason, ..]| reason);
         let value = of_condition.or_else(|| self.reason.as_ref()?.first(object))?;
         let text = value.as_str()?;

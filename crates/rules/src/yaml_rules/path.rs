@@ -32,6 +32,7 @@ pub(super) enum Start {
     Element,
 }
 
+/// A step of a path, from a value to values inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(Box<str>),
@@ -53,7 +54,7 @@ pub enum PathError {
     #[error("the brackets of a path may contain only '*', a number or a 'key' in quotes")]
     Bracket,
     /// More than 32 steps.
-    #[error("the path has more than {MAX_STEPS} steps")]
+    #[error("the path of a field has more than {MAX_STEPS} steps")]
     TooLong,
 }
 

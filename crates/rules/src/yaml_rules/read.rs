@@ -12,7 +12,8 @@ use super::message::{self, Message};
 use super::path::{self, Path};
 use super::pattern::Pattern;
 use super::test::{
-    Bound, Check, ConditionTest, Elements, FieldTest, How, Other, Scalar, Test, Words, number,
+    Bound, BoundOperator, Check, ComparedTexts, ConditionTest, Elements, FieldTest, Other, Scalar, Test,
+    number,
 };
 use super::{Branch, GroupRules, KindRules};
 
@@ -44,8 +45,12 @@ const OF_FIELD: [&str; 12] = [
     "matches",
     "contains",
 ];
-const BOUNDS: [(&str, How); 4] =
-    [("atLeast", How::AtLeast), ("atMost", How::AtMost), ("above", How::Above), ("below", How::Below)];
+const BOUNDS: [(&str, BoundOperator); 4] = [
+    ("atLeast", BoundOperator::AtLeast),
+    ("atMost", BoundOperator::AtMost),
+    ("above", BoundOperator::Above),
+    ("below", BoundOperator::Below),
+];
 
 /// Reads a file of rules for one group; returns the valid rules and the errors of the others.
 pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<RuleFileError>) {
@@ -59,6 +64,7 @@ pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<RuleFileError>) {
     (rules, reader.errors)
 }
 
+/// A reader of one rule file, which collects its errors.
 struct Reader<'f> {
     file: &'f str,
     kind: Option<String>,
@@ -362,7 +368,7 @@ impl Reader<'_> {
         let other_default = self.scalar(tree, "otherDefault")?;
         let mut bounds = self.bounds(tree, other_default.as_ref())?;
         if let Some(value) = tree.get("is") {
-            bounds.push(self.bound("is", How::Equal, value, other_default.as_ref())?);
+            bounds.push(self.bound("is", BoundOperator::Equal, value, other_default.as_ref())?);
         }
         if bounds.is_empty() {
             self.tell(Problem::Nothing("count"));
@@ -384,7 +390,7 @@ impl Reader<'_> {
     fn bound(
         &mut self,
         key: &'static str,
-        how: How,
+        how: BoundOperator,
         value: &Tree,
         default: Option<&Scalar>,
     ) -> Option<Bound> {
@@ -402,7 +408,7 @@ impl Reader<'_> {
         Some(Bound { how, other })
     }
 
-    fn words(&mut self, tree: &Keys, key: &'static str) -> Option<Words> {
+    fn words(&mut self, tree: &Keys, key: &'static str) -> Option<ComparedTexts> {
         let (mut plain, mut made) = (Vec::new(), Vec::new());
         for word in tree.get(key).into_iter().flat_map(listed) {
             let Some(word) = path::text(word.into()) else {
@@ -421,7 +427,7 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(Words { plain: plain.into(), made: made.into() })
+        Some(ComparedTexts { plain: plain.into(), made: made.into() })
     }
 
     /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None`, with the error recorded, if it

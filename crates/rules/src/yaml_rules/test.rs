@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taffrail_object::json::{Kind, Value};
 
-use super::message::{self, Found, Piece, ROW, Row};
+use super::message::{self, Piece, ROW, Row, TestMatches};
 use super::path::{self, Path, Start};
 use super::pattern::{Pattern, one_matches};
 
@@ -45,10 +45,11 @@ pub(super) struct FieldTest {
     pub(super) checks: Box<[Check]>,
 }
 
+/// The comparison that a test of a field makes with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Check {
-    Is(Words),
-    Not(Words),
+    Is(ComparedTexts),
+    Not(ComparedTexts),
     Like(Box<[Pattern]>),
     Exists(bool),
     Contains(Box<str>),
@@ -58,7 +59,7 @@ pub(super) enum Check {
 
 /// The values to compare a field with: fixed texts, and templates filled from other fields.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Words {
+pub(super) struct ComparedTexts {
     pub(super) plain: Box<[Box<str>]>,
     pub(super) made: Box<[Box<[Piece]>]>,
 }
@@ -79,7 +80,7 @@ impl Test {
     }
 }
 
-impl Words {
+impl ComparedTexts {
     fn have(&self, value: Value<'_>, scope: &Scope<'_, '_>) -> bool {
         self.plain.iter().any(|word| path::is_word(value, word))
             || self.made.iter().any(|pieces| path::is_word(value, &fill(pieces, scope)))
@@ -92,7 +93,7 @@ impl Words {
 }
 
 fn fill(pieces: &[Piece], scope: &Scope<'_, '_>) -> String {
-    message::fill(pieces, scope.object, &Found::default())
+    message::fill(pieces, scope.object, &TestMatches::default())
 }
 
 /// A scalar of a rule, as text.
@@ -101,12 +102,13 @@ pub(super) type Scalar = Box<str>;
 /// A comparison of a number, or of a point in time, with another.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound {
-    pub(super) how: How,
+    pub(super) how: BoundOperator,
     pub(super) other: Other,
 }
 
+/// The relation that a value must have to a [`Bound`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum BoundOperator {
     AtLeast,
     AtMost,
     Above,
@@ -114,6 +116,7 @@ pub(super) enum How {
     Equal,
 }
 
+/// The value with which a [`Bound`] compares.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Other {
     Number(f64),
@@ -177,7 +180,7 @@ pub(super) fn hold<'s, 'a>(
     tests: &'s [Test],
     scope: &Scope<'s, 'a>,
     elements: &'s Elements,
-    found: &mut Found<'a>,
+    found: &mut TestMatches<'a>,
 ) -> bool {
     tests.iter().all(|test| holds(test, scope, elements, found))
 }
@@ -186,10 +189,10 @@ fn holds<'s, 'a>(
     test: &'s Test,
     scope: &Scope<'s, 'a>,
     elements: &'s Elements,
-    found: &mut Found<'a>,
+    found: &mut TestMatches<'a>,
 ) -> bool {
     // The matches of tests that do not hold in the end are discarded.
-    let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut Found<'a>| {
+    let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut TestMatches<'a>| {
         let before = *found;
         let holds = hold(tests, scope, elements, found);
         if !holds {
@@ -208,7 +211,9 @@ fn holds<'s, 'a>(
         Test::Field(test) => test.holds(scope),
         Test::All(tests) => attempt(tests, scope, found),
         Test::Any(any) => any.iter().any(|tests| attempt(tests, scope, found)),
-        Test::None(none) => !none.iter().any(|tests| hold(tests, scope, elements, &mut Found::default())),
+        Test::None(none) => {
+            !none.iter().any(|tests| hold(tests, scope, elements, &mut TestMatches::default()))
+        }
         Test::Each(path, tests) => {
             let mut number = 0_usize;
             let broken = path.visit(scope.start(path), &mut |element| {
@@ -231,7 +236,7 @@ fn holds<'s, 'a>(
             let mut number = 0_u32;
             let _ = path.visit(scope.start(path), &mut |element| {
                 let inside = scope.inside(element, path, elements);
-                number += u32::from(hold(tests, &inside, elements, &mut Found::default()));
+                number += u32::from(hold(tests, &inside, elements, &mut TestMatches::default()));
                 ControlFlow::Continue(())
             });
             bounds.iter().all(|bound| bound.holds(Operand::Number(f64::from(number)), scope))
@@ -377,11 +382,11 @@ impl Bound {
             _ => None,
         };
         order.is_some_and(|order| match self.how {
-            How::AtLeast => order != Ordering::Less,
-            How::AtMost => order != Ordering::Greater,
-            How::Above => order == Ordering::Greater,
-            How::Below => order == Ordering::Less,
-            How::Equal => order == Ordering::Equal,
+            BoundOperator::AtLeast => order != Ordering::Less,
+            BoundOperator::AtMost => order != Ordering::Greater,
+            BoundOperator::Above => order == Ordering::Greater,
+            BoundOperator::Below => order == Ordering::Less,
+            BoundOperator::Equal => order == Ordering::Equal,
         })
     }
 }

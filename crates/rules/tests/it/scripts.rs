@@ -98,7 +98,7 @@ fn invalid_health_checks_are_reported() {
         (json!([{"current": "true"}]), "healthCheckExprs[0]: a health check lacks the field 'apiVersion'"),
         (
             json!([{"apiVersion": "a/v1", "kind": "B", "current": "true"}, {"apiVersion": "a/v2", "kind": "B", "current": "true"}]),
-            "healthCheckExprs[1]: an earlier health check is already for a/B",
+            "healthCheckExprs[1]: a second health check for a/B: an earlier entry of the list has one already",
         ),
         (
             json!([{"apiVersion": "a/v1", "current": "1 +"}]),

@@ -408,7 +408,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",
-            "D: another set of rules for this kind is in the same file",
+            "D: the kind has a second set of rules; the first one is in the same file",
         ),
     ] {
         let errors = Layer::read(Origin::User, [("rules.yaml", text)]).map(drop).unwrap_err().0;
@@ -416,7 +416,10 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     }
     let text = "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed}]}}";
     let errors = Layer::read(Origin::User, [("one.yaml", text), ("two.yaml", text)]).map(drop).unwrap_err();
-    assert_eq!(errors.to_string(), "two.yaml: C: another set of rules for this kind is in one.yaml");
+    assert_eq!(
+        errors.to_string(),
+        "two.yaml: C: the kind has a second set of rules; the first one is in one.yaml"
+    );
 }
 
 /// Rules come from outside: nothing in them, or in an object, may crash the reader.

@@ -53,7 +53,7 @@ pub(super) fn answer(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answ
     let mut written = written(lines.get(skipped..).unwrap_or_default(), timestamps);
     if query.is_true("follow") && run.is_running {
         let followed =
-            Followed { inner: inner.clone(), target: target.clone(), container, run, timestamps, told: now };
+            ClientLog { inner: inner.clone(), target: target.clone(), container, run, timestamps, told: now };
         return Ok(followed.answer(written));
     }
     if let Ok(limit) = query.get("limitBytes").parse::<usize>() {
@@ -149,17 +149,17 @@ fn run(pod: &Value, container: &str, previous: bool, name: &str) -> Answered<Run
 }
 
 /// A log that a client follows.
-struct Followed {
+struct ClientLog {
     inner: Arc<Inner>,
     target: Target,
     container: String,
     run: Run,
     timestamps: bool,
-    /// The time up to which its lines were sent.
+    /// The time up to which lines of the log were sent to the client.
     told: Timestamp,
 }
 
-impl Followed {
+impl ClientLog {
     fn answer(self, written: String) -> Answer {
         let first = Some(written).filter(|written| !written.is_empty());
         let first = futures::stream::iter(first);

@@ -410,8 +410,8 @@ impl<'e> Assessor<'e> {
         finding
     }
 
-    /// Returns the first message that explains an object without one: of a condition that is not True, else of the
-    /// newest Warning event since `since`; `None` if there is neither.
+    /// Returns a message for an object whose verdict has none: the first message of a condition that is not True, else
+    /// that of the newest Warning event since `since`; `None` if there is neither.
     fn words(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
         let mut said = conditions.into_iter().flatten().filter_map(|condition| {

@@ -14,20 +14,20 @@ const POD: (&str, &str) = ("", "Pod");
 
 /// The result of a finished Job.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum JobEnd {
     Complete,
     Failed,
 }
 
-fn end(job: &Object<'_>) -> Option<End> {
+fn end(job: &Object<'_>) -> Option<JobEnd> {
     let is_true = |name: &str| {
         job.condition(name)
             .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("True")))
     };
     if is_true("Failed") {
-        Some(End::Failed)
+        Some(JobEnd::Failed)
     } else if is_true("Complete") {
-        Some(End::Complete)
+        Some(JobEnd::Complete)
     } else {
         None
     }
@@ -35,8 +35,8 @@ fn end(job: &Object<'_>) -> Option<End> {
 
 pub(super) fn job(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     match end(job) {
-        Some(End::Complete) => {}
-        Some(End::Failed) => failed(case, job, finding),
+        Some(JobEnd::Complete) => {}
+        Some(JobEnd::Failed) => failed(case, job, finding),
         None if Flags::of(job).suspended => {
             if matches!(finding.status(), Status::InProgress | Status::Current) {
                 finding.turn(Status::Current, "", "Job is suspended", "evidence/suspended");
@@ -156,7 +156,7 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
         let ended = super::since::transition(job, "Failed", |status| status == "True");
         success.zip(ended).is_some_and(|(success, ended)| success > ended) && last_run > scheduled(job)
     };
-    let failed = last.filter(|job| end(job) == Some(End::Failed) && !is_over(job));
+    let failed = last.filter(|job| end(job) == Some(JobEnd::Failed) && !is_over(job));
     let active = jobs.iter().filter(|job| end(job).is_none() && !is_terminating(job));
     let active: Vec<_> = active.filter_map(|job| case.examine(job)).collect();
     // An active Job without information about its Pods looks as if it ran.

@@ -149,26 +149,26 @@ pub struct History<'e> {
     /// The examined objects; `None` for one that does not exist.
     known: RefCell<HashMap<ObjectKey, Option<Rc<ObjectChanges>>>>,
     /// The last write of each part of an object; `None` if the object does not exist or tells no write.
-    written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
+    written: RefCell<HashMap<(ObjectKey, WrittenPart), Option<LastWrite>>>,
 }
 
 /// The time of a write, and its field manager; `None` if managed fields do not name one.
-type Written = (Timestamp, Option<String>);
+type LastWrite = (Timestamp, Option<String>);
 
 /// A part of an object whose writes count as changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
+enum WrittenPart {
     /// The data of a ConfigMap or Secret.
     Contents,
     /// The object's `spec`.
     Spec,
 }
 
-impl Part {
+impl WrittenPart {
     fn fields(self) -> &'static [&'static str] {
         match self {
-            Part::Contents => &["f:data", "f:binaryData"],
-            Part::Spec => &["f:spec"],
+            WrittenPart::Contents => &["f:data", "f:binaryData"],
+            WrittenPart::Spec => &["f:spec"],
         }
     }
 }
@@ -262,7 +262,7 @@ impl<'e> History<'e> {
             if name.name == "kube-root-ca.crt" {
                 continue;
             }
-            if let Some((when, by)) = self.written(&name, Part::Contents) {
+            if let Some((when, by)) = self.written(&name, WrittenPart::Contents) {
                 found.push(Change { by, ..Change::new(when, ChangeKind::Config, name) });
             }
         }
@@ -275,7 +275,7 @@ impl<'e> History<'e> {
         let (name, rest) = rest.split_once(',')?;
         let object = ObjectKey::new("", "ResourceQuota", &cause.object.namespace, name.trim());
         let to = rest.split_once("used: ").map(|(_, used)| format!("used: {}", used.trim()));
-        let changed = self.written(&object, Part::Spec).filter(|(when, _)| is_before(*when, turn));
+        let changed = self.written(&object, WrittenPart::Spec).filter(|(when, _)| is_before(*when, turn));
         let (when, by) = changed
             .unwrap_or_else(|| (cause.since.filter(|since| is_before(*since, turn)).unwrap_or(turn), None));
         Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
@@ -283,7 +283,7 @@ impl<'e> History<'e> {
 
     /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not exist
     /// or its managed fields tell no write. Caches each result.
-    fn written(&self, name: &ObjectKey, part: Part) -> Option<Written> {
+    fn written(&self, name: &ObjectKey, part: WrittenPart) -> Option<LastWrite> {
         let place = (name.clone(), part);
         if let Some(written) = self.written.borrow().get(&place) {
             return written.clone();
@@ -408,10 +408,10 @@ fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-type Fields<'a> = BTreeMap<String, Value<'a>>;
+type ValuesByName<'a> = BTreeMap<String, Value<'a>>;
 
 /// Returns the containers of a ReplicaSet's Pod template by container name.
-fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
+fn containers<'a>(set: &Object<'a>) -> ValuesByName<'a> {
     let lists = CONTAINERS.into_iter().filter_map(|key| set.at(&["spec", "template", "spec", key])?.items());
     lists.flatten().filter_map(|it| Some((it.get("name")?.as_str()?.into_owned(), it))).collect()
 }
@@ -419,7 +419,7 @@ fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
 /// Returns the containers whose images differ: name, earlier image (`None` if new), new image (`None` if removed).
 fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<String>, Option<String>)> {
     let (before, after) = (containers(previous), containers(current));
-    let image = |containers: &Fields<'_>, name: &str| {
+    let image = |containers: &ValuesByName<'_>, name: &str| {
         Some(containers.get(name)?.get("image")?.as_str()?.into_owned())
     };
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -450,7 +450,7 @@ fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
 }
 
 fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<String> {
-    fn members<'a>(value: Option<Value<'a>>) -> Fields<'a> {
+    fn members<'a>(value: Option<Value<'a>>) -> ValuesByName<'a> {
         let members = value.and_then(Value::members).into_iter().flatten();
         members.map(|(key, value)| (key.into_owned(), value)).collect()
     }
@@ -642,8 +642,8 @@ fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change 
     Change { fields: vec![field.to_owned()], to, ..change }
 }
 
-/// Returns the paths of the first [`MAX_FIELDS`] spec fields among `fields`: `strategy.type`, `template.spec.containers`.
-/// A path goes down as long as there is only one field, and ends at a list.
+/// Returns the paths of the first [`MAX_FIELDS`] spec fields among `fields`: `strategy.type`,
+/// `template.spec.containers`. A path goes down as long as there is only one field, and ends at a list.
 fn spec_fields(fields: Value<'_>) -> Vec<String> {
     let spec = fields.get("f:spec").and_then(Value::members).into_iter().flatten();
     let paths = spec.filter_map(|(key, mut inside)| {

@@ -156,6 +156,7 @@ impl Termination {
     }
 }
 
+/// A problem of a container: its cause, its reason and its message.
 struct Complaint {
     cause: HardCause,
     reason: String,

@@ -67,6 +67,7 @@ pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Evaluation) {
     finding.since = time(error.get("time"));
 }
 
+/// The way in which the StorageClass of a claim binds volumes, as far as it is known.
 enum Class {
     WaitsForConsumer,
     BindsAtOnce,

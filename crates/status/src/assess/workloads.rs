@@ -199,8 +199,8 @@ fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lack
     }
 }
 
-/// Returns `maxUnavailable` of `set` as a number of Pods, 1 if it is absent; a percentage is of the `wanted` Pods,
-/// rounded up.
+/// Returns `maxUnavailable` of `set` as a number of Pods, 1 if it is absent or neither a number nor a percentage; a
+/// percentage is of the `wanted` Pods, rounded up.
 fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
     let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
         return 1;

@@ -8,7 +8,7 @@ use taffrail_api::diff::{Comparable, KeyedRow, RowChange, diff};
 
 use super::rows::{NamedRow, Row};
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::table::{Cell, Table};
 
 /// Stores `answer` in `printed` and returns it, if it differs from the one printed last, which `printed` holds; else
@@ -124,7 +124,7 @@ impl<T: NamedRow> Printed<T> {
     /// row is in `all`, that is, only filters exclude it, else `Gone`. With `several`, names begin with the cluster.
     pub(super) fn names(&self, rows: &[T], all: &[T], several: bool, console: &Console) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
-        let mut out = Names::new(console);
+        let mut out = NameWriter::new(console);
         let names = rows.iter().map(|row| row.name(several)).filter(|name| !known.contains(name));
         names.into_iter().try_for_each(|name| out.write(&name))?;
         // What several apps list stays while one of them does.

@@ -22,7 +22,7 @@ answer within a second contributes none.
 
 Exit codes: 0 printed; 2 wrong usage.")]
 pub(crate) struct CompletionArguments {
-    /// Shell to print a completion script for; kubectl prints a script that makes `kubectl taffrail` work
+    /// Print the completion script for this shell; kubectl prints a script that makes `kubectl taffrail` work
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -108,7 +108,7 @@ pub(crate) fn run(
 fn name(text: &str) -> Result<SubjectName, CommandError> {
     text.parse().map_err(|error| {
         CommandError::usage(error)
-            .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name")
+            .hint("name an app as NAME or NAMESPACE/NAME, an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name")
     })
 }
 
@@ -119,7 +119,9 @@ fn unchecked(apps: usize) -> Option<CommandError> {
         let what = format!(
             "{apps} more apps of one name were not checked for signs that their green status is wrong"
         );
-        CommandError::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
+        CommandError::unreadable(what)
+            .hint("name one of these apps in full: DELIVERY/NAMESPACE/NAME")
+            .harmless()
     })
 }
 

@@ -215,7 +215,8 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
         }
     }
     if *what == What::Clusters && !filters.in_namespace.is_empty() {
-        let complaint = CommandError::usage("--in-namespace applies to apps and objects, not clusters");
+        let complaint =
+            CommandError::usage("`get clusters` takes no --in-namespace, which selects apps and objects");
         return Err(complaint.hint(other("apps", "--in-namespace")));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {

@@ -90,17 +90,16 @@ struct ServeArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["tls_key_file", "host"])]
     tls_cert_file: Option<PathBuf>,
 
-    /// Private key of the certificate, a PEM file
+    /// Read the private key of the certificate from this PEM file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
 
-    /// Names by which others reach the hub, such as hub.example.com. Requests for another host are refused; a name
-    /// without a port stands for port 443 and that of --listen
+    /// Answer requests for these hosts, by which others reach the hub, such as hub.example.com, and refuse those for
+    /// another host; a name without a port stands for port 443 and that of --listen
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
-    /// Follow the clusters of the selected contexts (see --context), and those that Secrets in them name for these
-    /// tools
+    /// Follow the clusters of the selected contexts (see --context), and those that their Secrets name for these tools
     #[arg(
         long,
         value_name = "LIST",

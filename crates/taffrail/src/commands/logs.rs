@@ -32,7 +32,8 @@ use crate::{phrase, say};
 
 /// Number of lines of each log without `--tail` and `--since`, if there are several logs, as in kubectl.
 const TAIL_OF_SEVERAL: u64 = 10;
-/// Maximum number of logs that are read at the same time: each is kept until those before it are printed.
+/// Maximum number of logs that are read at the same time; further ones wait. Each is kept until those before it are
+/// printed.
 const MAX_AHEAD: usize = 8;
 /// Maximum number of failed logs that are printed one by one; the others are counted.
 const MAX_TOLD: usize = 5;
@@ -63,8 +64,8 @@ pub(crate) struct LogsArguments {
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: String,
 
-    /// Namespace in which the app is declared, or of an object named KIND/NAME [default: any for apps; for objects that
-    /// of the context]
+    /// Look in this namespace for the declaration of the app, or for an object named KIND/NAME [default: any for apps;
+    /// for objects that of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -72,8 +73,8 @@ pub(crate) struct LogsArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only containers in these clusters: names as in the CLUSTER column, separated by commas [default: all that are
-    /// read]
+    /// Print only the logs of containers in these clusters: names as in the CLUSTER column, separated by commas
+    /// [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -86,9 +87,10 @@ pub(crate) struct LogsArguments {
     #[arg(short, long)]
     pub(crate) previous: bool,
 
-    /// Only the containers of this name; if some Pods are not Ready, only in those with the worst status, unless
-    /// --all-pods is given [default: of each Pod that is not Ready, its containers with the worst status, those that
-    /// have not started only if none of them has; of a Ready one, all but init and ephemeral containers]
+    /// Print only the logs of the containers of this name; if some Pods are not Ready, only in those with the worst
+    /// status, unless --all-pods is given [default: of each Pod that is not Ready, its containers with the worst
+    /// status, those that have not started only if none of them has; of a Ready one, all but init and ephemeral
+    /// containers]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
 
@@ -102,7 +104,7 @@ pub(crate) struct LogsArguments {
     #[arg(long, value_name = "LINES", allow_negative_numbers = true)]
     pub(crate) tail: Option<i64>,
 
-    /// Only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
+    /// Print only lines that were written within this time before now, such as 90s or 5m [default: lines of any age]
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     pub(crate) since: Option<Duration>,
 
@@ -146,7 +148,8 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     if logs.is_empty() {
         if let (Some(container), false) = (&arguments.container, known.is_empty()) {
             let complaint = CommandError::usage(format!("no Pod has a container '{container}'"));
-            return Err(complaint.hint(format!("the containers are {}", Vec::from_iter(known).join(", "))));
+            return Err(complaint
+                .hint(format!("the containers of these Pods are {}", Vec::from_iter(known).join(", "))));
         }
         if exit == Exit::Yes {
             console.tell(phrase!("{} has no Pods.\n", printable(&arguments.what)));
@@ -161,7 +164,10 @@ pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, 
     }
     if left_out > 0 {
         let what = format!("the logs of {left_out} more containers are left out");
-        CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
+        CommandError::unreadable(what)
+            .harmless()
+            .hint("to print fewer logs, name a Pod, or a container with -c")
+            .print(console);
     }
     exit = exit.max(match arguments.follow {
         true => block_on(follow(logs, console))??,
@@ -177,15 +183,15 @@ pub(super) fn no_logs_in_dumps() -> CommandError {
 }
 
 /// One cluster, and the Pods of the app or object in it.
-struct Found {
+struct ClusterPods {
     name: String,
     cluster: Cluster,
     pods: Vec<OwnedDocument>,
-    /// True if the user named the Pods themselves.
+    /// True if the user named the Pods themselves, not an app or objects that have Pods.
     are_named: bool,
 }
 
-impl Found {
+impl ClusterPods {
     fn choose(&self, arguments: &LogsArguments) -> LogTargets {
         let pods: Vec<Object<'_>> = self.pods.iter().filter_map(|pod| Object::new(pod.root()).ok()).collect();
         let all_pods = arguments.all_pods || self.are_named;
@@ -195,7 +201,7 @@ impl Found {
 
 /// Finds the Pods of the app or object that the user named, in each cluster. Prints what could not be read, and returns
 /// its exit code. Fails if there is no such app or object.
-fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exit), CommandError> {
+fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let text = &arguments.what;
     let query = text.parse::<AppQuery>().ok();
     // The full name of an app has as many parts as that of an object.
@@ -206,7 +212,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
     if query.is_none() && object.is_none() {
         let what = format!("'{text}' is neither the name of an app nor of an object");
         return Err(CommandError::usage(what)
-            .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"));
+            .hint("name an app as NAME or NAMESPACE/NAME, an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name"));
     }
     let members = selected(arguments, object.as_ref().and_then(ObjectArg::cluster), console)?;
     let mut exit = Exit::Yes;
@@ -223,7 +229,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<Found>, Exi
                     is_served |= own;
                     let are_named = objects.iter().all(|key| (&*key.group, &*key.kind) == ("", "Pod"));
                     keys.extend(objects);
-                    found.push(Found { name, cluster, pods, are_named });
+                    found.push(ClusterPods { name, cluster, pods, are_named });
                 }
                 Err(failure) => unread.push((name, failure)),
             }
@@ -294,6 +300,7 @@ fn selected(
 /// The name of a cluster that could not be read, and the failure.
 type Unread = (String, Failure);
 
+/// The name of a cluster, and the result of asking it.
 type OfCluster<T> = (String, Result<T, Failure>);
 
 /// Returns for each cluster its name, and the connection with the Pods of the object, or the failure.
@@ -322,7 +329,7 @@ fn of_objects(
 }
 
 /// Removes the Pods whose UID an earlier entry has, so that the logs of a cluster with two contexts are printed once.
-fn once_each(found: &mut [Found]) {
+fn once_each(found: &mut [ClusterPods]) {
     let mut seen = HashSet::new();
     for found in found {
         found.pods.retain(|pod| {
@@ -349,7 +356,7 @@ fn of_app(
     query: &AppQuery,
     members: Vec<Member>,
     console: &Console,
-) -> Result<(Vec<Found>, Exit), CommandError> {
+) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let which = NameArguments {
         namespace: arguments.namespace.clone(),
         all_namespaces: arguments.all_namespaces,
@@ -373,7 +380,7 @@ fn of_declaring(
     key: &ObjectKey,
     members: Vec<Member>,
     console: &Console,
-) -> Result<(Vec<Found>, Exit), CommandError> {
+) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let (view, mut once) = (view(arguments), Once::new(console));
     let which = NameArguments {
         namespace: None,
@@ -426,7 +433,7 @@ fn connected(
     pods: Vec<(String, Vec<OwnedDocument>)>,
     members: Vec<Member>,
     arguments: &LogsArguments,
-) -> Result<(Vec<Found>, Vec<Unread>), CommandError> {
+) -> Result<(Vec<ClusterPods>, Vec<Unread>), CommandError> {
     let mut wanted: Vec<(String, Vec<OwnedDocument>)> = Vec::new();
     for (name, pods) in pods.into_iter().filter(|(_, pods)| !pods.is_empty()) {
         match wanted.iter_mut().find(|(known, _)| *known == name) {
@@ -447,7 +454,7 @@ fn connected(
             Ok(cluster) => {
                 let pods = wanted.iter_mut().find(|(wanted, _)| *wanted == name);
                 let pods = pods.map(|(_, pods)| std::mem::take(pods)).unwrap_or_default();
-                found.push(Found { name, cluster, pods, are_named: false });
+                found.push(ClusterPods { name, cluster, pods, are_named: false });
             }
             Err(failure) => unread.push((name, failure)),
         }
@@ -468,7 +475,7 @@ struct Log {
 }
 
 impl Log {
-    fn new(found: &Found, reader: &LogReader, target: LogTarget, arguments: &LogsArguments) -> Log {
+    fn new(found: &ClusterPods, reader: &LogReader, target: LogTarget, arguments: &LogsArguments) -> Log {
         let request = LogRequest {
             namespace: target.namespace.clone(),
             pod: target.pod.clone(),
@@ -603,7 +610,10 @@ async fn print(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError> 
                 log.name,
                 MAX_LOG_BYTES >> 20
             );
-            CommandError::unreadable(what).harmless().hint("read less with --tail or --since").print(console);
+            CommandError::unreadable(what)
+                .harmless()
+                .hint("print less of the log with --tail or --since")
+                .print(console);
         }
         if let Some(error) = failure {
             failures.add(&log, &error, console);
@@ -635,7 +645,10 @@ async fn follow(logs: Vec<Log>, console: &Console) -> Result<Exit, CommandError>
     if unfollowed > 0 {
         let what =
             format!("{unfollowed} more containers are left out: with -f at most {MAX_FOLLOWED} in a cluster");
-        CommandError::unreadable(what).harmless().hint("name a Pod, or a container with -c").print(console);
+        CommandError::unreadable(what)
+            .harmless()
+            .hint("to print fewer logs, name a Pod, or a container with -c")
+            .print(console);
     }
     let mut followed = stream::select_all(followed);
     while let Some((place, news)) = followed.next().await {

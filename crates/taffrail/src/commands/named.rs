@@ -75,7 +75,7 @@ pub(super) fn elsewhere(command: &str, object: &ObjectArg, has_searched_all: boo
         ObjectArg::Named { kind, name } if !has_searched_all => {
             let name = quoted(&format!("{kind}/{name}"));
             let command = program::hinted(&format!("taffrail {command} {name} -A"));
-            format!("choose a namespace with -n NAMESPACE, or search all: {command}")
+            format!("choose the object's namespace with -n NAMESPACE, or search all: {command}")
         }
         _ => "write group/Kind/namespace/name to name an object in full".to_owned(),
     }
@@ -106,7 +106,10 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
             });
             let commands: Vec<String> = commands.map(|command| program::hinted(&command)).collect();
             CommandError::usage(error).hint(match &*commands {
-                [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
+                [] => {
+                    "choose the object's namespace with -n NAMESPACE, or name it as group/Kind/namespace/name"
+                        .to_owned()
+                }
                 commands => {
                     format!("an object of that name is in another namespace: {}", commands.join(" or "))
                 }
@@ -117,14 +120,14 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
             let command = program::hinted(&format!("taffrail {subcommand} NAME"));
-            let hint = format!("choose one: {command} with one of these names");
+            let hint = format!("choose one of these apps: {command} with its full name");
             CommandError::usage(error).hint(hint)
         }
         QuestionError::NoSingleApp { error, hidden_by: Some(hidden_by) } => unread(error, hidden_by),
         QuestionError::NoSingleApp { error: error @ FindError::NotFound { nearest, .. }, .. } => {
             let hint = match nearest.as_slice() {
                 [] => format!(
-                    "{} lists all; an app that another cluster declares needs the context of that cluster, too",
+                    "{} lists all apps; an app that another cluster declares needs the context of that cluster, too",
                     program::hinted("taffrail get apps -o name")
                 ),
                 names => format!("did you mean {}?", names.join(", ")),

@@ -92,6 +92,7 @@ fn left_out(number: usize) -> Option<String> {
 /// ready and have no message, so AGE is worth more.
 const MIN_MESSAGE_WIDTH: usize = 12;
 
+/// The printer of a tree as a table with a row for each node, at the time `now`.
 struct Printer<'t, W> {
     table: &'t mut Table<W>,
     now: Timestamp,

@@ -39,7 +39,7 @@ const MOST: usize = 1000;
 /// that word.
 pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
     let home = std::env::home_dir();
-    let words = Line::new(&root, before, home).map(Arc::new);
+    let words = TypedLine::new(&root, before, home).map(Arc::new);
     // As with kubectl, flags are for those who type a dash, or where nothing else can be said.
     let hide = |command: Command| {
         command.disable_help_flag(true).disable_version_flag(true).mut_args(|argument| {
@@ -77,7 +77,8 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
     })
 }
 
-type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
+/// A function that finds the candidates for the word being typed.
+type Find = fn(&TypedLine, &str) -> Vec<CompletionCandidate>;
 
 /// Returns the function that finds the candidates of an argument of a command; `None` if its values cannot be
 /// completed.
@@ -87,10 +88,10 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "cluster") => |line, _| line.clusters(),
         (_, "namespace" | "in_namespace") => |line, current| line.namespaces(current),
         (_, "kind") => |line, current| line.kinds(last_of(current, &[',']).1, ""),
-        (_, "name") => Line::apps,
-        ("explain" | "logs", "what") => Line::apps_or_objects,
-        ("status", "objects") | ("actions" | "action", "object") => Line::objects,
-        ("wait", "targets") => Line::targets,
+        (_, "name") => TypedLine::apps,
+        ("explain" | "logs", "what") => TypedLine::apps_or_objects,
+        ("status", "objects") | ("actions" | "action", "object") => TypedLine::objects,
+        ("wait", "targets") => TypedLine::targets,
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
         }
@@ -139,7 +140,7 @@ fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<Completi
 }
 
 /// The parsed command line before the word being typed.
-struct Line {
+struct TypedLine {
     config: Config,
     view: ViewArguments,
     grouping: Option<GroupingArguments>,
@@ -147,10 +148,10 @@ struct Line {
     matches: ArgMatches,
 }
 
-impl Line {
+impl TypedLine {
     /// Parses the line `before`, with the settings as defaults. Returns `None` if it has no subcommand that reads
     /// clusters, or is invalid.
-    fn new(root: &Command, before: &[OsString], home: Option<std::path::PathBuf>) -> Option<Line> {
+    fn new(root: &Command, before: &[OsString], home: Option<std::path::PathBuf>) -> Option<TypedLine> {
         let lenient = |root: Command| {
             // An option whose value is being typed has none yet.
             let matches = root.clone().ignore_errors(true).try_get_matches_from(before).ok()?;
@@ -174,7 +175,7 @@ impl Line {
         let has_labels = matches.try_contains_id("app_label").is_ok();
         let grouping = has_labels.then(|| GroupingArguments::from_arg_matches(&matches).ok()).flatten();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: RuleSource::default(), watch: false, source };
-        Some(Line { config, view, grouping, matches })
+        Some(TypedLine { config, view, grouping, matches })
     }
 
     fn namespace(&self) -> Option<String> {

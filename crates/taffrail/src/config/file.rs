@@ -13,7 +13,7 @@ use crate::command_error::CommandError;
 
 /// A setting as the file sets it, such as `output.apps: wide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct FileSetting {
     /// The keys from the top level of the file to the setting, joined by dots.
     pub(super) key: String,
     /// The setting's value, or the items of its list.
@@ -31,7 +31,7 @@ pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Optio
 
 /// Reads the entries of the settings file `file`, in its order. Fails if it cannot be read or parsed, or gives a
 /// setting twice, without a value, or with a list of anything but words.
-pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
+pub(super) fn read(file: &Path) -> Result<Vec<FileSetting>, CommandError> {
     let unreadable = || CommandError::usage(format!("cannot read the settings file {}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable().with_source(&error))?;
     entries(&text).map_err(|(line, what)| {
@@ -43,14 +43,14 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
 /// An error in the file: its line, from 1, if known, and the message.
 type Fault = (Option<u64>, String);
 
-fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
+fn entries(text: &str) -> Result<Vec<FileSetting>, Fault> {
     // A file of comments sets nothing.
     let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if text.lines().all(is_empty) {
         return Ok(Vec::new());
     }
-    let root: Spanned<Node> = yaml::read(text).map_err(|error| (error.line, error.message))?;
-    let Node::Map(map) = root.value else {
+    let root: Spanned<YamlNode> = yaml::read(text).map_err(|error| (error.line, error.message))?;
+    let YamlNode::Map(map) = root.value else {
         return Err((
             Some(root.referenced.line().max(1)),
             "the file must consist of settings, each as KEY: VALUE".to_owned(),
@@ -63,8 +63,8 @@ fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
 
 fn flatten(
     above: &str,
-    map: Vec<(Spanned<String>, Spanned<Node>)>,
-    entries: &mut Vec<Entry>,
+    map: Vec<(Spanned<String>, Spanned<YamlNode>)>,
+    entries: &mut Vec<FileSetting>,
 ) -> Result<(), Fault> {
     for (key, node) in map {
         let line = key.referenced.line();
@@ -74,17 +74,17 @@ fn flatten(
             return Err((Some(line), format!("the setting '{key}' is set twice")));
         }
         let values = match node.value {
-            Node::Map(map) => {
+            YamlNode::Map(map) => {
                 flatten(&key, map, entries)?;
                 continue;
             }
-            Node::Nothing => return Err((Some(line), format!("the setting '{key}' has no value"))),
-            Node::Scalar(text) => vec![text],
-            Node::List(items) => {
+            YamlNode::Nothing => return Err((Some(line), format!("the setting '{key}' has no value"))),
+            YamlNode::Scalar(text) => vec![text],
+            YamlNode::List(items) => {
                 let mut values = Vec::with_capacity(items.len());
                 for item in items {
                     match item.value {
-                        Node::Scalar(text) => values.push(text),
+                        YamlNode::Scalar(text) => values.push(text),
                         _ => {
                             let line = item.referenced.line().max(line);
                             return Err((
@@ -97,73 +97,73 @@ fn flatten(
                 values
             }
         };
-        entries.push(Entry { key, values, line });
+        entries.push(FileSetting { key, values, line });
     }
     Ok(())
 }
 
 /// A YAML node; numbers and booleans are kept as text.
 #[derive(Debug)]
-enum Node {
+enum YamlNode {
     Nothing,
     Scalar(String),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    List(Vec<Spanned<YamlNode>>),
+    Map(Vec<(Spanned<String>, Spanned<YamlNode>)>),
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+impl<'de> Deserialize<'de> for YamlNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<YamlNode, D::Error> {
         struct Any;
 
         impl<'de> Visitor<'de> for Any {
-            type Value = Node;
+            type Value = YamlNode;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value, a list of values, or KEY: VALUE")
             }
 
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Nothing)
+            fn visit_unit<E>(self) -> Result<YamlNode, E> {
+                Ok(YamlNode::Nothing)
             }
 
-            fn visit_none<E>(self) -> Result<Node, E> {
-                Ok(Node::Nothing)
+            fn visit_none<E>(self) -> Result<YamlNode, E> {
+                Ok(YamlNode::Nothing)
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Scalar(value.to_string()))
+            fn visit_bool<E>(self, value: bool) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.to_string()))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.to_string()))
+            fn visit_i64<E>(self, value: i64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.to_string()))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.to_string()))
+            fn visit_u64<E>(self, value: u64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.to_string()))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.to_string()))
+            fn visit_f64<E>(self, value: f64) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.to_string()))
             }
 
-            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-                Ok(Node::Scalar(value.to_owned()))
+            fn visit_str<E>(self, value: &str) -> Result<YamlNode, E> {
+                Ok(YamlNode::Scalar(value.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<YamlNode, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::List(items))
+                Ok(YamlNode::List(items))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Node::Map(entries))
+                Ok(YamlNode::Map(entries))
             }
         }
 

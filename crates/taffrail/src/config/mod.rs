@@ -319,7 +319,8 @@ impl Config {
         })
     }
 
-    /// Returns true if [`Config::apply`] may change a default for the subcommand `command`.
+    /// Returns true if [`Config::apply`] may change a default for the subcommand `command`, whose first argument is
+    /// `word`: if the file or the environment sets a setting of it, or of all commands.
     pub(crate) fn concerns(&self, command: &str, word: Option<&str>) -> bool {
         self.flags(command, word).next().is_some()
     }

@@ -19,24 +19,27 @@ pub(crate) struct Console {
     is_paging: Arc<AtomicBool>,
 }
 
+/// The destination of an answer, and what was collected for it so far.
 struct Sink {
-    place: Place,
+    place: OutputPlace,
     /// Messages for stderr that are printed when the answer has ended, so that they do not disturb the pager.
     later: Vec<String>,
     /// For each row of the last table in the answer: true if it has a problem. Empty for other answers.
     problems: Vec<bool>,
 }
 
-enum Place {
+/// The place to which an answer is written.
+enum OutputPlace {
     Stdout,
     /// Output that is kept until it has as many rows as the screen; then a pager gets it.
-    Held(Held),
+    Held(PagedOutput),
     Pager(Child),
     /// Kept in memory.
     Memory(Vec<u8>),
 }
 
-struct Held {
+/// The part of an answer that is kept until it is clear whether it needs a pager.
+struct PagedOutput {
     pager: String,
     text: Vec<u8>,
     /// Width of the screen in columns.
@@ -68,15 +71,15 @@ fn is_on_path(program: &str) -> bool {
 impl Console {
     /// Returns the console of the process: stdout and stderr.
     pub(crate) fn process() -> Console {
-        Console::new(Place::Stdout)
+        Console::new(OutputPlace::Stdout)
     }
 
     /// Returns a console that keeps the answer in memory for [`Console::kept`].
     pub(crate) fn memory() -> Console {
-        Console::new(Place::Memory(Vec::new()))
+        Console::new(OutputPlace::Memory(Vec::new()))
     }
 
-    fn new(place: Place) -> Console {
+    fn new(place: OutputPlace) -> Console {
         Console {
             sink: Arc::new(Mutex::new(Sink { place, later: Vec::new(), problems: Vec::new() })),
             is_paging: Arc::default(),
@@ -91,7 +94,7 @@ impl Console {
         if is_dumb || !io::stdout().is_terminal() || !is_pager(pager) {
             return;
         }
-        self.sink().place = Place::Held(Held {
+        self.sink().place = OutputPlace::Held(PagedOutput {
             pager: pager.to_owned(),
             text: Vec::new(),
             columns: usize::from(columns.0).max(1),
@@ -106,8 +109,8 @@ impl Console {
     pub(crate) fn kept(&self) -> (String, Vec<String>) {
         let mut sink = self.sink();
         let text = match &mut sink.place {
-            Place::Memory(text) => std::mem::take(text),
-            Place::Stdout | Place::Held(_) | Place::Pager(_) => Vec::new(),
+            OutputPlace::Memory(text) => std::mem::take(text),
+            OutputPlace::Stdout | OutputPlace::Held(_) | OutputPlace::Pager(_) => Vec::new(),
         };
         (String::from_utf8_lossy(&text).into_owned(), std::mem::take(&mut sink.later))
     }
@@ -131,13 +134,13 @@ impl Console {
     /// messages. An answer kept in memory is dropped.
     pub(crate) fn finish(&self) {
         let mut sink = self.sink();
-        match std::mem::replace(&mut sink.place, Place::Stdout) {
-            Place::Stdout | Place::Memory(_) => {}
-            Place::Held(held) => {
+        match std::mem::replace(&mut sink.place, OutputPlace::Stdout) {
+            OutputPlace::Stdout | OutputPlace::Memory(_) => {}
+            OutputPlace::Held(held) => {
                 // A closed stdout is not an error.
                 let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
             }
-            Place::Pager(mut child) => {
+            OutputPlace::Pager(mut child) => {
                 drop(child.stdin.take());
                 // The pager's exit code does not matter.
                 let _ = child.wait();
@@ -161,8 +164,8 @@ impl Console {
         let mut sink = self.sink();
         match sink.place {
             // A closed stderr cannot be reported.
-            Place::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
-            Place::Held(_) | Place::Pager(_) | Place::Memory(_) => sink.later.push(line),
+            OutputPlace::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
+            OutputPlace::Held(_) | OutputPlace::Pager(_) | OutputPlace::Memory(_) => sink.later.push(line),
         }
     }
 
@@ -208,22 +211,22 @@ impl Write for Answer {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.console.sink().place {
-            Place::Stdout => io::stdout().flush(),
-            Place::Held(_) | Place::Pager(_) | Place::Memory(_) => Ok(()),
+            OutputPlace::Stdout => io::stdout().flush(),
+            OutputPlace::Held(_) | OutputPlace::Pager(_) | OutputPlace::Memory(_) => Ok(()),
         }
     }
 }
 
-impl Place {
+impl OutputPlace {
     fn write(&mut self, text: &[u8], is_paging: &AtomicBool) -> io::Result<()> {
         match self {
-            Place::Stdout => io::stdout().write_all(text),
-            Place::Memory(kept) => kept.write_all(text),
-            Place::Pager(child) => match &mut child.stdin {
+            OutputPlace::Stdout => io::stdout().write_all(text),
+            OutputPlace::Memory(kept) => kept.write_all(text),
+            OutputPlace::Pager(child) => match &mut child.stdin {
                 Some(pipe) => pipe.write_all(text),
                 None => Err(io::ErrorKind::BrokenPipe.into()),
             },
-            Place::Held(held) => {
+            OutputPlace::Held(held) => {
                 held.text.extend_from_slice(text);
                 // The shell's prompt needs a row too.
                 if held.rows() < held.rows {
@@ -231,14 +234,14 @@ impl Place {
                 }
                 let (text, child) = (std::mem::take(&mut held.text), held.start());
                 is_paging.store(child.is_ok(), Ordering::Release);
-                *self = child.map_or(Place::Stdout, Place::Pager);
+                *self = child.map_or(OutputPlace::Stdout, OutputPlace::Pager);
                 self.write(&text, is_paging)
             }
         }
     }
 }
 
-impl Held {
+impl PagedOutput {
     fn rows(&mut self) -> usize {
         while let Some(end) = self.text[self.counted..].iter().position(|byte| *byte == b'\n') {
             let line = &self.text[self.counted..self.counted + end];
@@ -277,8 +280,14 @@ mod tests {
 
     #[test]
     fn rows_are_counted_as_the_screen_wraps_them() {
-        let mut held =
-            Held { pager: String::new(), text: Vec::new(), columns: 10, rows: 24, used: 0, counted: 0 };
+        let mut held = PagedOutput {
+            pager: String::new(),
+            text: Vec::new(),
+            columns: 10,
+            rows: 24,
+            used: 0,
+            counted: 0,
+        };
         held.text.extend_from_slice(b"one\n\n\x1b[31m1234567890\x1b[0m\n12345678901\nno end");
         assert_eq!(held.rows(), 5);
         held.text.extend_from_slice(b" yet\n");

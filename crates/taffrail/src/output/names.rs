@@ -11,16 +11,16 @@ use super::printable;
 use crate::{phrase, say};
 
 /// Writes names for other commands, one per line.
-pub(crate) struct Names {
+pub(crate) struct NameWriter {
     out: Answer,
     console: Console,
     left_out: usize,
     first: String,
 }
 
-impl Names {
-    pub(crate) fn new(console: &Console) -> Names {
-        Names { out: console.programs(), console: console.clone(), left_out: 0, first: String::new() }
+impl NameWriter {
+    pub(crate) fn new(console: &Console) -> NameWriter {
+        NameWriter { out: console.programs(), console: console.clone(), left_out: 0, first: String::new() }
     }
 
     /// Writes a name as a line; leaves it out, and counts it, if a shell could read it as several words or an
@@ -46,7 +46,7 @@ impl Names {
         }
     }
 
-    /// Prints a warning to stderr with the number of names that [`Names::write`] left out, if any, and flushes the
+    /// Prints a warning to stderr with the number of names that [`NameWriter::write`] left out, if any, and flushes the
     /// output.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let why = "left out, because a shell would not take";
@@ -75,7 +75,7 @@ impl Names {
         names: impl IntoIterator<Item = N>,
         console: &Console,
     ) -> io::Result<()> {
-        let mut out = Names::new(console);
+        let mut out = NameWriter::new(console);
         names.into_iter().try_for_each(|name| out.write(name.as_ref()))?;
         out.finish()
     }

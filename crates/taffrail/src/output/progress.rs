@@ -35,18 +35,21 @@ pub(crate) fn clear() {
 /// A progress line on stderr with the names that are still waited for. When the last clone is dropped, the line is
 /// cleared. `None` if [`Progress::start`] shows nothing.
 #[derive(Clone)]
-pub(crate) struct Progress(Option<Arc<Line>>);
+pub(crate) struct Progress(Option<Arc<ProgressLine>>);
 
-struct Line {
+/// A progress line on stderr, and the thread that draws it.
+struct ProgressLine {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The state that the thread of a progress line shares with its users.
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
 
+/// The contents of a progress line: its text, the clusters that have not answered, and the number of all.
 struct Waiting {
     text: String,
     names: Vec<String>,
@@ -81,7 +84,7 @@ impl Progress {
         let shared = Arc::new(Shared { waiting, changed: Condvar::new() });
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().spawn(move || of_thread.run()).ok();
-        Progress(Some(Arc::new(Line { shared, thread: Mutex::new(thread) })))
+        Progress(Some(Arc::new(ProgressLine { shared, thread: Mutex::new(thread) })))
     }
 
     /// Removes `name` from those that are waited for.
@@ -94,7 +97,7 @@ impl Progress {
     }
 }
 
-impl Drop for Line {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();

@@ -19,6 +19,7 @@ use super::Sieve;
 /// The state of the terminal before a screen was opened; `None` while none is open.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
+/// The state of the terminal before the screen was drawn on it.
 struct Before {
     /// The settings of stdin; `None` if it is not a terminal.
     input: Option<Termios>,

@@ -197,23 +197,23 @@ impl Sieve {
                     1
                 }
                 0x1b => match colour(left) {
-                    Found::Whole(length) => {
+                    EscapeMatch::Whole(length) => {
                         out.extend_from_slice(if self.colours { &left[..length] } else { &[] });
                         length
                     }
-                    Found::Begun => break,
-                    Found::Nothing => {
+                    EscapeMatch::Begun => break,
+                    EscapeMatch::Nothing => {
                         out.extend_from_slice(SIGN);
                         1
                     }
                 },
                 _ => match character(left) {
-                    Found::Whole(length) => {
+                    EscapeMatch::Whole(length) => {
                         out.extend_from_slice(&left[..length]);
                         length
                     }
-                    Found::Begun => break,
-                    Found::Nothing => {
+                    EscapeMatch::Begun => break,
+                    EscapeMatch::Nothing => {
                         out.extend_from_slice(SIGN);
                         let decoded = std::str::from_utf8(&left[..left.len().min(4)]);
                         let valid = decoded.map_or_else(|error| error.valid_up_to(), str::len);
@@ -231,7 +231,7 @@ impl Sieve {
 }
 
 /// The result of a check of the first bytes of a text.
-enum Found {
+enum EscapeMatch {
     Whole(usize),
     /// The bytes may be the start of a sequence that is not complete yet.
     Begun,
@@ -239,35 +239,35 @@ enum Found {
 }
 
 /// Returns if and how far `bytes` begin with a colour sequence: `ESC [ numbers m`.
-fn colour(bytes: &[u8]) -> Found {
+fn colour(bytes: &[u8]) -> EscapeMatch {
     match bytes.get(1) {
-        None => return Found::Begun,
+        None => return EscapeMatch::Begun,
         Some(b'[') => {}
-        Some(_) => return Found::Nothing,
+        Some(_) => return EscapeMatch::Nothing,
     }
     let numbers = bytes[2..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
     match bytes.get(2 + numbers) {
-        _ if numbers > MAX_COLOUR => Found::Nothing,
-        None => Found::Begun,
-        Some(b'm') => Found::Whole(3 + numbers),
-        Some(_) => Found::Nothing,
+        _ if numbers > MAX_COLOUR => EscapeMatch::Nothing,
+        None => EscapeMatch::Begun,
+        Some(b'm') => EscapeMatch::Whole(3 + numbers),
+        Some(_) => EscapeMatch::Nothing,
     }
 }
 
 /// Returns if and how far `bytes` begin with a visible character in UTF-8.
-fn character(bytes: &[u8]) -> Found {
+fn character(bytes: &[u8]) -> EscapeMatch {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {
         Ok(text) => text,
         Err(error) if error.valid_up_to() > 0 => {
             std::str::from_utf8(&some[..error.valid_up_to()]).unwrap_or_default()
         }
-        Err(error) if error.error_len().is_none() => return Found::Begun,
-        Err(_) => return Found::Nothing,
+        Err(error) if error.error_len().is_none() => return EscapeMatch::Begun,
+        Err(_) => return EscapeMatch::Nothing,
     };
     match valid.chars().next() {
-        Some(character) if !is_unseen(character) => Found::Whole(character.len_utf8()),
-        _ => Found::Nothing,
+        Some(character) if !is_unseen(character) => EscapeMatch::Whole(character.len_utf8()),
+        _ => EscapeMatch::Nothing,
     }
 }
 

@@ -37,7 +37,7 @@ enum Unanswered {
 }
 
 /// The response of a hub, before it is parsed.
-pub(super) struct Sent {
+pub(super) struct HubResponse {
     status: StatusCode,
     bytes: Bytes,
 }
@@ -72,7 +72,7 @@ pub(super) fn fetch(
     files: &HubFiles,
     question: &ViewQuestion,
     time: Duration,
-) -> Result<Sent, CommandError> {
+) -> Result<HubResponse, CommandError> {
     let token = token(url, files.hub_token_file.as_deref())?;
     let connector = Connector::of(url, files)?;
     let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
@@ -80,13 +80,14 @@ pub(super) fn fetch(
     let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
     let answered = answered.map_err(|_| {
         let late = failed(url, &format_args!("the hub did not answer within {time:?}"));
-        late.hint("allow more time: --timeout 30s")
+        late.hint("allow the hub more time: --timeout 30s")
     })?;
     let (status, bytes) = answered.map_err(|error| {
         let command = program::hinted("taffrail hub serve");
-        failed(url, &error).hint(format!("check that the hub runs, and its address: {command} prints it"))
+        failed(url, &error)
+            .hint(format!("check that the hub runs, and that its address is right: {command} prints it"))
     })?;
-    Ok(Sent { status, bytes })
+    Ok(HubResponse { status, bytes })
 }
 
 /// Parses the response of the hub at `url`: returns its answer, or the hub's reason why the question has none.
@@ -95,7 +96,7 @@ pub(super) fn fetch(
 /// Fails if the response is an error, or not an answer.
 pub(super) fn understood<A: DeserializeOwned>(
     url: &HubUrl,
-    sent: &Sent,
+    sent: &HubResponse,
 ) -> Result<Result<A, QuestionError>, CommandError> {
     match read(sent.status, &sent.bytes) {
         Ok(answer) => Ok(Ok(answer)),
@@ -107,11 +108,11 @@ pub(super) fn understood<A: DeserializeOwned>(
     }
 }
 
-impl Sent {
+impl HubResponse {
     /// Returns the response with the time of its answer moved `time` later, so that all ages are longer by that;
     /// unchanged if it states no time.
-    pub(super) fn aged(&self, time: Duration) -> Sent {
-        let mut sent = Sent { status: self.status, bytes: self.bytes.clone() };
+    pub(super) fn aged(&self, time: Duration) -> HubResponse {
+        let mut sent = HubResponse { status: self.status, bytes: self.bytes.clone() };
         let Ok(mut answer) = serde_json::from_slice::<serde_json::Value>(&self.bytes) else { return sent };
         let now = answer.pointer_mut("/fleet/now");
         let then = now.as_ref().and_then(|now| now.as_str()?.parse::<Timestamp>().ok());

@@ -99,7 +99,7 @@ fn config(authorities: Option<&Path>) -> Result<ClientConfig, CommandError> {
             if roots.is_empty() {
                 let what = format_args!("{} (--hub-ca-file) holds no certificate", path.display());
                 return Err(CommandError::usage(what)
-                    .hint("name a PEM file with the certificate authority of the hub"));
+                    .hint("name a PEM file with the certificate authority of the hub: --hub-ca-file FILE"));
             }
             builder.with_root_certificates(roots)
         }

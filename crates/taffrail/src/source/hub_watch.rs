@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::hub::{self, Sent};
+use super::hub::{self, HubResponse};
 use super::hub_connector::{Connector, SendError};
 use crate::cli::HubFiles;
 use crate::command_error::CommandError;
@@ -42,7 +42,7 @@ pub(crate) struct HubWatch {
     news: Option<HubNews>,
     /// The last response, an answer or the reason why the question has none, with the moment at which it came; `None`
     /// before the first, and if the hub could not be asked or sent another error.
-    last: Option<(Sent, Instant)>,
+    last: Option<(HubResponse, Instant)>,
     refresh: Duration,
 }
 

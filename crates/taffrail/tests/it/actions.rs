@@ -693,7 +693,7 @@ fn a_dump_shows_what_would_be_written() {
     assert_eq!(answer.stdout, "pause\nrestart\nresume\nscale\n", "{}", answer.stderr);
     let answer = taffrail(&[&["action", "pause", "deploy/web"][..], &from].concat(), "");
     assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the objects of a dump (--from) cannot be changed"), "{}", answer.stderr);
     let answer = taffrail(&[&["action", "pause", "deploy/web", "--dry-run=client"][..], &from].concat(), "");
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert_shown(

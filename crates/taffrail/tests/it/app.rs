@@ -116,7 +116,7 @@ fn wrong_names_lead_to_right_ones() {
         several.stderr,
         format!(
             "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
-             hint: choose one: `taffrail app NAME --from {} --now {NOW}` with one of these names\n",
+             hint: choose one of these apps: `taffrail app NAME --from {} --now {NOW}` with its full name\n",
             golden_app("overlap")
         )
     );

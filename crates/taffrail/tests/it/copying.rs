@@ -115,7 +115,7 @@ fn commands_read_the_clusters_that_were_read() {
         &at(&["app", "nothing-like-it"]),
         str![[r#"
 error: there is no app 'nothing-like-it'
- hint: `taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config` lists all; an app that another cluster declares needs the context of that cluster, too
+ hint: `taffrail get apps -o name --context 'one,tw*' --kubeconfig [TMP]/config` lists all apps; an app that another cluster declares needs the context of that cluster, too
 
 "#]],
     );
@@ -123,7 +123,7 @@ error: there is no app 'nothing-like-it'
         &at(&["actions", "pod/web", "-n", "default"]),
         str![[r#"
 error: there is no pod 'web' in namespace default
- hint: choose a namespace with -n NAMESPACE, or search all: `taffrail actions pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
+ hint: choose the object's namespace with -n NAMESPACE, or search all: `taffrail actions pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
 
 "#]],
     );
@@ -131,7 +131,7 @@ error: there is no pod 'web' in namespace default
         &at(&["logs", "pod/web", "-n", "default"]),
         str![[r#"
 error: there is no pod 'web'
- hint: choose a namespace with -n NAMESPACE, or search all: `taffrail logs pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
+ hint: choose the object's namespace with -n NAMESPACE, or search all: `taffrail logs pod/web -A --context 'one,tw*' --kubeconfig [TMP]/config`
 
 "#]],
     );

@@ -83,8 +83,8 @@ fn ambiguous_name_lists_the_apps() {
     assert!(answer.stderr.contains("label/web-staging/blog, label/web/blog"), "{}", answer.stderr);
     // The first of them may be anybody's: none is offered to be copied.
     assert!(
-        answer.stderr.contains("choose one: `taffrail explain NAME --from ")
-            && answer.stderr.contains(" --now 2026-03-01T12:00:00Z` with one of these names"),
+        answer.stderr.contains("choose one of these apps: `taffrail explain NAME --from ")
+            && answer.stderr.contains(" --now 2026-03-01T12:00:00Z` with its full name"),
         "{}",
         answer.stderr
     );

@@ -365,7 +365,7 @@ fn a_hub_with_tls_admits_those_who_have_a_token_that_was_created_for_it() {
     assert_eq!(refused.code, 2);
     snapbox::assert_data_eq!(
         refused.stderr,
-        "error: the hub has no valid token, so nobody could ask it\n hint: create one: `taffrail hub token create NAME`\n"
+        "error: the hub has no valid token, so nobody could ask it\n hint: create a token: `taffrail hub token create NAME`\n"
     );
     let created = taffrail(&["hub", "token", "create", "ci", "--data", &data], "");
     assert_eq!(created.code, 0, "{}", created.stderr);

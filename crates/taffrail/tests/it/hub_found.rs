@@ -194,8 +194,8 @@ fn clusters_that_secrets_name_are_found_followed_and_let_go_of() {
 CLUSTER                STATUS       APPS   VERSION   MESSAGE
 home                   Ready        0/0    v1.36.3   no apps were found in the cluster
 home/argocd/edge       Ready        1/1    v1.36.3   -
-home/argocd/metadata   Unknown      0/0    -         Secret argocd/metadata: the server in the Secret has the address of a cloud's metadata service (use an address that other machines reach, or add the cluster to your own kubeconfig)
-home/argocd/plain      Unknown      0/0    -         Secret argocd/plain: the server in the Secret is not an https URL (write the server as https://HOST:PORT)
+home/argocd/metadata   Unknown      0/0    -         Secret argocd/metadata: the server in the Secret has the address of a cloud's metadata service (name the server in the Secret by an address that other machines reach, or add the cluster to your own kubeconfig)
+home/argocd/plain      Unknown      0/0    -         Secret argocd/plain: the server in the Secret is not an https URL (write the server in the Secret as https://HOST:PORT)
 home/argocd/program    Unknown      0/0    -         Secret argocd/program: the field execProviderConfig runs a program for credentials, and a Secret must not run programs here (put a token or a client certificate into the Secret, or add the cluster to your own kubeconfig)
 home/fleet/north       Ready        1/1    v1.36.3   -
 home/team/west         InProgress   1/2    v1.36.3   waiting to be reconciled

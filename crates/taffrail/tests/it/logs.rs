@@ -216,7 +216,8 @@ fn what_has_no_log_is_told_with_its_exit_code() {
     assert!(told(&["nothing"], 2).contains("nothing"));
     let container = told(&["deploy/web", "-n", "shop", "-c", "app"], 2);
     assert!(
-        container.contains("no Pod has a container 'app'") && container.contains("the containers are web"),
+        container.contains("no Pod has a container 'app'")
+            && container.contains("the containers of these Pods are web"),
         "{container}"
     );
     assert!(told(&["pod/web-a", "-n", "shop", "--cluster", "us"], 2).contains("there is no cluster 'us'"));

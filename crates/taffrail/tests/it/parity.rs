@@ -308,7 +308,7 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
         nobody.stderr,
         snapbox::str![[r#"
 error: cannot ask the hub at http://127.0.0.1:1: Connection refused (os error 111)
- hint: check that the hub runs, and its address: `taffrail hub serve` prints it
+ hint: check that the hub runs, and that its address is right: `taffrail hub serve` prints it
 
 "#]]
     );

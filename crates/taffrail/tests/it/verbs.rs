@@ -312,7 +312,7 @@ nothing was sent (dry run)
         &some.stderr,
         str![[r#"
 warning: --request-timeout is how long each cluster may take to answer first in this release, and only how long one request may take in later ones
- hint: leave it out, or write --request-timeout 0 for no limit; --timeout is for the whole command
+ hint: leave --request-timeout out, or write --request-timeout 0 for no limit; --timeout is for the whole command
 error: cannot suspend label flux-system/plain: no tool is known to deliver it: its objects only share a label (in one)
  hint: `taffrail app label/flux-system/plain --all-contexts --kubeconfig [TMP]/config` shows its objects; suspend the tool that makes them
 
@@ -586,7 +586,7 @@ fn a_dump_cannot_be_changed() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example");
     let answer = taffrail(&["suspend", "shop", "--from", example], "");
     assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("a dump cannot be changed"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the objects of a dump (--from) cannot be changed"), "{}", answer.stderr);
     let answer = taffrail(&["suspend", "shop", "--from", example, "--dry-run=client"], "");
     assert_eq!(answer.code, 0);
     assert!(answer.stdout.starts_with("Kustomization flux-system/shop in eu-1\n"), "{}", answer.stdout);

@@ -16,11 +16,11 @@ pub(super) const KUBECONFIG_MARK: &str =
 /// A control plane as its state file describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunState {
-    /// The name.
+    /// The name of the control plane.
     pub name: String,
-    /// The folder with data, certificates and logs.
+    /// The folder with the control plane's data, certificates and logs.
     pub folder: PathBuf,
-    /// True once it was ready.
+    /// True once the control plane was ready.
     pub ready: bool,
     /// The number of bare clusters: an API server alone.
     #[serde(default)]
@@ -33,9 +33,9 @@ pub struct RunState {
     pub kubeconfig: PathBuf,
     /// The kubeconfig of the user without roles.
     pub reader_kubeconfig: PathBuf,
-    /// The clusters.
+    /// The clusters of the control plane.
     pub members: Vec<Member>,
-    /// The processes.
+    /// The processes of the control plane.
     pub processes: Vec<ProcessRecord>,
 }
 
@@ -44,25 +44,25 @@ pub struct RunState {
 pub struct Member {
     /// The context of this cluster in the kubeconfig.
     pub context: String,
-    /// The address of its API server.
+    /// The address of the cluster's API server.
     pub server: String,
-    /// The folder with certificates and tokens.
+    /// The folder with the cluster's certificates and tokens.
     pub folder: PathBuf,
 }
 
 /// A process of a control plane, as it was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProcessRecord {
-    /// The context of its cluster; empty for processes that all clusters share.
+    /// The context of the process's cluster; empty for processes that all clusters share.
     pub context: String,
-    /// The program's name.
+    /// The name of the program that the process runs.
     pub program: String,
     /// The process id.
     pub pid: u32,
-    /// The arguments.
+    /// The arguments of the program.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The file with its output.
+    /// The file with the output of the process.
     pub log: PathBuf,
 }
 

@@ -33,7 +33,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Options<'a> {
     /// The control plane of the apps.
     pub plane: &'a ControlPlane,
-    /// The context of the cluster.
+    /// The context of the control plane's cluster in which the apps run.
     pub context: &'a str,
     /// The duration of the run, in seconds.
     pub seconds: u64,

@@ -12,12 +12,12 @@ use taffrail_status::{ClusterState as _, Presence};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectName {
     text: String,
-    form: Form,
+    form: NameForm,
 }
 
 /// The form of a [`SubjectName`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Form {
+enum NameForm {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key { cluster: Option<String>, key: ObjectKey },
     /// A text that may be the name of an app or `KIND/NAME`; the objects that were read decide.
@@ -37,15 +37,15 @@ impl FromStr for SubjectName {
         let query = text.parse::<AppQuery>();
         match query {
             // The full name of an app has as many parts as that of an object.
-            Ok(query) if query.cluster().is_some() => return of(Form::Words(query)),
+            Ok(query) if query.cluster().is_some() => return of(NameForm::Words(query)),
             _ => {}
         }
         if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
-            return of(Form::Key { cluster: Some(cluster.to_owned()), key });
+            return of(NameForm::Key { cluster: Some(cluster.to_owned()), key });
         }
         match (text.parse(), query) {
-            (Ok(key), _) => of(Form::Key { cluster: None, key }),
-            (Err(_), Ok(query)) => of(Form::Words(query)),
+            (Ok(key), _) => of(NameForm::Key { cluster: None, key }),
+            (Err(_), Ok(query)) => of(NameForm::Words(query)),
             (Err(_), Err(_)) => Err(InvalidSubject(text.to_owned())),
         }
     }
@@ -61,16 +61,16 @@ impl SubjectName {
     /// Returns the key of the object, if the name is a full key; `None` for other forms.
     pub(super) fn key(&self) -> Option<&ObjectKey> {
         match &self.form {
-            Form::Key { key, .. } => Some(key),
-            Form::Words(_) => None,
+            NameForm::Key { key, .. } => Some(key),
+            NameForm::Words(_) => None,
         }
     }
 
     /// Returns the name as that of an app; `None` if it is the key of an object.
     pub(super) fn query(&self) -> Option<&AppQuery> {
         match &self.form {
-            Form::Key { .. } => None,
-            Form::Words(query) => Some(query),
+            NameForm::Key { .. } => None,
+            NameForm::Words(query) => Some(query),
         }
     }
 
@@ -78,16 +78,16 @@ impl SubjectName {
     /// other form.
     pub(super) fn cluster(&self) -> Option<&str> {
         match &self.form {
-            Form::Key { cluster, .. } => cluster.as_deref(),
-            Form::Words(query) => query.cluster(),
+            NameForm::Key { cluster, .. } => cluster.as_deref(),
+            NameForm::Words(query) => query.cluster(),
         }
     }
 
     /// Splits the name into kind and name; `None` if it does not have the form `KIND/NAME`.
     pub(super) fn kind_and_name(&self) -> Option<(&str, &str)> {
         match &self.form {
-            Form::Key { .. } => None,
-            Form::Words(_) => self.text.split_once('/').filter(|(_, name)| !name.contains('/')),
+            NameForm::Key { .. } => None,
+            NameForm::Words(_) => self.text.split_once('/').filter(|(_, name)| !name.contains('/')),
         }
     }
 
@@ -116,7 +116,7 @@ impl SubjectName {
 
     /// Returns true if the name can be only that of an app, because it has no slash.
     pub(super) fn is_of_app(&self) -> bool {
-        matches!(self.form, Form::Words(_)) && !self.text.contains('/')
+        matches!(self.form, NameForm::Words(_)) && !self.text.contains('/')
     }
 
     /// Returns true if the name means the object with this `key`. For `KIND/NAME` a namespaced object must be in

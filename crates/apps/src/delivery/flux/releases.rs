@@ -65,7 +65,7 @@ pub(in crate::delivery) struct ReleaseClaims {
     pub(super) names: Vec<ReleaseName>,
     /// The proof that is required if the HelmRelease is in another namespace or cluster than the release; `None` if it
     /// is in the same one.
-    pub(super) needed: Option<Needed>,
+    pub(super) needed: Option<ReleaseProof>,
 }
 
 /// The stored releases of one cluster that HelmReleases declare, by namespace of the storage and name.
@@ -74,7 +74,7 @@ pub(crate) struct Releases<'c>(HashMap<&'c str, HashMap<&'c ReleaseName, Declare
 
 /// The proof that a stored release belongs to a HelmRelease in another namespace or cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Needed {
+pub(crate) struct ReleaseProof {
     /// The mark that helm-controller writes on the objects of the HelmRelease, which those of the release must
     /// carry.
     pub(crate) mark: Mark,
@@ -82,12 +82,12 @@ pub(crate) struct Needed {
     pub(crate) delivered: String,
     /// The namespace of the HelmRelease.
     pub(crate) own: String,
-    /// The objects that the inventory of the HelmRelease lists; `None` if it has no inventory.
+    /// The objects that the inventory of the HelmRelease lists; `None` if the HelmRelease has no inventory.
     pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
 }
 
 /// The required proofs of HelmReleases in other namespaces or clusters than the release's storage, by their mark.
-pub(crate) type Elsewhere<'c> = HashMap<&'c Mark, Vec<&'c Needed>>;
+pub(crate) type Elsewhere<'c> = HashMap<&'c Mark, Vec<&'c ReleaseProof>>;
 
 /// The HelmReleases that declare a release of one name, stored in one namespace.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use taffrail_status::Trust;
 use super::super::helm_storage::Storage;
 use super::super::notes::{Notes, ReleaseErrors};
 use super::super::{Declaration, dedup};
-use super::releases::{Needed, ReleaseClaims, ReleaseName};
+use super::releases::{ReleaseClaims, ReleaseName, ReleaseProof};
 use crate::agreement::Mark;
 use crate::fleet::Fleet;
 
@@ -47,7 +47,7 @@ impl DeclaredRelease {
         let cluster = cluster?;
         let is_beside = cluster == app.home && self.storage_namespace == app.namespace;
         let listed = || Arc::new(app.objects.iter().cloned().collect());
-        let needed = (!is_beside).then(|| Needed {
+        let needed = (!is_beside).then(|| ReleaseProof {
             mark,
             delivered: self.delivered.clone(),
             own: app.namespace.clone(),

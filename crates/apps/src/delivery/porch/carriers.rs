@@ -139,7 +139,7 @@ pub(super) struct Carrier {
 
 /// The objects of a package, as far as they are known.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct PackageObjects {
     pub(super) objects: ObjectKeys,
     /// The reason why objects of the package may be missing from `objects`, with an object that it is about, such as
     /// one that was not observed; `None` if all objects of the package are known.
@@ -150,7 +150,7 @@ pub(super) struct Known {
 }
 
 /// The objects of a carrier whose files are in the folder of a package.
-struct Part {
+struct CarrierPart {
     objects: ObjectKeys,
     /// The namespaces of these objects.
     namespaces: BTreeSet<String>,
@@ -160,21 +160,27 @@ struct Part {
 }
 
 /// The objects of a carrier, divided by package folder.
-pub(super) struct Parted {
-    by_folder: HashMap<usize, Part>,
-    /// The first object that was not observed, with the reason; `None` if all were.
+pub(super) struct DividedObjects {
+    by_folder: HashMap<usize, CarrierPart>,
+    /// The first object of the carrier that was not observed, with the reason; `None` if all were.
     unobserved: Option<(ObjectKey, String)>,
-    /// The first absent object of each namespace, with the reason.
+    /// For each namespace, the first object of the carrier that does not exist there, with the reason.
     absent: BTreeMap<String, (ObjectKey, String)>,
 }
 
-impl Parted {
+impl DividedObjects {
     /// Returns the known objects of the package in the folder with the number `own`, and the reason to doubt that they
     /// are all.
     ///
     /// The author of a namespace may delete its objects, so an absent object is a reason only for packages with objects
     /// in the same namespace, or without any.
-    fn known(&self, own: Option<usize>, app: &Declaration, declaring: &ObjectKey, directory: &str) -> Known {
+    fn known(
+        &self,
+        own: Option<usize>,
+        app: &Declaration,
+        declaring: &ObjectKey,
+        directory: &str,
+    ) -> PackageObjects {
         let part = own.and_then(|own| self.by_folder.get(&own));
         let objects = part.map(|part| part.objects.clone()).unwrap_or_default();
         let places = part.into_iter().flat_map(|part| part.namespaces.iter().map(String::as_str));
@@ -191,7 +197,7 @@ impl Parted {
             let path = key.path();
             format!("{} {path} says that it belongs to this package too, which is not confirmed", key.kind)
         });
-        Known { notice: stranger.or_else(elsewhere).filter(|_| doubt.is_none()), objects, doubt }
+        PackageObjects { notice: stranger.or_else(elsewhere).filter(|_| doubt.is_none()), objects, doubt }
     }
 }
 
@@ -249,25 +255,29 @@ impl Carrier {
         app: &Declaration,
         package: (&Repository, &str),
         folders: &PackageFolders<'_>,
-        parted: &mut HashMap<usize, Parted>,
-    ) -> Known {
+        parted: &mut HashMap<usize, DividedObjects>,
+    ) -> PackageObjects {
         let narrows = app.delivery == Delivery::ConfigSync;
         let (repository, directory) = package;
         let own = folders.owner(&repository.address, directory);
         let has_inside = own.is_some_and(|own| folders.outer.contains(&own));
         if app.unreadable.is_some() || (self.directory == directory && (!has_inside || !narrows)) {
-            return Known { objects: app.objects.clone(), doubt: app.unreadable.clone(), notice: None };
+            return PackageObjects {
+                objects: app.objects.clone(),
+                doubt: app.unreadable.clone(),
+                notice: None,
+            };
         }
-        let Some(declaring) = &app.declaring else { return Known::default() };
+        let Some(declaring) = &app.declaring else { return PackageObjects::default() };
         if !narrows {
             let name = app.declaring_name();
             let why = format!(
                 "{name} delivers several packages, {directory} among them, and does not record which objects \
                     belong to it"
             );
-            return Known { doubt: Some((declaring.clone(), why)), ..Known::default() };
+            return PackageObjects { doubt: Some((declaring.clone(), why)), ..PackageObjects::default() };
         }
-        let Some(cluster) = app.cluster() else { return Known::default() };
+        let Some(cluster) = app.cluster() else { return PackageObjects::default() };
         let parted = parted.entry(self.app).or_insert_with(|| {
             let files = self.files.get_or_init(|| files(fleet.objects(cluster), &app.objects));
             part(files, &self.url, folders)
@@ -280,9 +290,9 @@ fn part(
     files: &[(ObjectKey, Result<String, Missing>)],
     address: &str,
     folders: &PackageFolders<'_>,
-) -> Parted {
+) -> DividedObjects {
     let mut all: HashMap<usize, Vec<&ObjectKey>> = HashMap::new();
-    let mut parted = Parted { by_folder: HashMap::new(), unobserved: None, absent: BTreeMap::new() };
+    let mut parted = DividedObjects { by_folder: HashMap::new(), unobserved: None, absent: BTreeMap::new() };
     for (key, file) in files {
         let doubt = |why: &str| {
             (key.clone(), format!("{} {} {why}; it may belong to this package", key.kind, key.path()))
@@ -311,7 +321,7 @@ fn part(
 /// The author of a namespace may write annotations of its objects, and so name any folder. Cluster-scoped objects
 /// belong to the package, and so do the objects in each namespace whose Namespace object is in the package; if there is
 /// none, those in the namespaces with most of the objects.
-fn of_package(keys: &[&ObjectKey]) -> Part {
+fn of_package(keys: &[&ObjectKey]) -> CarrierPart {
     let spaces: HashSet<&str> = keys
         .iter()
         .filter(|key| (&*key.group, &*key.kind) == ("", "Namespace"))
@@ -331,14 +341,14 @@ fn of_package(keys: &[&ObjectKey]) -> Part {
     let own: Vec<ObjectKey> = keys.iter().filter(is_of_package).map(|key| (*key).clone()).collect();
     let stranger = keys.iter().find(|key| !is_of_package(key)).map(|key| (*key).clone());
     let namespaces = own.iter().map(|key| key.namespace.clone()).collect();
-    Part { objects: own.into(), namespaces, stranger }
+    CarrierPart { objects: own.into(), namespaces, stranger }
 }
 
-/// Carriers of one folder, or of the folders above a package, with equal evidence: the facts that a choice among them
-/// needs.
+/// Several carriers (apps that deliver a package) of one folder, or of the folders above a package, with equal
+/// evidence: the facts that a choice among them needs.
 #[derive(Default)]
-struct Group<'c> {
-    /// The first of the carriers of the innermost folder, by the order of the apps; `None` in an empty group.
+struct CarrierGroup<'c> {
+    /// Of the carriers whose folder is the innermost, the first in the order of the apps; `None` in an empty group.
     first: Option<&'c Carrier>,
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     named: Vec<&'c Carrier>,
@@ -347,15 +357,15 @@ struct Group<'c> {
     author: Option<(usize, &'c str)>,
 }
 
-impl<'c> Group<'c> {
+impl<'c> CarrierGroup<'c> {
     fn add(&mut self, carrier: &'c Carrier, app: &'c Declaration) {
         let of = Some((app.home, &*app.namespace));
-        let one = Group { first: Some(carrier), named: vec![carrier], count: 1, author: of };
+        let one = CarrierGroup { first: Some(carrier), named: vec![carrier], count: 1, author: of };
         self.join(&one);
     }
 
     /// Adds the carriers of the same folder or of one inside of it.
-    fn join(&mut self, inner: &Group<'c>) {
+    fn join(&mut self, inner: &CarrierGroup<'c>) {
         self.author =
             if self.count == 0 { inner.author } else { self.author.filter(|_| self.author == inner.author) };
         self.count += inner.count;
@@ -369,14 +379,14 @@ impl<'c> Group<'c> {
 
 /// The carriers of one folder and branch that deliver into one cluster, grouped by their evidence and by their author.
 #[derive(Default)]
-struct Site<'c> {
-    by_ground: BTreeMap<Ground, Group<'c>>,
+struct FolderCarriers<'c> {
+    by_ground: BTreeMap<Ground, CarrierGroup<'c>>,
     /// The carriers by the home and namespace that declare them.
-    by_author: HashMap<(usize, &'c str), Group<'c>>,
+    by_author: HashMap<(usize, &'c str), CarrierGroup<'c>>,
 }
 
 /// The carriers of one folder and branch, by the cluster into which they deliver.
-type Sites<'c> = BTreeMap<Option<usize>, Site<'c>>;
+type Sites<'c> = BTreeMap<Option<usize>, FolderCarriers<'c>>;
 
 /// Those carriers that sync the folder of a package into one cluster with the strongest evidence that they deliver it.
 pub(super) struct Choice<'c> {
@@ -423,7 +433,7 @@ impl<'c> Carriers<'c> {
         directory: &str,
         author: (usize, &str),
     ) -> Vec<Choice<'c>> {
-        let mut by_cluster: BTreeMap<Option<usize>, Vec<&Site<'c>>> = BTreeMap::new();
+        let mut by_cluster: BTreeMap<Option<usize>, Vec<&FolderCarriers<'c>>> = BTreeMap::new();
         for folder in self.folders.above(&repository.address, directory) {
             for branch in [None, Some(repository.branch.as_str())] {
                 for (cluster, site) in self.by_branch.get(&(folder, branch)).into_iter().flatten() {
@@ -435,16 +445,16 @@ impl<'c> Carriers<'c> {
     }
 }
 
-fn chosen<'c>(sites: &[&Site<'c>], author: (usize, &str)) -> Option<Choice<'c>> {
+fn chosen<'c>(sites: &[&FolderCarriers<'c>], author: (usize, &str)) -> Option<Choice<'c>> {
     let beside = sites.iter().any(|site| site.by_author.contains_key(&author));
     let best = || sites.iter().filter_map(|site| site.by_ground.keys().next_back()).max().copied();
     let ground = if beside { Ground::Beside } else { best()? };
-    let mut all = Group::default();
+    let mut all = CarrierGroup::default();
     for site in sites {
         let group = if beside { site.by_author.get(&author) } else { site.by_ground.get(&ground) };
         group.into_iter().for_each(|group| all.join(group));
     }
-    let Group { first, named, count, author } = all;
+    let CarrierGroup { first, named, count, author } = all;
     Some(Choice { ground, carrier: first?, named, count, is_of_one: author.is_some() })
 }
 
@@ -506,9 +516,9 @@ mod tests {
         };
         let many: Vec<Carrier> = (0..1_000).map(|at| carrier(at, "")).collect();
         let inner = [carrier(2_000, "a"), carrier(1_500, "a")];
-        let mut all = Group::default();
+        let mut all = CarrierGroup::default();
         for (carrier, namespace) in many.iter().zip(std::iter::repeat("aaa")) {
-            all.join(&Group {
+            all.join(&CarrierGroup {
                 first: Some(carrier),
                 named: vec![carrier],
                 count: 1,
@@ -517,7 +527,12 @@ mod tests {
         }
         assert_eq!((all.count, all.named.len(), all.author), (1_000, MAX_NAMED, Some((0, "aaa"))));
         for carrier in &inner {
-            all.join(&Group { first: Some(carrier), named: vec![carrier], count: 1, author: Some((0, "b")) });
+            all.join(&CarrierGroup {
+                first: Some(carrier),
+                named: vec![carrier],
+                count: 1,
+                author: Some((0, "b")),
+            });
         }
         let named: Vec<usize> = all.named.iter().map(|carrier| carrier.app).collect();
         assert_eq!((all.count, named, all.author), (1_002, vec![0, 1, 2], None));

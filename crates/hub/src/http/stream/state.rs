@@ -9,7 +9,7 @@ use taffrail_api::report::{AppId, ClusterReport};
 use taffrail_apps::FreshnessState;
 
 use super::subscription::{SubscribedView, Subscription};
-use crate::index::page_watch::{PageWatch, Turned, WatchedPair};
+use crate::index::page_watch::{FreshnessChanges, PageWatch, WatchedPair};
 use crate::index::{AppFilter, FleetIndex, FleetView};
 
 /// The greatest number of frames that a stream keeps for a client that reconnects; the earliest are dropped beyond
@@ -80,8 +80,9 @@ impl StreamState {
     pub(crate) fn frame(&mut self, index: &FleetIndex, view: Arc<FleetView>) -> Option<Bytes> {
         let old = self.seen.replace(Arc::clone(&view));
         let changes = old.as_ref().and_then(|old| index.changes_between(old, &view));
-        let turned =
-            old.as_ref().map(|old| Turned { places: view.turned(old), are_renamed: view.is_renamed(old) });
+        let turned = old
+            .as_ref()
+            .map(|old| FreshnessChanges { places: view.turned(old), are_renamed: view.is_renamed(old) });
         let mut pages = Vec::new();
         for (subscription, page) in self.subscriptions.iter().zip(&mut self.pages) {
             let changed = match &subscription.view {

@@ -57,7 +57,7 @@ impl Subscription {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if name != "subscribe" {
                 let unknown = Refusal::parameter(&cut(&name), "the path has no such parameter");
-                return Err(unknown.hint("the path has only the parameter subscribe"));
+                return Err(unknown.hint("this path of the hub has only the parameter 'subscribe'"));
             }
             let read = Subscription::read(&value)?;
             if found.iter().any(|other| other.name == read.name) {

@@ -48,7 +48,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 struct Settings {
     /// The time for which writes are collected before they are committed.
     group: Duration,
-    /// The greatest number of pages of the file; `None` for no bound but the disk.
+    /// The greatest number of pages of the file, beyond which writes fail as on a full disk; `None` for no bound but
+    /// the disk.
     max_pages: Option<u32>,
 }
 
@@ -78,9 +79,9 @@ pub struct Opened {
 /// A damaged database file that was renamed, not deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// The new name of the file. Its log has the same name with `-wal`.
+    /// The path to which the damaged file was renamed. Its log has the same path with `-wal`.
     pub path: PathBuf,
-    /// The damage that was found.
+    /// The damage that was found in the file.
     pub damage: String,
 }
 
@@ -98,7 +99,7 @@ impl SqliteStore {
     }
 
     /// Opens the store like [`open`](SqliteStore::open), with short groups of writes: tests write one after the other.
-    /// It holds at most so many pages.
+    /// It holds at most `max_pages` pages; `None` for no limit.
     #[cfg(test)]
     pub(crate) async fn open_quick(path: &Path, max_pages: Option<u32>) -> Result<SqliteStore, OpenError> {
         let settings = Settings { group: Duration::from_millis(2), max_pages };

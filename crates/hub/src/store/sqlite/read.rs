@@ -234,7 +234,7 @@ async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result
 
 /// The position of an entry in a history: time in microseconds, then 1 for a transition or 0 for a sync, then the text
 /// id of the revision. Greater positions come first.
-type Place = (i64, i64, i64);
+type HistoryPosition = (i64, i64, i64);
 
 /// Reads a page of the transitions and syncs of a pair in `range` (without its end), the latest first; empty if the
 /// database does not have the pair.
@@ -263,7 +263,8 @@ pub(super) async fn history(
         ids.extend([row.number(1)?, row.number(4)?]);
     }
     let texts = Texts::read(connection, ids).await?;
-    let mut entries: Vec<(Place, HistoryEntry)> = Vec::with_capacity(transitions.len() + syncs.len());
+    let mut entries: Vec<(HistoryPosition, HistoryEntry)> =
+        Vec::with_capacity(transitions.len() + syncs.len());
     for row in &transitions {
         let at = row.number(0)?;
         let (before, after) = (row.state(1, &texts)?, row.state(5, &texts)?);
@@ -293,7 +294,7 @@ pub(super) async fn history(
 struct HistoryQuery {
     pair: i64,
     from: i64,
-    after: Place,
+    after: HistoryPosition,
     limit: i64,
 }
 
@@ -339,11 +340,11 @@ impl HistoryQuery {
     }
 }
 
-fn cursor((at, kind, revision): Place) -> Cursor {
+fn cursor((at, kind, revision): HistoryPosition) -> Cursor {
     Cursor(format!("{:x}-{kind}-{revision}", at.cast_unsigned()))
 }
 
-fn place(cursor: &Cursor) -> Result<Place, StoreError> {
+fn place(cursor: &Cursor) -> Result<HistoryPosition, StoreError> {
     let invalid = || StoreError::InvalidCursor(cursor.0.clone());
     let mut parts = cursor.0.splitn(3, '-');
     let mut next = || parts.next().ok_or_else(invalid);

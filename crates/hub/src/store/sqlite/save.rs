@@ -62,7 +62,7 @@ impl Detail {
 
 /// The combined changes of several batches, of which the last one decides about each pair and cluster.
 #[derive(Debug, Default)]
-pub(super) struct Group<'b> {
+pub(super) struct MergedBatches<'b> {
     /// The last record of each pair; `None` if it is gone.
     pairs: HashMap<&'b PairId, Option<&'b PairRecord>>,
     forgotten: BTreeSet<&'b ClusterId>,
@@ -72,7 +72,7 @@ pub(super) struct Group<'b> {
     recorded: Option<Timestamp>,
 }
 
-impl<'b> Group<'b> {
+impl<'b> MergedBatches<'b> {
     /// Adds the changes of a batch; they replace earlier ones of the same pair or cluster, but no epoch becomes
     /// smaller, unless the cluster was forgotten.
     pub(super) fn add(&mut self, batch: &'b Batch) {
@@ -137,9 +137,9 @@ impl<'b> Group<'b> {
         texts: &mut TextIds,
         pairs: &HashMap<&PairId, i64>,
         since: i64,
-    ) -> Result<Changes, StoreError> {
+    ) -> Result<RowsToSave, StoreError> {
         let id = |pair: &PairId| pairs.get(pair).copied().unwrap_or_default();
-        let mut changes = Changes::default();
+        let mut changes = RowsToSave::default();
         for (pair, record) in &self.pairs {
             let number = id(pair);
             let Some(record) = record else {
@@ -332,7 +332,7 @@ fn summary(pair: i64, record: &PairRecord, texts: &mut TextIds) -> Result<Summar
 
 /// The rows to save.
 #[derive(Debug, Default)]
-struct Changes {
+struct RowsToSave {
     gone: Vec<i64>,
     /// The ids of the pairs that have no row of details.
     well: Vec<i64>,
@@ -345,7 +345,7 @@ struct Changes {
     remembered: Vec<[Option<i64>; 7]>,
 }
 
-impl Changes {
+impl RowsToSave {
     async fn save(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         for gone in self.gone.chunks(MAX_ROWS) {
             let statement = "DELETE FROM summaries WHERE pair IN (SELECT value FROM json_each(?1))";

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::error::failed;
 use super::files::Lock;
-use super::save::Group;
+use super::save::MergedBatches;
 use super::{retention, tokens};
 use crate::store::{Batch, DroppedHistory, StoreError, TokenRecord};
 
@@ -20,6 +20,7 @@ const MAX_WAITING: usize = 256;
 /// The number of changes after which the task commits a group at once, to bound the size of a transaction.
 const MAX_CHANGES: usize = 20_000;
 
+/// The channel for the result of a command to the writer.
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// A command to the task.
@@ -51,7 +52,7 @@ impl Writer {
     pub(super) fn start(connection: SqliteConnection, lock: Option<Lock>, group: Duration) -> Writer {
         let (commands, waiting) = mpsc::channel(MAX_WAITING);
         let failure = Arc::default();
-        let task = Task { connection, waiting, group, failure: Arc::clone(&failure), _lock: lock };
+        let task = WriterTask { connection, waiting, group, failure: Arc::clone(&failure), _lock: lock };
         tokio::spawn(task.run());
         Writer { commands, failure }
     }
@@ -76,7 +77,8 @@ impl Writer {
     }
 }
 
-struct Task {
+/// The task that alone writes to the database, and the state that it owns.
+struct WriterTask {
     connection: SqliteConnection,
     waiting: mpsc::Receiver<Command>,
     group: Duration,
@@ -84,7 +86,7 @@ struct Task {
     _lock: Option<Lock>,
 }
 
-impl Task {
+impl WriterTask {
     async fn run(mut self) {
         let mut next = self.waiting.recv().await;
         let mut closing = None;
@@ -104,7 +106,7 @@ impl Task {
                 next = self.waiting.recv().await;
             }
         }
-        let Task { connection, waiting, _lock: lock, .. } = self;
+        let WriterTask { connection, waiting, _lock: lock, .. } = self;
         // All that was acknowledged is in the file or its log, whether or not this succeeds.
         let _ = connection.close().await;
         drop(lock);
@@ -137,7 +139,7 @@ impl Task {
     }
 
     async fn commit(&mut self, batches: Vec<(Batch, Reply<()>)>) {
-        let mut group = Group::default();
+        let mut group = MergedBatches::default();
         for (batch, _) in &batches {
             group.add(batch);
         }
@@ -147,7 +149,7 @@ impl Task {
             // One batch must not fail the others.
             Err(error) if batches.len() > 1 && is_own_fault(&error) => {
                 for (batch, reply) in batches {
-                    let mut group = Group::default();
+                    let mut group = MergedBatches::default();
                     group.add(&batch);
                     answer(reply, self.save(&group).await);
                 }
@@ -156,7 +158,7 @@ impl Task {
         }
     }
 
-    async fn save(&mut self, group: &Group<'_>) -> Result<(), StoreError> {
+    async fn save(&mut self, group: &MergedBatches<'_>) -> Result<(), StoreError> {
         self.transaction(async |connection| group.save(connection).await).await
     }
 

@@ -52,14 +52,15 @@ Examples:
 Exit codes: 0 done, or nothing to do; 2 wrong usage, not confirmed, no such object, or no such action for its current
 state; 3 something could not be read or written.")]
 pub(crate) struct ActionArguments {
-    /// Name of the action; `taffrail actions OBJECT` lists them
+    /// Name of the action to run; `taffrail actions OBJECT` lists the actions
     #[arg(value_name = "ACTION")]
     pub(crate) action: String,
 
     #[command(flatten)]
     pub(crate) which: WhichArguments,
 
-    /// A parameter of the action and its value; may be given more than once. `taffrail actions OBJECT` lists them
+    /// Set a parameter of the action to this value; may be given more than once. `taffrail actions OBJECT` lists the
+    /// parameters
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
@@ -95,16 +96,16 @@ pub(crate) struct WhichArguments {
     #[arg(value_name = "OBJECT", value_parser = ObjectArg::from_str)]
     pub(crate) object: ObjectArg,
 
-    /// The namespace of an object named KIND/NAME [default: that of the context; in dumps any]
+    /// Look for an object named KIND/NAME in this namespace [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// All objects of this kind and name, in every namespace
+    /// Take all objects of this kind and name, in every namespace; `action` changes each of them
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Action scripts to use: taffrail for its own, or a folder, laid out like Argo CD's resource_customizations, whose
-    /// scripts are used before Taffrail's
+    /// Use these action scripts: taffrail for Taffrail's own, or a folder, laid out like Argo CD's
+    /// resource_customizations, whose scripts are used before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: Whose,
 

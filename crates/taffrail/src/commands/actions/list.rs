@@ -10,13 +10,13 @@ use taffrail_observe::operations::Offer;
 use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
-use super::located::{self, Found};
+use super::located::{self, FoundObjects};
 use super::scripts;
 use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::table::{Cell, Table};
 use crate::output::{printable, screen};
 use crate::reasons::SCRIPT_FAILED;
@@ -31,7 +31,7 @@ fn shown(parameter: Parameter) -> ActionParameter {
 pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let scripts = scripts(which.rules.0.as_deref())?;
-    let Found { objects, mut complaints, mut errors } = located::objects(which, console)?;
+    let FoundObjects { objects, mut complaints, mut errors } = located::objects(which, console)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
     let mut out = console.people();
@@ -77,7 +77,7 @@ pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Ex
         ActionsOutput::Table => Ok(()),
         ActionsOutput::Name => {
             let names: BTreeSet<&str> = items.iter().map(|item| item.name.as_str()).collect();
-            Names::all(names, console)
+            NameWriter::all(names, console)
         }
         ActionsOutput::Json => get::document(ListOutput::Json, &ObjectActionList::of(items, errors), console),
     })?;

@@ -17,7 +17,7 @@ use crate::source;
 
 /// The objects that the arguments name, one for each cluster and namespace that has it, and the failures.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundObjects {
     pub(super) objects: Vec<LocatedObject>,
     /// The failures and warnings, to print.
     pub(super) complaints: Vec<CommandError>,
@@ -27,14 +27,14 @@ pub(super) struct Found {
 
 /// Finds the object in each of the chosen clusters or dumps. Fails if none has it and nothing went wrong, and if the
 /// object is named with an unknown cluster.
-pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<Found, CommandError> {
+pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<FoundObjects, CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),
         namespace: arguments.namespace.clone(),
         all_namespaces: arguments.all_namespaces,
         trust: arguments.source.trust.clone(),
     };
-    let Found { mut objects, mut complaints, mut errors } = Found::default();
+    let FoundObjects { mut objects, mut complaints, mut errors } = FoundObjects::default();
     let mut add = |cluster: &str, located: Located, complaints: &mut Vec<CommandError>| {
         objects.extend(located.objects);
         let notes =
@@ -90,7 +90,7 @@ pub(super) fn objects(arguments: &WhichArguments, console: &Console) -> Result<F
         let has_searched_all = arguments.all_namespaces || is_of_dump;
         return Err(complaint.hint(elsewhere("actions", &arguments.object, has_searched_all)));
     }
-    Ok(Found { objects, complaints, errors })
+    Ok(FoundObjects { objects, complaints, errors })
 }
 
 /// Returns the connections to the clusters of the objects, one for each run of objects of one cluster; none for dumps.

@@ -13,7 +13,7 @@ use taffrail_observe::operations::{
 use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
-use super::located::{self, Found};
+use super::located::{self, FoundObjects};
 use super::scripts;
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
@@ -78,12 +78,12 @@ struct Printer<'a> {
 pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
-        let complaint = CommandError::usage("a dump cannot be changed");
+        let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
         return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
     let begun = Instant::now();
-    let Found { objects, complaints, errors } = located::objects(which, console)?;
+    let FoundObjects { objects, complaints, errors } = located::objects(which, console)?;
     // The time to answer questions does not count.
     let time = which.source.limits().to_write(begun.elapsed());
     let mut exit = Exit::Yes;
@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
             "the action {} is a script of the cluster, and needs a confirmation to write with your rights",
             arguments.action
         );
-        let hint = "check with --dry-run=client, then confirm with --yes";
+        let hint = "look at the action's changes with --dry-run=client, then confirm with --yes";
         return Err(CommandError::usage(what).hint(hint));
     }
     match arguments.dry_run {

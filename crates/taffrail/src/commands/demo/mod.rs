@@ -68,7 +68,7 @@ only answer as if it did.
 Exit codes: 0 it was ended; 2 wrong usage, such as --kubeconfig with a file that no demo wrote; 3 it could not be
 started.")]
 pub(crate) struct DemoArguments {
-    /// Seed for everything that is random, such as names and delays; with the same seed they are the same
+    /// Draw everything random, such as names and delays, from this seed; the same seed gives the same demo
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -104,6 +104,7 @@ struct Signals {
     stopped: Signal,
 }
 
+/// A signal that the demo received: to end, that the window was resized, or to stop (Ctrl-Z).
 enum Heard {
     End,
     Resized,

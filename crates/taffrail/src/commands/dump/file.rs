@@ -12,7 +12,7 @@ use crate::output::answer::Console;
 
 /// The place to which a dump is written: stdout or a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum DumpTarget {
     Stdout,
     File {
         path: PathBuf,
@@ -56,10 +56,10 @@ pub(super) enum Output {
 }
 
 impl Output {
-    pub(super) fn open(target: &Target, console: &Console) -> io::Result<Output> {
+    pub(super) fn open(target: &DumpTarget, console: &Console) -> io::Result<Output> {
         match target {
-            Target::Stdout => Ok(Output::Stream(Box::new(console.programs()))),
-            Target::File { path, .. } => {
+            DumpTarget::Stdout => Ok(Output::Stream(Box::new(console.programs()))),
+            DumpTarget::File { path, .. } => {
                 let there = fs::metadata(path);
                 if there.as_ref().is_ok_and(|there| !there.is_file()) {
                     let stream = OpenOptions::new().write(true).open(path)?;

@@ -14,7 +14,7 @@ use taffrail_observe::{
 };
 use tokio::sync::mpsc;
 
-use self::file::{Output, Target};
+use self::file::{DumpTarget, Output};
 use crate::cli::duration;
 use crate::command_error::{CommandError, Exit};
 use crate::commands::wait::ClusterArguments;
@@ -45,8 +45,9 @@ In a folder, a cluster that does not answer has a file too, with the reason.
 Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written)."
 )]
 pub(crate) struct DumpArguments {
-    /// File to write the dump to, or - for stdout; for several clusters a folder, which gets one file per cluster (end
-    /// its name with / to create it) [default: stdout; several clusters need -o]
+    /// Write the dump to this file, or - for stdout. If several clusters are selected, the name ends with / or a folder
+    /// has it, it names a folder, created if missing, which gets one file per cluster [default: stdout; several
+    /// clusters need -o]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
@@ -58,7 +59,7 @@ pub(crate) struct DumpArguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// Maximum size of each cluster's dump in MiB; objects beyond it are left out, and recorded as not read
+    /// Limit the size of each cluster's dump, in MiB; objects beyond it are left out, and recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &DumpArguments, console: &Console) -> Result<Exit, 
         let console = console.clone();
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
         let request = request.clone();
-        async move { write(&live, target.unwrap_or(Target::Stdout), request, console).await }
+        async move { write(&live, target.unwrap_or(DumpTarget::Stdout), request, console).await }
     })?;
     source::print_requests(
         arguments.clusters.verbose,
@@ -155,11 +156,11 @@ fn times(whole: Option<Duration>, request: Option<Duration>) -> (Duration, Durat
 /// or the failure, and the connection if there was one.
 async fn write(
     live: &ClusterConnector,
-    target: Target,
+    target: DumpTarget,
     request: RecordRequest,
     console: Console,
 ) -> (Result<Closing, Failure>, Option<Cluster>) {
-    let records_lost = matches!(target, Target::File { in_folder: true, .. });
+    let records_lost = matches!(target, DumpTarget::File { in_folder: true, .. });
     let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
     let place = target.clone();
     let writer = tokio::task::spawn_blocking(move || {
@@ -176,8 +177,8 @@ async fn write(
     });
     let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
     let place = match &target {
-        Target::Stdout => "stdout".to_owned(),
-        Target::File { path, .. } => path.display().to_string(),
+        DumpTarget::Stdout => "stdout".to_owned(),
+        DumpTarget::File { path, .. } => path.display().to_string(),
     };
     let unwritten = match writer.await {
         Ok(Ok(())) => return (recorded, cluster),
@@ -217,11 +218,11 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize, console: &Consol
 /// Returns the target of the dump of each cluster in `names`, from `--output`: stdout, the file, or one file per
 /// cluster in a folder, which it creates. Fails if several clusters would share stdout or a file, or the folder cannot
 /// be created.
-fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
+fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<DumpTarget>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
         return match several {
-            false => Ok(vec![Target::Stdout]),
+            false => Ok(vec![DumpTarget::Stdout]),
             true => {
                 Err(CommandError::usage("stdout takes the dump of one cluster, and several are selected")
                     .hint("-o DIR/ writes one file per cluster into a folder"))
@@ -230,7 +231,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
     };
     let is_folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with('/');
     if !several && !is_folder {
-        return Ok(vec![Target::File { path: output.to_owned(), in_folder: false }]);
+        return Ok(vec![DumpTarget::File { path: output.to_owned(), in_folder: false }]);
     }
     if output.exists() && !output.is_dir() {
         let what = format!("several clusters are selected, and {} is a file", output.display());
@@ -246,7 +247,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Comma
         let numbered = (2..).map(|number| format!("{plain}-{number}"));
         let stem = std::iter::once(plain.clone()).chain(numbered).find(|stem| taken.insert(stem.clone()));
         let path = output.join(format!("{}.{EXTENSION}", stem.unwrap_or(plain)));
-        Target::File { path, in_folder: true }
+        DumpTarget::File { path, in_folder: true }
     };
     Ok(names.iter().map(place).collect())
 }

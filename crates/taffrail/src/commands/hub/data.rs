@@ -44,7 +44,7 @@ A file that exists is not overwritten.
 
 Exit codes: 0 written; 2 wrong usage; 3 it could not be read or written.")]
 pub(super) struct BackupArguments {
-    /// File to write, which must not exist
+    /// File to which the copy is written, which must not exist
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -83,7 +83,7 @@ impl DataArguments {
             let error = CommandError::usage(
                 "the data folder of the hub is not known: --data is not given, and this user has no home",
             );
-            error.hint("name a folder with --data DIR")
+            error.hint("name a folder for the hub's data with --data DIR")
         };
         self.folder().ok_or_else(unknown)
     }
@@ -112,7 +112,7 @@ impl DataArguments {
             Err(error) => {
                 let warning =
                     CommandError::unreadable(format_args!("the hub keeps nothing on disk: {error}"));
-                warning.hint("name a folder with --data DIR").harmless().print(console);
+                warning.hint("name a folder for the hub's data with --data DIR").harmless().print(console);
                 return Ok(None);
             }
         };
@@ -120,7 +120,7 @@ impl DataArguments {
             let (path, damage) = (damaged.path.display(), damaged.damage);
             let what = format_args!("the store of the hub was damaged, and a new one is begun: {damage}");
             let warning = CommandError::unreadable(what).harmless();
-            warning.hint(format!("the damaged file is kept as {path}")).print(console);
+            warning.hint(format!("the damaged store is kept in the file {path}")).print(console);
         }
         Ok(Some(store))
     }
@@ -216,7 +216,7 @@ pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result
         say!(out, "restored {} as {}", printable(&from), printable(&to))?;
         if let Some(former) = &former {
             let former = former.display().to_string();
-            say!(out, "the former store is kept as {}", printable(&former))?;
+            say!(out, "the former store of the hub is kept in {}", printable(&former))?;
         }
         out.flush()
     };

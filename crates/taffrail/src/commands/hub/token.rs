@@ -16,7 +16,7 @@ use crate::output::{printable, screen};
 use crate::runtime::block_on;
 use crate::{phrase, program, say};
 
-/// Maximum length of the name of a token, in characters.
+/// Maximum length of the name of a token, in characters; a longer one is refused.
 const MAX_NAME: usize = 64;
 
 /// Create, list and revoke the access tokens of a hub, also while it runs.
@@ -47,11 +47,11 @@ Examples:
 
 Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
-        /// A name for the token, such as that of its user: up to 64 characters
+        /// Name of the token, such as that of its user: up to 64 characters
         #[arg(value_parser = name)]
         name: String,
 
-        /// The token is valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
+        /// Make the token valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = retain)]
         expires: Option<Duration>,
 
@@ -108,9 +108,10 @@ pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit,
         TokenCommand::Revoke { id, data } => {
             if !with_store(data, "revoke a token", async |store| store.revoke_token(id.clone()).await)? {
                 let error = CommandError::usage(format_args!("no token has the ID '{id}'"));
-                return Err(
-                    error.hint(format!("{} shows the IDs", program::hinted("taffrail hub token list")))
-                );
+                return Err(error.hint(format!(
+                    "{} shows the IDs of all tokens",
+                    program::hinted("taffrail hub token list")
+                )));
             }
             console.tell(phrase!("The token {} is revoked.\n", printable(id)));
         }
@@ -210,5 +211,5 @@ pub(super) async fn valid(store: Option<&SqliteStore>) -> Result<Vec<TokenRecord
         return Ok(tokens);
     }
     let error = CommandError::usage("the hub has no valid token, so nobody could ask it");
-    Err(error.hint(format!("create one: {}", program::hinted("taffrail hub token create NAME"))))
+    Err(error.hint(format!("create a token: {}", program::hinted("taffrail hub token create NAME"))))
 }

@@ -54,15 +54,15 @@ told since the command was started.
 Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
 (the rest is still shown); 130 interrupted.")]
 pub(crate) struct OverviewArguments {
-    /// Only apps declared in this namespace [default: all]
+    /// Show only apps declared in this namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Apps of all namespaces, which is the default
+    /// Show the apps of all namespaces, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only these clusters and the apps with objects in them: names as in the CLUSTER column, separated by commas
+    /// Show only these clusters and the apps with objects in them: names as in the CLUSTER column, separated by commas
     /// [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,

@@ -362,7 +362,7 @@ pub(super) fn is_pressing(app: &AppRow) -> bool {
     app.problem.as_ref().is_some_and(Problem::is_pressing)
 }
 
-/// Returns the state of an app in words, such as `Failed` or `Ready, OutOfSync`.
+/// Returns the state of an app in words, such as `Failed`, `Ready, OutOfSync` or `Ready (suspended)`.
 fn state(app: &AppRow) -> String {
     let word = app.health.word();
     match app.problem.as_ref().filter(|_| app.health == Status::Current) {

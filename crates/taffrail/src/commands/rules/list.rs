@@ -9,7 +9,7 @@ use crate::cli::ListOutput;
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::screen;
 use crate::output::table::{Cell, Table};
 use crate::phrase;
@@ -54,7 +54,7 @@ fn print(form: ListOutput, items: Vec<RuleRow>, console: &Console) -> io::Result
         ListOutput::Json | ListOutput::Yaml => {
             get::document(form, &RuleList::of(items, Vec::<ErrorRow>::new()), console)
         }
-        ListOutput::Name => Names::all(
+        ListOutput::Name => NameWriter::all(
             items.iter().map(|item| {
                 let dot = if item.group.is_empty() { "" } else { "." };
                 format!("{}{dot}{}", item.kind, item.group)

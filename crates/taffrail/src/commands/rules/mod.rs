@@ -53,7 +53,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage.")]
 pub(crate) struct ListArguments {
-    /// Only kinds whose full name, KIND.GROUP, contains one of these words, in any case [default: all]
+    /// List only kinds whose full name, KIND.GROUP, contains one of these words, in any case [default: all]
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
@@ -75,7 +75,7 @@ Examples:
 
 Exit codes: 0 answered; 2 wrong usage, or no rules for such a kind.")]
 pub(crate) struct ShowArguments {
-    /// Kinds whose rules are shown: Certificate, certificates or certificate.cert-manager.io
+    /// Kinds whose rules are shown, each as Certificate, certificates or certificate.cert-manager.io
     #[arg(value_name = "KIND", required = true)]
     kinds: Vec<String>,
 
@@ -102,11 +102,11 @@ pub(crate) struct WhyArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: that of the context; in dumps any]
+    /// Look for namespaced objects in this namespace [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 
-    /// With a kind: its objects in all namespaces
+    /// Judge the objects of a kind in all namespaces; an object given by name needs -n instead
     #[arg(short = 'A', long, requires = "objects")]
     all_namespaces: bool,
 
@@ -164,7 +164,8 @@ pub(crate) struct LintArguments {
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Rules to use: taffrail for its own, or a folder with rules that are tried before Taffrail's
+    /// List, show or apply these rules: taffrail for Taffrail's own, or a folder with rules that are tried before
+    /// Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }

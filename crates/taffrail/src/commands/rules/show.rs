@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use taffrail_object::kinds::names_kind;
-use taffrail_rules::Found;
+use taffrail_rules::FoundRules;
 
 use super::ShowArguments;
 use crate::command_error::{CommandError, Exit, written};
@@ -14,10 +14,10 @@ use crate::program;
 pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
     let all = set.all();
-    let mut shown: Vec<Found<'_>> = Vec::new();
+    let mut shown: Vec<FoundRules<'_>> = Vec::new();
     let mut notes = Vec::new();
     for word in &arguments.kinds {
-        let is_meant = |found: &Found<'_>| names_kind(word, found.group, found.kind);
+        let is_meant = |found: &FoundRules<'_>| names_kind(word, found.group, found.kind);
         let mut found: Vec<_> = all.iter().copied().filter(is_meant).collect();
         if found.is_empty()
             && let Some((kind, group)) = word.split_once('.')
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &ShowArguments, console: &Console) -> Result<Exit, 
     Ok(Exit::Yes)
 }
 
-fn print(shown: &[Found<'_>], notes: &[String], console: &Console) -> io::Result<()> {
+fn print(shown: &[FoundRules<'_>], notes: &[String], console: &Console) -> io::Result<()> {
     let mut out = console.programs();
     let mut is_first = true;
     for found in shown {

@@ -15,7 +15,7 @@ use crate::command_error::{CommandError, Exit, chain, written};
 use crate::commands::get;
 use crate::output::answer::Console;
 use crate::output::printable;
-use crate::rule_source::{self, Wanted};
+use crate::rule_source::{self, CustomizationFiles};
 use crate::say;
 
 pub(super) fn test(arguments: &TestArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -38,7 +38,8 @@ pub(super) fn lint(arguments: &LintArguments, console: &Console) -> Result<Exit,
 
 fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
     let folders = rule_source::folders(folder).map_err(CommandError::unreadable)?;
-    let scripts = rule_source::customizations(folder, Wanted::Cases).map_err(CommandError::unreadable)?;
+    let scripts =
+        rule_source::customizations(folder, CustomizationFiles::Cases).map_err(CommandError::unreadable)?;
     if folders.is_empty() && scripts.is_empty() {
         let complaint = CommandError::unreadable(format!("there are no rules in {}", folder.display()));
         return Err(complaint.hint(

@@ -13,7 +13,7 @@ use taffrail_observe::{Member, ObserveError, TimeLimits, for_each_cluster};
 use taffrail_status::assess::{Costs, Evidence};
 use taffrail_status::{ClusterState as _, Presence};
 
-use super::clusters::{Found, Meant, ReadQuery, absent, keys, of_cluster, plan};
+use super::clusters::{Meant, ReadObjects, ReadQuery, absent, keys, of_cluster, plan};
 use super::judge::{Form, Judge};
 use crate::command_error::CommandError;
 use crate::rule_source::RulesWithOptions;
@@ -78,7 +78,7 @@ impl ObjectsAsked {
 fn answered(
     query: &ReadQuery,
     judge: &Judge,
-    found: &[Found],
+    found: &[ReadObjects],
     are_all: bool,
 ) -> Result<ObjectsRead, QuestionError> {
     let are_there = are_all && found.iter().all(|found| !found.meant.is_empty());
@@ -101,7 +101,7 @@ fn answered(
     })
 }
 
-fn statuses(judge: &Judge, Found { snapshot, meant, .. }: &Found) -> ClusterStatuses {
+fn statuses(judge: &Judge, ReadObjects { snapshot, meant, .. }: &ReadObjects) -> ClusterStatuses {
     let costs = Costs::default();
     let item = |meant: &Meant| match meant {
         Meant::NoKind(kind) => vec![StatusItem::NoKind(kind.clone())],

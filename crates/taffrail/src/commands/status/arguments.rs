@@ -36,16 +36,16 @@ pub(crate) struct StatusArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// With kinds, without names and --from: only their objects that match this label selector, such as
+    /// With kinds, without names and --from: judge only their objects that match this label selector, such as
     /// team=blue,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context; in dumps any]
+    /// Look for namespaced objects in this namespace [default: that of the context; in dumps any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     pub(crate) namespace: Option<String>,
 
-    /// With a kind: its objects in all namespaces
+    /// Judge the objects of a kind in all namespaces; an object given by name needs -n instead
     #[arg(short = 'A', long, requires = "objects")]
     pub(crate) all_namespaces: bool,
 
@@ -53,7 +53,7 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// With -f: format of the input
+    /// With -f: read the input in this format
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     pub(crate) input: InputFormat,
 
@@ -61,12 +61,12 @@ pub(crate) struct StatusArguments {
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub(crate) output: StatusOutput,
 
-    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
-    /// are tried before Taffrail's
+    /// Judge objects by these rules: taffrail for Taffrail's own, kstatus for those of kstatus alone, or a folder with
+    /// rules that are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// With --rules kstatus: the variant of kstatus whose verdicts count where the two variants differ [default: flux]
+    /// With --rules kstatus: judge as this variant of kstatus does where the two variants differ [default: flux]
     #[arg(long, value_enum)]
     pub(crate) kstatus_fork: Option<KstatusFork>,
 
@@ -79,11 +79,12 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Show the answer, then watch the clusters and show each change until Ctrl-C
+    /// Show the statuses, then update them as the clusters change, until Ctrl-C: redrawn on a terminal, elsewhere as
+    /// added lines
     #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
     pub(crate) watch: bool,
 
-    /// With -f: number of threads that compute the statuses of objects [default: one per processor]
+    /// With -f: compute the statuses of objects in this many threads [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 

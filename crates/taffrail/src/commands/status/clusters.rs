@@ -26,7 +26,7 @@ use crate::source;
 
 /// A parsed word of the command line: an object, or all objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wanted {
+enum SelectedWord {
     Object(ObjectArg),
     /// All objects of a kind, which the user may give by any of its names.
     Kind(String),
@@ -35,7 +35,7 @@ enum Wanted {
 /// The objects that the command line selects by name, kind, namespace and label, before they are resolved in each
 /// cluster.
 pub(super) struct ReadQuery {
-    wanted: Vec<Wanted>,
+    wanted: Vec<SelectedWord>,
     namespace: Option<String>,
     all_namespaces: bool,
     pub(super) selector: Option<String>,
@@ -56,7 +56,7 @@ pub(super) enum Meant {
 }
 
 /// The objects that were read from one cluster.
-pub(super) struct Found {
+pub(super) struct ReadObjects {
     pub(super) snapshot: Snapshot,
     pub(super) meant: Vec<Meant>,
     /// Names of the kinds that the cluster serves, to suggest one for a misspelled kind.
@@ -77,7 +77,7 @@ impl ReadQuery {
     pub(super) fn of(view: &StatusView) -> Result<ReadQuery, CommandError> {
         let StatusView { objects, namespace, all_namespaces, selector } = view.clone();
         let wanted = wanted(&objects)?;
-        let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
+        let is_of_kind = |wanted: &SelectedWord| matches!(wanted, SelectedWord::Kind(_));
         if selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(CommandError::usage(
                 "-l selects all objects of a kind that have labels, so no names may be given with it",
@@ -96,9 +96,9 @@ impl ReadQuery {
     /// objects may be in any cluster.
     #[cfg(feature = "hub")]
     pub(super) fn clusters(&self) -> Option<BTreeSet<String>> {
-        let cluster = |wanted: &Wanted| match wanted {
-            Wanted::Object(object) => object.cluster().map(str::to_owned),
-            Wanted::Kind(_) => None,
+        let cluster = |wanted: &SelectedWord| match wanted {
+            SelectedWord::Object(object) => object.cluster().map(str::to_owned),
+            SelectedWord::Kind(_) => None,
         };
         self.wanted.iter().map(cluster).collect()
     }
@@ -116,8 +116,8 @@ impl ReadQuery {
     /// Returns an error if an argument begins with a cluster that is not among `known`.
     pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), CommandError> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
-            Wanted::Object(object) => object.cluster(),
-            Wanted::Kind(_) => None,
+            SelectedWord::Object(object) => object.cluster(),
+            SelectedWord::Kind(_) => None,
         });
         unknown_cluster(named, known).map_or(Ok(()), Err)
     }
@@ -125,14 +125,14 @@ impl ReadQuery {
     /// Returns the meaning of each argument in `cluster`, whose kinds are in `discovery`; `own` is the namespace of
     /// its context.
     pub(super) fn meant(&self, cluster: &str, discovery: &Discovery, own: &str) -> Vec<Meant> {
-        let meant = |wanted: &Wanted| {
+        let meant = |wanted: &SelectedWord| {
             let (kind, name) = match wanted {
-                Wanted::Kind(kind) => (kind, None),
-                Wanted::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
-                Wanted::Object(object) if object.cluster().is_some_and(|other| other != cluster) => {
+                SelectedWord::Kind(kind) => (kind, None),
+                SelectedWord::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
+                SelectedWord::Object(object) if object.cluster().is_some_and(|other| other != cluster) => {
                     return Meant::Elsewhere;
                 }
-                Wanted::Object(ObjectArg::Key { key, .. }) => return in_full(key, discovery),
+                SelectedWord::Object(ObjectArg::Key { key, .. }) => return in_full(key, discovery),
             };
             let Some(resource) = discovery.resolve(kind) else {
                 return match discovery.broken().is_empty() {
@@ -273,7 +273,7 @@ pub(super) fn run(
     for problem in &problems {
         printer.complain(problem.into());
     }
-    for Found { snapshot, meant, .. } in &found {
+    for ReadObjects { snapshot, meant, .. } in &found {
         if !print(&mut printer, judge, snapshot, meant)? {
             break;
         }
@@ -376,11 +376,11 @@ pub(super) fn absent(
 
 /// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`. Fails if they mix words
 /// with and without a `/`, or a word with a `/` is no object.
-fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
+fn wanted(words: &[String]) -> Result<Vec<SelectedWord>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
         let object = |word: &String| match word.parse() {
-            Ok(object) => Ok(Wanted::Object(object)),
+            Ok(object) => Ok(SelectedWord::Object(object)),
             Err(_) => {
                 let complaint = CommandError::usage(format!(
                     "cannot read '{word}' as an object: write KIND/NAME, such as deploy/web"
@@ -396,11 +396,11 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     }
     let Some((kinds, names)) = words.split_first() else { return Ok(Vec::new()) };
     let kinds: Vec<&str> = kinds.split(',').filter(|kind| !kind.is_empty()).collect();
-    let of_kind = |kind: &str| -> Vec<Wanted> {
+    let of_kind = |kind: &str| -> Vec<SelectedWord> {
         if names.is_empty() {
-            return vec![Wanted::Kind(kind.to_owned())];
+            return vec![SelectedWord::Kind(kind.to_owned())];
         }
-        names.iter().map(|name| Wanted::Object(ObjectArg::named(kind, name))).collect()
+        names.iter().map(|name| SelectedWord::Object(ObjectArg::named(kind, name))).collect()
     };
     Ok(kinds.into_iter().flat_map(of_kind).collect())
 }
@@ -411,7 +411,7 @@ pub(super) async fn of_cluster(
     plan: taffrail_apps::ReadQuery,
     now: Timestamp,
     rules: RulesWithOptions,
-) -> Found {
+) -> ReadObjects {
     let (name, mut meant) = (&*live.member.name, Vec::new());
     let choose = |cluster: &Cluster, discovery: &Discovery| {
         meant = asked.meant(name, discovery, cluster.namespace());
@@ -421,7 +421,7 @@ pub(super) async fn of_cluster(
         live.read_objects(plan, now, &rules.active(), choose).await;
     let served = discovery.iter().flat_map(|discovery| discovery.resources());
     let kinds = served.map(|served| served.kind.clone()).collect();
-    Found { snapshot, meant, kinds, cluster }
+    ReadObjects { snapshot, meant, kinds, cluster }
 }
 
 /// Prints the statuses of the selected objects in dumps. The dumps alone tell which kinds there are; no server is
@@ -478,13 +478,15 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
         let (word, name) = match wanted {
-            Wanted::Kind(kind) => (kind, None),
-            Wanted::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
-            Wanted::Object(object) if object.cluster().is_some_and(|other| other != snapshot.name()) => {
+            SelectedWord::Kind(kind) => (kind, None),
+            SelectedWord::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
+            SelectedWord::Object(object)
+                if object.cluster().is_some_and(|other| other != snapshot.name()) =>
+            {
                 meant.push(Meant::Elsewhere);
                 continue;
             }
-            Wanted::Object(ObjectArg::Key { key, .. }) => {
+            SelectedWord::Object(ObjectArg::Key { key, .. }) => {
                 meant.push(Meant::One(dumped(snapshot, &key.group_kind()), key.clone()));
                 continue;
             }
@@ -537,10 +539,10 @@ mod tests {
     fn objects_are_named_as_kubectl_names_them() {
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let show = |wanted: &Wanted| match wanted {
-                Wanted::Kind(kind) => format!("{kind}:*"),
-                Wanted::Object(ObjectArg::Named { kind, name }) => format!("{kind}:{name}"),
-                Wanted::Object(ObjectArg::Key { cluster, key }) => {
+            let show = |wanted: &SelectedWord| match wanted {
+                SelectedWord::Kind(kind) => format!("{kind}:*"),
+                SelectedWord::Object(ObjectArg::Named { kind, name }) => format!("{kind}:{name}"),
+                SelectedWord::Object(ObjectArg::Key { cluster, key }) => {
                     format!("{}:{key}", cluster.as_deref().unwrap_or("*"))
                 }
             };

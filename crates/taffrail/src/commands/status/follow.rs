@@ -7,7 +7,7 @@ use taffrail_api::ErrorRow;
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_observe::{FleetWatcher, NO_EXTRA, Wanted};
+use taffrail_observe::{ExtraWatches, FleetWatcher, NO_EXTRA};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
@@ -25,7 +25,7 @@ use crate::runtime::block_on;
 /// The objects that were in a list so far, by the index of their cluster and their key, each with its kind, so that
 /// their deletion can be reported; filled only with `-o jsonl`.
 #[derive(Default)]
-pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
+pub(super) struct ListedObjects(BTreeMap<(usize, ObjectKey), ApiResource>);
 
 /// The statuses of the selected objects in all clusters, and the scopes that could not be read.
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
     judge: &Judge,
-    (printed, seen): (&mut Printed<Judged>, &mut Seen),
+    (printed, seen): (&mut Printed<Judged>, &mut ListedObjects),
     from: &mut Following,
     console: &Console,
 ) -> Result<Exit, CommandError> {
@@ -75,7 +75,7 @@ pub(super) fn look(
     if !is_held {
         for (at, meant) in meant.iter().enumerate() {
             let (objects, selections) = asked.reads(meant);
-            follow.want(at, Wanted { objects, selections, kinds: false });
+            follow.want(at, ExtraWatches { objects, selections, kinds: false });
         }
         block_on(follow.settle(NO_EXTRA))?;
         // Evidence for listed objects can be requested only once the list has arrived.
@@ -86,7 +86,7 @@ pub(super) fn look(
                 Meant::One(..) | Meant::NoKind(_) | Meant::Nothing(_) | Meant::Elsewhere => Vec::new(),
             });
             let objects = listed.collect();
-            follow.want(at, Wanted { objects, ..Wanted::default() });
+            follow.want(at, ExtraWatches { objects, ..ExtraWatches::default() });
         }
         block_on(follow.settle(NO_EXTRA))?;
     }
@@ -133,7 +133,7 @@ fn add(
     judge: &Judge,
     snapshot: &Snapshot,
     meant: &[Meant],
-    mut seen: Option<(usize, &mut Seen)>,
+    mut seen: Option<(usize, &mut ListedObjects)>,
 ) {
     let name = snapshot.name();
     let state = snapshot.freshness().state;
@@ -176,7 +176,7 @@ fn add(
                 }
                 let here = |key: &&ObjectKey| namespace.as_ref().is_none_or(|place| *place == key.namespace);
                 let mut keys = keys(snapshot, resource, namespace.as_ref());
-                if let Some((at, Seen(seen))) = &mut seen {
+                if let Some((at, ListedObjects(seen))) = &mut seen {
                     seen.extend(keys.iter().map(|key| ((*at, key.clone()), resource.clone())));
                     let of_it = seen
                         .iter()

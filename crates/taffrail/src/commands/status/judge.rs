@@ -163,15 +163,15 @@ pub(super) struct Judge {
 
 /// The cluster state from which evidence about an object is taken.
 #[derive(Clone, Copy)]
-struct Known<'e> {
+struct KnownObjects<'e> {
     evidence: Evidence<'e>,
-    /// True if no other object is known, as for manifests.
+    /// True if only the judged object is known, as for a manifest: then there is no evidence.
     is_alone: bool,
 }
 
 /// Returns the empty evidence for an object of a manifest.
-fn alone() -> Known<'static> {
-    Known { evidence: Evidence::from(&Alone), is_alone: true }
+fn alone() -> KnownObjects<'static> {
+    KnownObjects { evidence: Evidence::from(&Alone), is_alone: true }
 }
 
 /// A rule set that returns this verdict for every object.
@@ -200,7 +200,7 @@ impl Judge {
     /// Returns the status of an object of `cluster`, in the form of the answer, judged with `evidence` of that cluster.
     pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: Evidence<'_>) -> Answers {
         let mut answers = Answers::new(cluster.into());
-        let known = Known { evidence, is_alone: false };
+        let known = KnownObjects { evidence, is_alone: false };
         self.one(Parsed::single(0, Ok(object)), now(self.now), true, known, &mut answers);
         for row in &mut answers.rows {
             row.cluster = cluster.to_owned();
@@ -211,7 +211,7 @@ impl Judge {
     /// Returns the status of an object, judged with `evidence`; Unknown with the error if it cannot be judged.
     #[cfg(feature = "hub")]
     pub(super) fn row(&self, object: &Object<'_>, evidence: Evidence<'_>) -> StatusRow {
-        let judged = self.verdict(object, now(self.now), Known { evidence, is_alone: false });
+        let judged = self.verdict(object, now(self.now), KnownObjects { evidence, is_alone: false });
         let (verdict, error) = match judged {
             Ok(verdict) => (verdict, None),
             Err(error) => (Verdict::new(Status::Unknown, "", ""), Some(error.to_string())),
@@ -291,7 +291,7 @@ impl Judge {
         &self,
         object: &Object<'_>,
         now: Timestamp,
-        known: Known<'_>,
+        known: KnownObjects<'_>,
     ) -> Result<Verdict, ComputeError> {
         let verdict = self.rules.active().rules.judge(object, &ObjectContext::default(), now)?;
         self.seen(object, verdict, now, known)
@@ -304,7 +304,7 @@ impl Judge {
         object: &Object<'_>,
         verdict: Verdict,
         now: Timestamp,
-        known: Known<'_>,
+        known: KnownObjects<'_>,
     ) -> Result<Verdict, ComputeError> {
         if self.is_pure || (known.is_alone && !may_change(object, &verdict)) {
             return Ok(verdict);
@@ -319,7 +319,14 @@ impl Judge {
         Ok(Verdict { suspended, message: assessment.message.into(), ..assessment.verdict })
     }
 
-    fn one(&self, parsed: Parsed<'_>, now: Timestamp, exact: bool, known: Known<'_>, answers: &mut Answers) {
+    fn one(
+        &self,
+        parsed: Parsed<'_>,
+        now: Timestamp,
+        exact: bool,
+        known: KnownObjects<'_>,
+        answers: &mut Answers,
+    ) {
         let line = parsed.line;
         let miss = |text: String, answers: &mut Answers| {
             answers.all_current = false;
@@ -384,7 +391,12 @@ impl Judge {
         });
     }
 
-    fn augmented(&self, object: &Object<'_>, now: Timestamp, known: Known<'_>) -> Result<String, String> {
+    fn augmented(
+        &self,
+        object: &Object<'_>,
+        now: Timestamp,
+        known: KnownObjects<'_>,
+    ) -> Result<String, String> {
         let mut tree = object.to_tree().map_err(|error| error.to_string())?;
         let verdict = self.verdict(object, now, known).map_err(|error| error.to_string())?;
         augment(&mut tree, &Fixed(verdict), now).map_err(|error| error.to_string())?;

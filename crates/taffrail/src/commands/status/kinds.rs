@@ -50,5 +50,5 @@ pub(in crate::commands) fn unknown(word: &str, known: impl IntoIterator<Item = S
             .hint("kinds are written as kubectl takes them: deploy, deployments.apps, Certificate");
     }
     let named: Vec<&str> = known.iter().map(String::as_str).collect();
-    complaint.hint(format!("the kinds are {}", named.join(", ")))
+    complaint.hint(format!("the known kinds are {}", named.join(", ")))
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
         return Err(CommandError::usage("--augment prints whole objects, which do not fit into a table")
-            .hint("add -o json, -o jsonl or -o yaml"));
+            .hint("with --augment, add -o json, -o jsonl or -o yaml"));
     }
     if arguments.kstatus_fork.is_some() && !arguments.rules.is_kstatus() {
         let complaint = CommandError::usage(
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &StatusArguments, console: &Console) -> Result<Exit
     if arguments.watch {
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
-        let mut seen = follow::Seen::default();
+        let mut seen = follow::ListedObjects::default();
         return watch::follow(arguments.form(), console, |from, printed, console| {
             follow::look(arguments, &view, &judge, (printed, &mut seen), from, console)
         });

@@ -12,7 +12,7 @@ use crate::commands::changes::Printed;
 use crate::commands::get::NOTHING_KNOWN;
 use crate::commands::rows::STATUS;
 use crate::output::answer::Console;
-use crate::output::names::Names;
+use crate::output::names::NameWriter;
 use crate::output::style;
 use crate::output::table::{Cell, Table};
 use crate::{phrase, reasons};
@@ -23,11 +23,12 @@ const AUGMENTED: &str = "v1 List";
 /// Maximum number of objects that could not be read or judged that are printed one by one; the others are counted.
 const MAX_MISSES: usize = 20;
 
+/// A writer to stdout or to the pager.
 type Out = Box<dyn Write>;
 
 /// Writes statuses as they arrive, prints errors, and keeps the exit code.
 pub(super) struct Printer {
-    form: Form,
+    form: PrintForm,
     exit: Exit,
     all_current: bool,
     /// True once stdout is closed.
@@ -38,15 +39,17 @@ pub(super) struct Printer {
     console: Console,
 }
 
-enum Form {
+/// The form in which `status` prints rows: a table, names, lines of JSON, or the items of one document.
+enum PrintForm {
     /// The table; true for `-o wide`; and true if it has a CLUSTER column.
     Table(Box<Table<Out>>, bool, bool),
     /// The names, and true if they begin with the cluster.
-    Names(Names, bool),
+    Names(NameWriter, bool),
     Lines(Out),
     Items(Out, ItemStyle, usize),
 }
 
+/// The form of a list of objects, with the kind of the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemStyle {
     Json { kind: &'static str },
@@ -67,12 +70,12 @@ impl Printer {
                 let out: Out = Box::new(console.people());
                 let table = Table::new(out, columns(wide, several), crate::output::screen());
                 let table = table.spare(&["RULE", "REASON", "APIVERSION"]).whole(wide);
-                Form::Table(Box::new(table), wide, several)
+                PrintForm::Table(Box::new(table), wide, several)
             }
-            StatusOutput::Name => Form::Names(Names::new(console), several),
-            StatusOutput::Jsonl => Form::Lines(raw()),
-            StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
-            StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
+            StatusOutput::Name => PrintForm::Names(NameWriter::new(console), several),
+            StatusOutput::Jsonl => PrintForm::Lines(raw()),
+            StatusOutput::Json => PrintForm::Items(raw(), ItemStyle::Json { kind }, 0),
+            StatusOutput::Yaml => PrintForm::Items(raw(), ItemStyle::Yaml { kind }, 0),
         };
         Printer {
             form,
@@ -149,7 +152,7 @@ impl Printer {
             self.exit = self.exit.max(Exit::Incomplete);
         }
         // JSON lines contain the misses.
-        let told = answers.told && matches!(self.form, Form::Lines(_));
+        let told = answers.told && matches!(self.form, PrintForm::Lines(_));
         if !told {
             for miss in &answers.misses {
                 self.miss(&answers.source, miss);
@@ -179,7 +182,7 @@ impl Printer {
             .print(&self.console);
         }
         let empty = match &self.form {
-            Form::Table(table, ..) => table.is_empty(),
+            PrintForm::Table(table, ..) => table.is_empty(),
             _ => false,
         };
         if empty && self.exit == Exit::Yes && io::stdin().is_terminal() {
@@ -196,7 +199,7 @@ impl Printer {
     }
 }
 
-impl Form {
+impl PrintForm {
     fn write_changed(
         &mut self,
         rows: &[Judged],
@@ -204,7 +207,7 @@ impl Form {
         console: &Console,
     ) -> io::Result<()> {
         match self {
-            Form::Table(table, wide, several) => {
+            PrintForm::Table(table, wide, several) => {
                 let columns = columns(*wide, *several);
                 let cells = |row: &Judged| -> Vec<Cell> {
                     row.answers.rows.iter().flat_map(|row| cells(row, *wide, *several)).collect()
@@ -222,25 +225,25 @@ impl Form {
                 printed.columns = if rows.is_empty() { Vec::new() } else { columns };
                 Ok(())
             }
-            Form::Names(_, several) => printed.names(rows, &[], *several, console),
-            Form::Lines(out) => printed
+            PrintForm::Names(_, several) => printed.names(rows, &[], *several, console),
+            PrintForm::Lines(out) => printed
                 .changed(rows, |row| row.answers.lines.clone())
                 .try_for_each(|line| out.write_all(&line)),
-            Form::Items(..) => rows.iter().try_for_each(|row| self.write(&row.answers)),
+            PrintForm::Items(..) => rows.iter().try_for_each(|row| self.write(&row.answers)),
         }
     }
 
     fn write(&mut self, answers: &Answers) -> io::Result<()> {
         match self {
-            Form::Table(table, wide, several) => {
+            PrintForm::Table(table, wide, several) => {
                 answers.rows.iter().try_for_each(|row| table.row(cells(row, *wide, *several)))
             }
-            Form::Names(out, several) => answers.rows.iter().try_for_each(|row| {
+            PrintForm::Names(out, several) => answers.rows.iter().try_for_each(|row| {
                 let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
                 out.write(&if *several { format!("{}/{key}", row.cluster) } else { key.to_string() })
             }),
-            Form::Lines(out) => out.write_all(&answers.lines),
-            Form::Items(out, style, count) => {
+            PrintForm::Lines(out) => out.write_all(&answers.lines),
+            PrintForm::Items(out, style, count) => {
                 for line in answers.lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
                     style.item(out, *count, line)?;
                     *count += 1;
@@ -252,10 +255,10 @@ impl Form {
 
     fn finish(self, errors: &[ErrorRow]) -> io::Result<()> {
         match self {
-            Form::Table(table, ..) => table.finish(),
-            Form::Names(mut out, _) => out.finish(),
-            Form::Lines(mut out) => out.flush(),
-            Form::Items(mut out, style, count) => {
+            PrintForm::Table(table, ..) => table.finish(),
+            PrintForm::Names(mut out, _) => out.finish(),
+            PrintForm::Lines(mut out) => out.flush(),
+            PrintForm::Items(mut out, style, count) => {
                 style.end(&mut out, count, errors)?;
                 out.flush()
             }

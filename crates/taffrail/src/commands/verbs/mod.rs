@@ -43,7 +43,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
-            let complaint = CommandError::usage("a dump cannot be changed");
+            let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
             return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
         }
         let fleet = source::dumps(&arguments.source, console)?;

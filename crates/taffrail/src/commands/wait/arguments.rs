@@ -38,8 +38,8 @@ pub(crate) struct WaitArguments {
     )]
     pub(crate) targets: Vec<String>,
 
-    /// Condition that all targets must meet: current (the status is Ready, and an app is synced), deleted (or replaced
-    /// by a new object of that name), exists, failed, condition=NAME[=VALUE] (VALUE is True if left out),
+    /// Wait until all targets meet this condition: current (the status is Ready, and an app is synced), deleted (or
+    /// replaced by a new object of that name), exists, failed, condition=NAME[=VALUE] (VALUE is True if left out),
     /// jsonpath='{.field}'[=VALUE] (any value if left out), cel='EXPRESSION' about `object`, or, for apps,
     /// revision=REVISION (applied, and all objects are ready)
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
@@ -64,7 +64,8 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context], and in which the apps are declared [default: any]
+    /// Look for the objects in this namespace [default: that of the context], and for apps declared in it [default: in
+    /// any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -94,13 +95,13 @@ pub(crate) struct WaitArguments {
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects: none (advisory), or that
-    /// enough available Pods make it ready (sufficient)
+    /// Choose the effect of PodDisruptionBudgets on the status of the Deployment whose Pods they protect: none
+    /// (advisory), or that it is ready with as many available Pods as each of them requires (sufficient)
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Rules that judge objects: taffrail for its own, kstatus for those of kstatus alone, or a folder with rules that
-    /// are tried before Taffrail's
+    /// Judge objects by these rules: taffrail for Taffrail's own, kstatus for those of kstatus alone, or a folder with
+    /// rules that are tried before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 

@@ -14,7 +14,7 @@ use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, W
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
 use taffrail_cluster::ListStrategy;
 use taffrail_object::ObjectKey;
-use taffrail_observe::{FleetWatcher, Wanted};
+use taffrail_observe::{ExtraWatches, FleetWatcher};
 
 use super::named::check_clusters;
 use crate::cli::ViewArguments;
@@ -32,7 +32,7 @@ use targets::ReadQuery;
 /// Time after which a cluster that does not answer counts as unreachable; Taffrail goes on trying to reach it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Interval between evaluations when only time has passed.
+/// Interval at which `wait` evaluates its condition if nothing changes but the time.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Interval between evaluations while the server's kinds are read again and again because it does not serve a needed
@@ -203,6 +203,6 @@ fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
             .is_some_and(|catalog| kinds.into_iter().any(|kind| catalog.get(&kind).is_none()));
         let is_unknown = targets.iter().any(|target| matches!(target, Target::UnknownKind { .. }));
         let kinds = lacks_kind || is_unknown && snapshot.kinds().is_some();
-        follow.want(at, Wanted { objects, selections, kinds });
+        follow.want(at, ExtraWatches { objects, selections, kinds });
     }
 }

@@ -24,7 +24,7 @@ const UNSEEN: Duration = Duration::from_secs(1);
 
 /// The output of one run of `wait`.
 pub(super) struct Output {
-    form: Form,
+    form: WaitForm,
     /// True if several clusters are read, so that each name needs its cluster.
     several: bool,
     /// True if the user chose contexts, so that suggested commands need `--context`.
@@ -42,7 +42,8 @@ pub(super) struct Output {
     console: Console,
 }
 
-enum Form {
+/// The form in which `wait` prints: a table redrawn on a terminal, or what `-o` names.
+enum WaitForm {
     Screen(Screen),
     /// A table printed at the end.
     Table,
@@ -67,11 +68,11 @@ impl Output {
                 .map_err(|error| CommandError::unreadable("cannot draw on the terminal").with_source(&error))
         };
         let form = match asked {
-            None => screen()?.map_or(Form::Lines, Form::Screen),
-            Some(WaitOutput::Table) => screen()?.map_or(Form::Table, Form::Screen),
-            Some(WaitOutput::Lines) => Form::Lines,
-            Some(WaitOutput::Jsonl) => Form::Jsonl,
-            Some(WaitOutput::Junit) => Form::Junit,
+            None => screen()?.map_or(WaitForm::Lines, WaitForm::Screen),
+            Some(WaitOutput::Table) => screen()?.map_or(WaitForm::Table, WaitForm::Screen),
+            Some(WaitOutput::Lines) => WaitForm::Lines,
+            Some(WaitOutput::Jsonl) => WaitForm::Jsonl,
+            Some(WaitOutput::Junit) => WaitForm::Junit,
         };
         let (told, unseen, met, notes) = Default::default();
         Ok(Output { form, several, is_named, told, unseen, met, notes, console: console.clone() })
@@ -80,7 +81,7 @@ impl Output {
     /// Prints notes about the watches as warnings, without those that the last call got too; if frames are drawn, keeps
     /// them for the lines below the table.
     pub(super) fn note(&mut self, notes: Vec<String>) {
-        if !matches!(self.form, Form::Screen(_)) {
+        if !matches!(self.form, WaitForm::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
             fresh.for_each(|note| CommandError::unreadable(note).harmless().print(&self.console));
         }
@@ -103,7 +104,7 @@ impl Output {
                 _ => drop(self.met.remove(&key(row))),
             }
         }
-        if let Form::Screen(screen) = &mut self.form {
+        if let WaitForm::Screen(screen) = &mut self.form {
             let mut lines = table(wait, self.several, Some((at, options)));
             lines.push(String::new());
             lines.push(progress(wait, at, options));
@@ -129,18 +130,18 @@ impl Output {
                 continue;
             }
             let result = match &self.form {
-                Form::Lines => {
+                WaitForm::Lines => {
                     let mut out = self.console.people();
                     let time = now.strftime("%H:%M:%S");
                     say!(out, "{} {}", printable(&time.to_string()), Phrase::drawn(&line))
                         .and_then(|()| out.flush())
                 }
-                Form::Jsonl => {
+                WaitForm::Jsonl => {
                     let change = WaitChange::new(&row, now, self.context(&row));
                     let mut out = self.console.programs();
                     json(&mut out, &change).and_then(|()| out.flush())
                 }
-                Form::Screen(_) | Form::Table | Form::Junit => Ok(()),
+                WaitForm::Screen(_) | WaitForm::Table | WaitForm::Junit => Ok(()),
             };
             if matches!(&result, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
                 return Ok(false);
@@ -178,15 +179,15 @@ impl Output {
         let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
         let summary = WaitSummary::new(wait.until(), end, at, items, now);
         match self.form {
-            Form::Jsonl => return written(json(&mut self.console.programs(), &summary)),
-            Form::Junit => {
+            WaitForm::Jsonl => return written(json(&mut self.console.programs(), &summary)),
+            WaitForm::Junit => {
                 let met = |row: &Row| self.met.get(&key(row)).copied().unwrap_or(at);
                 let rows = wait.rows().zip(&summary.items).map(|(row, item)| (row, item, met(row)));
                 return written(junit::report(&mut self.console.programs(), &summary, rows));
             }
-            Form::Screen(_) | Form::Table | Form::Lines => {}
+            WaitForm::Screen(_) | WaitForm::Table | WaitForm::Lines => {}
         }
-        let is_table = !matches!(self.form, Form::Lines);
+        let is_table = !matches!(self.form, WaitForm::Lines);
         let several = self.several;
         // The terminal is restored before the result is printed.
         drop(self.form);

@@ -22,6 +22,7 @@ pub(super) struct ReadQuery {
     labels: Option<String>,
 }
 
+/// A target of `wait` as the command line or a file of `-f` names it, before it is looked up.
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),
@@ -65,12 +66,14 @@ impl ReadQuery {
         }
         let is_named = |word: &TargetArg| matches!(word, TargetArg::Object(ObjectArg::Named { .. }));
         if asked.all_namespaces && asked.words.iter().any(is_named) {
-            let complaint = CommandError::usage("a name needs a namespace, and -A stands for all of them");
-            return Err(complaint.hint("name the namespace with -n, or write a kind without a name"));
+            let complaint = CommandError::usage(
+                "an object named KIND/NAME needs a namespace, and -A stands for all of them",
+            );
+            return Err(complaint.hint("name the object's namespace with -n, or write a kind without a name"));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
             return Err(CommandError::usage("--for revision=… waits for apps: only apps have revisions")
-                .hint("name only apps: app/NAME"));
+                .hint("with --for revision=… name only apps, each as app/NAME"));
         }
         Ok(asked)
     }

@@ -12,7 +12,7 @@ use taffrail_sim::{Clock, Timeline};
 use super::managers::status_manager;
 use super::objects::{artifact, manager_in, revision};
 use super::template::{fill, hash};
-use super::tools::Place;
+use super::tools::ControlledCluster;
 use super::{Declared, WorldError};
 
 /// Duration of a round of faults, after which the next round begins.
@@ -49,7 +49,7 @@ struct Scene {
 }
 
 /// The facts about one cluster from which the placeholders of all faults are filled in there.
-struct Part<'p> {
+struct FaultFacts<'p> {
     seed: u64,
     declared: &'p Declared,
     cluster: &'p str,
@@ -59,7 +59,7 @@ struct Part<'p> {
     states: &'p BTreeMap<String, String>,
 }
 
-impl Part<'_> {
+impl FaultFacts<'_> {
     /// Returns the value of the placeholder `place` of a fault file in a round, counted from 0; `None` if there is
     /// no such placeholder.
     fn value(&self, place: &str, round: u64) -> Option<String> {
@@ -133,7 +133,7 @@ impl Part<'_> {
 /// round its commits are added to the clusters' repositories.
 pub(super) fn begin(
     declared: &Declared,
-    places: &[Place],
+    places: &[ControlledCluster],
     clock: &Clock,
     seed: u64,
 ) -> Result<(), WorldError> {
@@ -141,13 +141,13 @@ pub(super) fn begin(
         .map_err(|error| WorldError::Declared(error.to_string()))?;
     let servers: Vec<(String, String)> =
         places.iter().map(|it| (it.cluster.name().to_owned(), it.cluster.url())).collect();
-    for Place { cluster, repository } in places {
+    for ControlledCluster { cluster, repository } in places {
         let member = declared.clusters.iter().find(|member| member.name == cluster.name());
         let branch = member.map(|member| member.branch.clone()).unwrap_or_default();
         let name = cluster.name().to_owned();
         let (declared, servers, states) = (declared.clone(), servers.clone(), states.clone());
         let timeline = move |round| {
-            let part = Part {
+            let part = FaultFacts {
                 seed,
                 declared: &declared,
                 cluster: &name,

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use objects::Made;
+use objects::ManagedTexts;
 use serde::Deserialize;
 use taffrail_object::yaml;
 use taffrail_sim::{Cluster, Fleet, SimError, TimelineError};
 use template::UnknownPlaceholder;
 use tokio::task::JoinSet;
-use tools::{Controllers, Place};
+use tools::{ControlledCluster, Controllers};
 
 /// The time that is simulated before the demo begins, so that objects are as old as that.
 const AGE: Duration = Duration::from_secs(3 * 86_400);
@@ -98,6 +98,7 @@ struct Member {
     label: Vec<String>,
 }
 
+/// The contents of `fleet.yaml`: the apps by name, and the clusters to which they are delivered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
@@ -163,8 +164,9 @@ impl World {
         }
         let servers = clusters.iter().map(|it| (it.name().to_owned(), it.url())).collect();
         let made = objects::all(&declared, seed, &servers, start)?;
-        let place = |cluster: &Cluster| Place { cluster: cluster.clone(), repository: Arc::default() };
-        let places: Arc<[Place]> = clusters.iter().map(place).collect();
+        let place =
+            |cluster: &Cluster| ControlledCluster { cluster: cluster.clone(), repository: Arc::default() };
+        let places: Arc<[ControlledCluster]> = clusters.iter().map(place).collect();
         for place in &*places {
             for made in made.get(place.cluster.name()).into_iter().flatten() {
                 made.apply(&place.cluster)?;
@@ -186,7 +188,7 @@ impl World {
         let mut controllers = Vec::with_capacity(places.len());
         for place in &*places {
             let all = made.get(place.cluster.name()).into_iter().flatten();
-            let told = all.map(Made::told).collect::<Result<Vec<_>, _>>()?.concat();
+            let told = all.map(ManagedTexts::told).collect::<Result<Vec<_>, _>>()?.concat();
             let clock = world.fleet.clock().clone();
             controllers.push(Controllers::new(place.clone(), places.clone(), clock, told));
         }

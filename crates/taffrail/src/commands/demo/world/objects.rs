@@ -14,11 +14,11 @@ use taffrail_sim::{Cluster, SimError};
 use super::managers::status_manager;
 use super::repository::{Repository, key_of};
 use super::template::{Values, hash};
-use super::tools::Told;
+use super::tools::ToolObject;
 use super::{App, Declared, Member, WorldError};
 
 /// Objects as YAML text, with the field manager that applies them.
-pub(super) struct Made {
+pub(super) struct ManagedTexts {
     text: String,
     /// The field manager that applies the objects.
     manager: &'static str,
@@ -27,16 +27,16 @@ pub(super) struct Made {
 }
 
 /// The objects to apply to each cluster, by the cluster's name.
-type Texts = BTreeMap<String, Vec<Made>>;
+type Texts = BTreeMap<String, Vec<ManagedTexts>>;
 
-impl Made {
-    fn new(text: String, manager: &'static str) -> Made {
-        Made { text, manager, tracked_by: None }
+impl ManagedTexts {
+    fn new(text: String, manager: &'static str) -> ManagedTexts {
+        ManagedTexts { text, manager, tracked_by: None }
     }
 
     /// Returns the objects on which the simulated controllers of Flux and Argo CD act, such as Kustomizations.
-    pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
-        Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
+    pub(super) fn told(&self) -> Result<Vec<ToolObject>, SimError> {
+        Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(ToolObject::of).collect())
     }
 
     /// Applies the objects to `cluster`, except for Namespaces that exist there, since these belong to the first app
@@ -75,7 +75,7 @@ impl Made {
 /// A kind of custom resources in the simulated clusters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kind {
+struct CustomKind {
     group: String,
     version: String,
     kind: String,
@@ -155,7 +155,7 @@ pub(super) fn all(
     let definitions = definitions()?;
     let mut texts: Texts = BTreeMap::new();
     for member in &declared.clusters {
-        let made = Made::new(definitions.clone(), "kubectl");
+        let made = ManagedTexts::new(definitions.clone(), "kubectl");
         texts.entry(member.name.clone()).or_default().push(made);
     }
     for member in &declared.clusters {
@@ -171,10 +171,10 @@ pub(super) fn all(
 }
 
 fn definitions() -> Result<String, WorldError> {
-    let kinds: Vec<Kind> =
+    let kinds: Vec<CustomKind> =
         yaml::read(include_str!("kinds.yaml")).map_err(|error| WorldError::Declared(error.to_string()))?;
     let mut texts = Vec::new();
-    for Kind { group, version, kind, plural, short, columns } in kinds {
+    for CustomKind { group, version, kind, plural, short, columns } in kinds {
         let values = Values::default().with("singular", kind.to_lowercase()).with("kind", kind);
         let values = values.with("group", group).with("version", version).with("plural", plural);
         let values = values.with("short", json!(short)).with("columns", columns);
@@ -214,7 +214,8 @@ impl One<'_> {
     fn write(&self, texts: &mut Texts) -> Result<(), WorldError> {
         let here = texts.entry(self.member.name.clone()).or_default();
         let tracked_by = (self.delivery == Delivery::Application).then(|| self.application_name());
-        let made = |text| Made { text, manager: self.delivery.manager(), tracked_by: tracked_by.clone() };
+        let made =
+            |text| ManagedTexts { text, manager: self.delivery.manager(), tracked_by: tracked_by.clone() };
         here.push(self.own_namespace()?);
         for (workload, replicas) in &self.app.workloads {
             let has_volume = self.app.volume.as_ref() == Some(workload);
@@ -251,7 +252,8 @@ impl One<'_> {
             _ => own,
         };
         let manager = self.delivery.declarer();
-        let mut add = |text: String| texts.entry(home.clone()).or_default().push(Made::new(text, manager));
+        let mut add =
+            |text: String| texts.entry(home.clone()).or_default().push(ManagedTexts::new(text, manager));
         match self.delivery {
             Delivery::Label => {}
             Delivery::Kustomization => {
@@ -318,12 +320,12 @@ impl One<'_> {
     }
 
     /// Returns the Namespace of the app, with the marks of the delivery tool if the app declares it.
-    fn own_namespace(&self) -> Result<Made, WorldError> {
+    fn own_namespace(&self) -> Result<ManagedTexts, WorldError> {
         if !self.objects().iter().any(|key| key.kind == "Namespace") {
-            return Ok(Made::new(self.namespace(&self.app.namespace)?, "kubectl"));
+            return Ok(ManagedTexts::new(self.namespace(&self.app.namespace)?, "kubectl"));
         }
         let text = self.values().fill(include_str!("templates/namespace.yaml"))?;
-        Ok(Made::new(text, self.delivery.manager()))
+        Ok(ManagedTexts::new(text, self.delivery.manager()))
     }
 
     fn commit(&self) -> String {
@@ -451,7 +453,7 @@ impl One<'_> {
 
     /// Returns the Application; if it delivers to another cluster, before it the Secret of that cluster and the
     /// ApplicationSet that creates the Application.
-    fn application(&self) -> Result<Vec<Made>, WorldError> {
+    fn application(&self) -> Result<Vec<ManagedTexts>, WorldError> {
         let is_own = self.member.from.is_none();
         let server = match self.servers.get(&self.member.name) {
             Some(server) if !is_own => server.as_str(),
@@ -470,9 +472,16 @@ impl One<'_> {
             let values = self.values().with("open", "{{").with("close", "}}").with("uid", uid);
             let values =
                 values.with("packedName", pack(&self.member.name)).with("packedServer", pack(server));
-            texts.push(Made::new(values.fill(include_str!("templates/argo-cluster.yaml"))?, "argocd-server"));
+            texts.push(ManagedTexts::new(
+                values.fill(include_str!("templates/argo-cluster.yaml"))?,
+                "argocd-server",
+            ));
             let text = values.fill(include_str!("templates/argo-applicationset.yaml"))?;
-            texts.push(Made { text, manager: "argocd-controller", tracked_by: Some("fleet".to_owned()) });
+            texts.push(ManagedTexts {
+                text,
+                manager: "argocd-controller",
+                tracked_by: Some("fleet".to_owned()),
+            });
         }
         let resource = |key: &ObjectKey| {
             let mut resource = json!({
@@ -513,9 +522,11 @@ impl One<'_> {
         let values = values.with("resources", json!(resources));
         let text = values.fill(include_str!("templates/argo-application.yaml"))?;
         texts.push(match self.name {
-            "fleet" => Made::new(text, "kubectl"),
-            _ if is_own => Made { text, manager: "argocd-controller", tracked_by: Some("fleet".to_owned()) },
-            _ => Made::new(text, "argocd-applicationset-controller"),
+            "fleet" => ManagedTexts::new(text, "kubectl"),
+            _ if is_own => {
+                ManagedTexts { text, manager: "argocd-controller", tracked_by: Some("fleet".to_owned()) }
+            }
+            _ => ManagedTexts::new(text, "argocd-applicationset-controller"),
         });
         Ok(texts)
     }

@@ -17,6 +17,7 @@ use super::managers::status_manager;
 #[derive(Debug, Default)]
 pub(super) struct Repository(Mutex<Contents>);
 
+/// The declared objects by key, and their later versions.
 #[derive(Debug, Default)]
 struct Contents {
     objects: HashMap<ObjectKey, Declared>,
@@ -189,7 +190,8 @@ fn overlay(live: &mut Value, declared: &Value) {
 }
 
 /// Returns true if `live` has all members of `declared`, with equal values; it may have more members, such as defaults.
-/// Lists must be equally long. Null and an empty object match every value.
+/// Lists must be equally long; an empty one also matches what is not a list. Null and an empty object match every
+/// value.
 fn has(live: &Value, declared: &Value) -> bool {
     match declared {
         Value::Null => true,

@@ -29,22 +29,22 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The identity of an object of Flux or Argo CD, such as a Kustomization or Application, on which a simulated
 /// controller acts.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct ToolObject {
     api_version: String,
     kind: String,
     namespace: String,
     name: String,
 }
 
-impl Told {
+impl ToolObject {
     /// Returns the identity of `object` if a controller of Flux or Argo CD acts on its kind, else `None`.
-    pub(super) fn of(object: &Value) -> Option<Told> {
+    pub(super) fn of(object: &Value) -> Option<ToolObject> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let api_version = text(&object["apiVersion"]);
         let kind = text(&object["kind"]);
         let is_told = api_version.contains(".toolkit.fluxcd.io/") || kind == "Application";
         let metadata = &object["metadata"];
-        is_told.then(|| Told {
+        is_told.then(|| ToolObject {
             api_version,
             kind,
             namespace: text(&metadata["namespace"]),
@@ -79,32 +79,37 @@ impl Told {
 
 /// A cluster to which controllers apply objects, with the repository of its declared objects.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ControlledCluster {
     pub(super) cluster: Cluster,
     pub(super) repository: Arc<Repository>,
 }
 
 /// The simulated controllers of Flux and Argo CD in one cluster.
 pub(super) struct Controllers {
-    home: Place,
+    home: ControlledCluster,
     /// The clusters to which Argo CD may deliver.
-    places: Arc<[Place]>,
+    places: Arc<[ControlledCluster]>,
     clock: Clock,
-    flux: Vec<flux::Followed>,
-    argo: Vec<argo::Followed>,
+    flux: Vec<flux::FluxObject>,
+    argo: Vec<argo::Application>,
 }
 
 impl Controllers {
     /// Creates the controllers in the cluster `home`, which act on the objects `told` and may apply to `places`.
-    pub(super) fn new(home: Place, places: Arc<[Place]>, clock: Clock, told: Vec<Told>) -> Controllers {
-        let (argo, flux): (Vec<Told>, Vec<Told>) =
+    pub(super) fn new(
+        home: ControlledCluster,
+        places: Arc<[ControlledCluster]>,
+        clock: Clock,
+        told: Vec<ToolObject>,
+    ) -> Controllers {
+        let (argo, flux): (Vec<ToolObject>, Vec<ToolObject>) =
             told.into_iter().partition(|told| told.kind == "Application");
         Controllers {
             home,
             places,
             clock,
-            flux: flux.into_iter().map(flux::Followed::new).collect(),
-            argo: argo.into_iter().map(argo::Followed::new).collect(),
+            flux: flux.into_iter().map(flux::FluxObject::new).collect(),
+            argo: argo.into_iter().map(argo::Application::new).collect(),
         }
     }
 
@@ -120,8 +125,9 @@ impl Controllers {
 
     /// Returns receivers that are notified when this cluster changes, or one to which its Argo CD delivers.
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
-        let is_target =
-            |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
+        let is_target = |place: &&ControlledCluster| {
+            self.argo.iter().any(|followed| followed.delivers_to(&self.home, place))
+        };
         let others = self.places.iter().filter(|place| place.cluster.name() != self.home.cluster.name());
         let all = std::iter::once(&self.home).chain(others.filter(is_target));
         all.map(|place| place.cluster.changes()).collect()
@@ -154,7 +160,7 @@ impl Controllers {
 /// Applies those of the declared objects `keys` that are missing or changed, up to the first failure; returns their
 /// number.
 fn apply(
-    place: &Place,
+    place: &ControlledCluster,
     keys: impl IntoIterator<Item = ObjectKey>,
     now: Timestamp,
 ) -> Result<usize, taffrail_sim::SimError> {

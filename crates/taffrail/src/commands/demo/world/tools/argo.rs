@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_object::ObjectKey;
 
-use super::{Place, Told, after, apply, has_finalizer, is_ending, stamp, text};
+use super::{ControlledCluster, ToolObject, after, apply, has_finalizer, is_ending, stamp, text};
 use crate::commands::demo::world::repository::Drift;
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
@@ -16,28 +16,33 @@ const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 
 /// An Application, and what the simulated controller remembers about it.
-pub(super) struct Followed {
-    told: Told,
+pub(super) struct Application {
+    told: ToolObject,
     /// The time at which drift is healed if it still exists then; `None` if there is none, or the Application has no
     /// self-heal.
     heals_at: Option<Timestamp>,
 }
 
-impl Followed {
-    pub(super) fn new(told: Told) -> Followed {
-        Followed { told, heals_at: None }
+impl Application {
+    pub(super) fn new(told: ToolObject) -> Application {
+        Application { told, heals_at: None }
     }
 
     /// Returns true if the destination server of the Application, which is in `home`, is the URL of `place`; always
     /// false for the in-cluster address.
-    pub(super) fn delivers_to(&self, home: &Place, place: &Place) -> bool {
+    pub(super) fn delivers_to(&self, home: &ControlledCluster, place: &ControlledCluster) -> bool {
         let object = self.told.get(&home.cluster);
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
     }
 
     /// Compares, syncs or heals the Application if that is due; finishes its deletion if it is being deleted. Returns
     /// the time at which drift is due to be healed; `None` if there is none that Argo CD heals.
-    pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn look(
+        &mut self,
+        home: &ControlledCluster,
+        places: &[ControlledCluster],
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {
             IN_CLUSTER => home,
@@ -109,7 +114,7 @@ impl Followed {
     /// and removes the operation and a requested refresh. The number of applied objects is not written.
     fn finish(
         &self,
-        home: &Place,
+        home: &ControlledCluster,
         operation: &Value,
         done: &Result<usize, (&'static str, String)>,
         now: Timestamp,
@@ -138,7 +143,7 @@ impl Followed {
     /// Compares declared with live objects and writes what has changed. Returns true if they are equal, apart from
     /// changed objects of Argo CD's own kinds; also, without comparing, if the cluster is unreachable, the sync state
     /// is Unknown or the Application is gone.
-    fn compare(&self, home: &Place, target: &Place, now: Timestamp) -> bool {
+    fn compare(&self, home: &ControlledCluster, target: &ControlledCluster, now: Timestamp) -> bool {
         let Some(object) = self.told.get(&home.cluster) else { return true };
         let is_known = text(&object["status"]["sync"]["status"]) != "Unknown";
         if !target.cluster.is_reachable() || !is_known {
@@ -187,7 +192,7 @@ impl Followed {
 /// kinds as they are.
 fn deliver(
     object: &Value,
-    target: &Place,
+    target: &ControlledCluster,
     keys: Vec<ObjectKey>,
     now: Timestamp,
 ) -> Result<usize, taffrail_sim::SimError> {

@@ -8,7 +8,7 @@ use taffrail_object::{ObjectKey, duration};
 use taffrail_sim::Cluster;
 use taffrail_status::Status;
 
-use super::{Place, Told, after, apply, has_finalizer, is_ending, stamp, text};
+use super::{ControlledCluster, ToolObject, after, apply, has_finalizer, is_ending, stamp, text};
 use crate::commands::demo::world::template::hash;
 
 const FINALIZER: &str = "finalizers.fluxcd.io";
@@ -19,8 +19,8 @@ const FORCED: &str = "reconcile.fluxcd.io/forceAt";
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
 /// A Kustomization, HelmRelease or source, and what the simulated controller remembers about it.
-pub(super) struct Followed {
-    told: Told,
+pub(super) struct FluxObject {
+    told: ToolObject,
     /// The time of the next reconciliation by the object's interval; `None` before the first evaluation.
     next: Option<Timestamp>,
     /// The revision of the source if it was not attempted yet, and the time at which the controller first saw it; else
@@ -38,15 +38,15 @@ struct Attempt<'k> {
     now: Timestamp,
 }
 
-impl Followed {
-    pub(super) fn new(told: Told) -> Followed {
-        Followed { told, next: None, fresh: None, checks_until: None }
+impl FluxObject {
+    pub(super) fn new(told: ToolObject) -> FluxObject {
+        FluxObject { told, next: None, fresh: None, checks_until: None }
     }
 
     /// If the object's controller runs, finishes its deletion if it is being deleted, else reconciles it if it has a
     /// status, is not suspended, and that is due. Returns the time at which it must be looked at again without a change
     /// if it is a Kustomization that may be reconciled, else `None`.
-    pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn look(&mut self, home: &ControlledCluster, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {
             "Kustomization" => "kustomize-controller",
@@ -82,7 +82,7 @@ impl Followed {
 
     /// Writes to the object that its reconciliation request was handled and its generation observed, unless both
     /// are already recorded.
-    fn note(&self, home: &Place, object: &Value) {
+    fn note(&self, home: &ControlledCluster, object: &Value) {
         let mut noted = object.clone();
         if note(&mut noted) {
             self.told.change(&home.cluster, |object| {
@@ -93,7 +93,7 @@ impl Followed {
 
     /// Handles a requested reconciliation of a HelmRelease: if it is forced, applies the objects of its inventory that
     /// are missing or changed. The drift detection of helm-controller is not simulated.
-    fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
+    fn helm_release(&self, home: &ControlledCluster, object: &Value, now: Timestamp) {
         let forced = &object["metadata"]["annotations"][FORCED];
         let is_forced = forced.is_string()
             && *forced == object["metadata"]["annotations"][REQUESTED]
@@ -105,7 +105,12 @@ impl Followed {
         self.note(home, object);
     }
 
-    fn kustomization(&mut self, home: &Place, object: &Value, now: Timestamp) -> Option<Timestamp> {
+    fn kustomization(
+        &mut self,
+        home: &ControlledCluster,
+        object: &Value,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let interval = interval(&object["spec"]["interval"]).unwrap_or(SignedDuration::from_mins(10));
         // Each object has its own offset within the interval.
         let turn = || {
@@ -143,7 +148,7 @@ impl Followed {
     /// Applies missing or changed objects of a Kustomization, starts or ends its health checks, and writes its status
     /// if that changes. `is_asked` is true for a request, a changed spec or a new revision, false if only the interval
     /// has passed.
-    fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
+    fn reconcile(&mut self, home: &ControlledCluster, attempt: &Attempt<'_>, is_asked: bool) {
         let Attempt { object, revision, keys, now } = attempt;
         let applied = apply(home, keys.clone(), *now);
         let retry = interval(&object["spec"]["retryInterval"]);
@@ -151,7 +156,7 @@ impl Followed {
             Err(error) => {
                 self.checks_until = None;
                 self.next = retry.map(|retry| after(*now, retry)).or(self.next);
-                self.say(home, attempt, "False", "ReconciliationFailed", &error.to_string());
+                self.write_conditions(home, attempt, "False", "ReconciliationFailed", &error.to_string());
             }
             Ok(changed) => {
                 let is_new = object["status"]["lastAttemptedRevision"] != **revision;
@@ -169,7 +174,7 @@ impl Followed {
                         "Running health checks for revision {revision} with a timeout of {}",
                         text(&object["spec"]["timeout"])
                     );
-                    self.say(home, attempt, "Unknown", "Progressing", &message);
+                    self.write_conditions(home, attempt, "Unknown", "Progressing", &message);
                 } else if let (false, Some(retry)) = (was_ready, retry) {
                     self.next = Some(after(*now, retry));
                 }
@@ -181,7 +186,7 @@ impl Followed {
 
     /// Ends the running health checks with success if all objects are healthy, or with failure if the deadline has
     /// passed; else lets them go on. Ends them without a result if `Ready` is no longer `Unknown`.
-    fn check(&mut self, home: &Place, attempt: &Attempt<'_>) {
+    fn check(&mut self, home: &ControlledCluster, attempt: &Attempt<'_>) {
         // If the condition has changed since, the story has taken over.
         if ready(attempt.object) != "Unknown" {
             self.checks_until = None;
@@ -200,18 +205,26 @@ impl Followed {
                 text(&attempt.object["spec"]["timeout"]),
                 unhealthy.join(", ")
             );
-            self.say(home, attempt, "False", "HealthCheckFailed", &message);
+            self.write_conditions(home, attempt, "False", "HealthCheckFailed", &message);
         }
     }
 
-    fn say_applied(&self, home: &Place, attempt: &Attempt<'_>) {
+    fn say_applied(&self, home: &ControlledCluster, attempt: &Attempt<'_>) {
         let message = format!("Applied revision: {}", attempt.revision);
-        self.say(home, attempt, "True", "ReconciliationSucceeded", &message);
+        self.write_conditions(home, attempt, "True", "ReconciliationSucceeded", &message);
     }
 
-    /// Writes the condition `Ready` with status `value`, reason and message, and the other conditions and the revisions
-    /// that kustomize-controller writes with it.
-    fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
+    /// Writes into the object's status the condition `Ready` with status `value`, reason and message, `Healthy` unless
+    /// the reason is `ReconciliationFailed`, `Reconciling` unless `value` is `True`, and the attempted revision; if
+    /// `value` is `True` also as the applied one. Marks a requested reconciliation as handled.
+    fn write_conditions(
+        &self,
+        home: &ControlledCluster,
+        attempt: &Attempt<'_>,
+        value: &str,
+        reason: &str,
+        message: &str,
+    ) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
             // One write: a handled request with the old condition would look like a success.
@@ -248,7 +261,7 @@ impl Followed {
 
     /// Finishes the deletion of an object that has Flux's finalizer: deletes the objects in its inventory, if it is a
     /// HelmRelease or a Kustomization with `prune` and is not suspended; then removes the finalizer.
-    fn finalize(&self, home: &Place, object: &Value) {
+    fn finalize(&self, home: &ControlledCluster, object: &Value) {
         if !has_finalizer(object, FINALIZER) {
             return;
         }
@@ -300,7 +313,7 @@ fn keys(object: &Value) -> Vec<ObjectKey> {
 }
 
 /// Returns the names of those of the objects that are not healthy, in kustomize-controller's spelling.
-fn unhealthy(home: &Place, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
+fn unhealthy(home: &ControlledCluster, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
     let judged = keys.iter().map(|key| (key, home.repository.health(&home.cluster, key, now)));
     let unhealthy = judged.filter(|(_, health)| *health != Status::Current);
     unhealthy.map(|(key, health)| format!("{}/{} status: '{health}'", key.kind, key.path())).collect()
@@ -313,7 +326,7 @@ fn ready(object: &Value) -> &str {
 }
 
 /// Returns the revision of the artifact of a Kustomization's source; `None` if there is no source or artifact.
-fn source_revision(home: &Place, object: &Value) -> Option<String> {
+fn source_revision(home: &ControlledCluster, object: &Value) -> Option<String> {
     let source = &object["spec"]["sourceRef"];
     let namespace = source["namespace"].as_str().unwrap_or_else(|| text(&object["metadata"]["namespace"]));
     let version = "source.toolkit.fluxcd.io/v1";
@@ -332,7 +345,7 @@ fn runs(cluster: &Cluster, controller: &str) -> bool {
     })
 }
 
-/// Parses a duration in Flux's form, such as `10m0s`; `None` for another value.
+/// Parses a positive duration in Flux's form, such as `10m0s`; `None` for any other value.
 fn interval(value: &Value) -> Option<SignedDuration> {
     duration::parse(value.as_str()?).filter(SignedDuration::is_positive)
 }
