@@ -61,8 +61,8 @@ pub enum Reason {
     BadRequest,
     /// Another client changed the object since it was read, or the object to create exists already.
     Conflict,
-    /// The server, or one of its webhooks, rejects the resulting object (422), or the served version lacks a field of
-    /// it.
+    /// The server rejects the resulting object (422), one of its webhooks denies the request, or the served version
+    /// lacks a field of the object.
     Invalid,
     /// A kubeconfig, or a Secret that names a cluster, cannot be used.
     BadKubeconfig,
