@@ -44,7 +44,7 @@ pub enum Reason {
     ExecPluginFailed,
     /// The credentials could not be renewed or sent with a request.
     CredentialsInvalid,
-    /// The response is not JSON, or an error of another form than an API server's; perhaps it does not come from one.
+    /// The response is not JSON; perhaps it does not come from an API server.
     NotJson,
     /// The response is JSON, but not of the requested form; or the request could not be formed.
     UnexpectedAnswer,
@@ -496,7 +496,7 @@ pub enum ReadError {
         /// The server's message, or else the name of the status and the start of the body, on one line.
         message: String,
     },
-    /// The response is not JSON, or it is an error that an API server does not send in this form.
+    /// The response is not JSON.
     #[error("{what}: the answer is not JSON (HTTP {code}, {content_type}): \"{start}\"")]
     NotJson {
         /// The operation.
