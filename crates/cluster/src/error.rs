@@ -91,7 +91,7 @@ impl Reason {
             }
             Reason::NotFound => "check the name and namespace, and that the kind is installed in the cluster",
             Reason::CertificateInvalid => {
-                "correct certificate-authority in the kubeconfig: it must belong to this server, and changes if the cluster was recreated"
+                "check that certificate-authority in the kubeconfig belongs to this server (it changes if the cluster was recreated), that the certificate is for the name in `server` or tls-server-name, and the clock of this machine"
             }
             Reason::CertificateExpired => {
                 "renew the server's certificate, and check the clock of this machine"
